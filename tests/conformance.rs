@@ -1,5 +1,5 @@
-//! One body of checks that every driver passes: what goes in comes out, what cannot be done is said, and nothing but
-//! Kurabe's own is touched.
+//! The conformance checks of all drivers: values round-trip, unsupported operations are reported, and only Kurabe's
+//! own data is changed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ mod subject;
 use kurabe_testbed::testing;
 use subject::Subject;
 
-/// Everything a driver must do.
+/// All checks of a driver.
 fn conforms(url: &str) {
     let subject = Subject::open(url);
     rules::facts_are_sane(&subject);
@@ -35,7 +35,7 @@ fn conforms(url: &str) {
     subject.leave_nothing_behind();
 }
 
-/// Both clients, where a driver has its own and a well-known one.
+/// Both clients, if a driver has a native one and a driver-backed one.
 fn both_clients_conform(url: &str) {
     conforms(url);
     let sign = if url.contains('?') { '&' } else { '?' };
@@ -60,7 +60,7 @@ fn sqlite_in_a_named_file_with_other_settings() {
     conforms(&format!(
         "sqlite:{path}?journal_mode=delete&synchronous=off&page_size=16KiB&mmap_size=64m&cache_size=1m"
     ));
-    // The file is a database now, and its page size stays as it is.
+    // The file is now a database, and its page size is fixed.
     conforms(&format!("sqlite:{path}"));
     let left: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -105,7 +105,7 @@ fn redis_with_a_password_and_tls() {
 
 #[test]
 fn valkey() {
-    // Debian 12 has none: not one of the servers that must be there.
+    // Debian 12 lacks it: it is not among the servers that must be installed.
     if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok())
         && let Some(server) = testing::server("valkey")
     {
@@ -157,12 +157,12 @@ fn postgres() {
 fn couchdb() {
     if let Some(server) = testing::server("couchdb") {
         conforms(server.url());
-        // Its databases may have names of their own, beside those of another run.
+        // Its databases can have their own names, distinct from those of another run.
         conforms(&format!("{}/test/part_", server.url()));
     }
 }
 
-/// No Oracle server can be started here: whoever has one names it. See docs/oracle.md.
+/// No Oracle server can be started here; a user can name one. See docs/oracle.md.
 #[test]
 fn oracle_where_one_is_named() {
     match std::env::var("KURABE_ORACLE") {

@@ -1,4 +1,4 @@
-//! Custom workloads: on real servers, checked, counted, repeated; and what is wrong in one, said in words.
+//! Custom workloads on real servers: verified, counted, repeated; and the messages for invalid ones.
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
@@ -81,7 +81,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     assert_eq!(report["experiment"], "shop");
-    // Two cells of each target, the first of them twice.
+    // Two cells of each target, and the A/A control of the first.
     assert_eq!(cells(&report).len(), targets.len() * 3);
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
@@ -89,7 +89,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
             let figures = cell["metrics"].as_array().unwrap();
             figures.iter().find(|figure| figure["name"] == name).unwrap()["value"].as_f64().unwrap()
         };
-        // Each transaction type has figures of its own: one in four is a visit, which takes seven requests and not two.
+        // Each transaction type has its own metrics: one in four is a visit, with seven requests instead of two.
         assert!((figure("visit share") - 0.25).abs() < 0.12, "{cell:#}");
         assert!((figure("browse share") + figure("visit share") - 1.0).abs() < 1e-9, "{cell:#}");
         assert!(figure("visit") > 0.0 && figure("browse p99") > 0.0, "{cell:#}");
@@ -104,20 +104,20 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
 }
 
 #[test]
-fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
+fn unexpected_answer_fails_trial() {
     let place = Place::new();
     for (step, part) in [
-        ("{ get = 'a', key = 3, rows = 0 }", "1 rows came where 0 must"),
-        ("{ get = 'a', key = 11 }", "0 rows came where 1 must"),
-        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7 and not 8"),
-        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed where 1 must be"),
-        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "0 rows came where 1 must"),
-        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7 and not 'x'"),
-        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "must be"),
-        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "must hold"),
+        ("{ get = 'a', key = 3, rows = 0 }", "the answer has 1 rows, expected 0"),
+        ("{ get = 'a', key = 11 }", "the answer has 0 rows, expected 1"),
+        ("{ get = 'a', key = ':id', check = { n = 8 } }", "column 1 of row 1 is 7, expected 8"),
+        ("{ update = 'a', key = 11, set = { n = 1 } }", "0 rows were changed, expected 1"),
+        ("{ sql = 'SELECT 1 WHERE 1 = 0', rows = 1 }", "the answer has 0 rows, expected 1"),
+        ("{ sql = \"SELECT n FROM {a} WHERE id = :id\", check = { 1 = 'x' } }", "is 7, expected 'x'"),
+        ("{ sql = \"UPDATE {a} SET n = 7 WHERE id > :id\", affected = 11 }", "rows were changed, expected"),
+        ("{ sql = \"DELETE FROM {a} WHERE id = :id\", adds = 'a' }", "the server counts"),
         ("{ sql = \"INSERT INTO {a} VALUES (1, 1)\" }", "transaction t, step 1"),
         ("{ sql = 'SELEC 1' }", "transaction t, step 1"),
-        ("{ get = 'a', key = ':zero' }", "0 rows came"),
+        ("{ get = 'a', key = ':zero' }", "the answer has 0 rows"),
     ] {
         let text = format!(
             "[collection.a]\nrows = 10\nkey = 'id'\nfields = {{ id = 'int', n = {{ type = 'int', value = 7 }} }}\n\
@@ -131,38 +131,38 @@ fn an_answer_that_is_not_what_the_file_says_fails_the_trial() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
+fn error_in_file_is_reported_with_place_and_suggestion() {
     let place = Place::new();
     let good = "[collection.users]\nrows = 10\nkey = 'id'\nfields = { id = 'int', name = { type = 'text', max = 9 } }\n\
                 [transaction.t]\ndraw = { id = { row = 'users' } }\nsteps = [{ get = 'users', key = ':id' }]\n";
     for (from, to, part) in [
-        ("rows = 10", "rwos = 10", "collection users: there is no key 'rwos'; did you mean 'rows'?"),
-        ("'int'", "'imt'", "field id: there is no type 'imt'; did you mean 'int'?"),
+        ("rows = 10", "rwos = 10", "collection users: unknown key 'rwos'; did you mean 'rows'?"),
+        ("'int'", "'imt'", "field id: unknown type 'imt'; did you mean 'int'?"),
         (
             "get = 'users'",
             "get = 'user'",
-            "transaction t, step 1: there is no collection or table 'user'; did you mean 'users'?",
+            "transaction t, step 1: unknown collection or table 'user'; did you mean 'users'?",
         ),
         ("get =", "gte =", "did you mean 'get'?"),
-        ("':id'", "':di'", "there is no variable 'di'"),
-        ("row = 'users'", "rwo = 'users'", "draw id: there is no key 'rwo'; did you mean 'row'?"),
-        ("{ row = 'users' }", "'randon(1, 10)'", "there is no function 'randon'; did you mean 'random'?"),
-        ("{ row = 'users' }", "':id + 1'", "needs its own value"),
+        ("':id'", "':di'", "unknown variable 'di'"),
+        ("row = 'users'", "rwo = 'users'", "draw id: unknown key 'rwo'; did you mean 'row'?"),
+        ("{ row = 'users' }", "'randon(1, 10)'", "unknown function 'randon'; did you mean 'random'?"),
+        ("{ row = 'users' }", "':id + 1'", "depends on its own value"),
         ("steps = [{ get = 'users', key = ':id' }]", "", "it has no 'steps'"),
         ("key = ':id'", "kye = ':id'", "did you mean 'key'?"),
-        ("[transaction.t]", "[transactoin.t]", "there is no key 'transactoin'; did you mean 'transaction'?"),
+        ("[transaction.t]", "[transactoin.t]", "unknown key 'transactoin'; did you mean 'transaction'?"),
         ("rows = 10", "rows = 10\nkey = 3", "line"),
         (
             "{ get = 'users', key = ':id' }",
             "{ sql = 'DELETE FROM theirs' }",
-            "may change what is not Kurabe's",
+            "may change data that Kurabe did not create",
         ),
         ("{ get = 'users', key = ':id' }", "{ sql.mysqll = 'SELECT 1' }", "did you mean 'mysql'?"),
-        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "write the step \"commit\""),
+        ("{ get = 'users', key = ':id' }", "{ sql = 'COMMIT' }", "use the step \"commit\""),
         ("max = 9", "max = 9, length = 20", "does not fit 'max' 9"),
-        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "has a value already"),
+        ("draw = { id", "draw = { i_d = 'random(1, 2)', now", "already has a value"),
         ("{ row = 'users' }", "{ uniform = [5, 1] }", "transaction t, draw id: a range from 5 to 1 is empty"),
-        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is no number of rows"),
+        ("rows = 10", "rows = '3 - 8'", "collection users, rows: -5 is not a valid number of rows"),
         (
             "{ get = 'users', key = ':id' }",
             "{ sql = 'WITH u AS (DELETE FROM theirs RETURNING 1) SELECT 1 FROM u' }",
@@ -180,7 +180,7 @@ fn what_is_wrong_in_a_file_is_said_with_its_place_and_the_right_word() {
 }
 
 #[test]
-fn a_table_that_is_there_is_only_read_unless_the_file_says_otherwise_and_never_removed() {
+fn existing_table_is_read_only_by_default_and_never_removed() {
     let place = Place::new();
     for server in sql_servers() {
         let made = "CREATE TABLE theirs (id bigint PRIMARY KEY, n bigint); INSERT INTO theirs VALUES (1, 5), (2, 5);";
@@ -194,7 +194,7 @@ fn a_table_that_is_there_is_only_read_unless_the_file_says_otherwise_and_never_r
         let change = steps("{ update = 'theirs', key = ':id', set = { n = 6 } }");
         let answer = run(&place, &file(&place, "change.toml", &(table.to_owned() + &change)), &brief);
         assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.err.contains("only read"), "{answer:?}");
+        assert!(answer.err.contains("read-only"), "{answer:?}");
         let allowed = format!("{table}write = true\n{change}");
         let answer = run(&place, &file(&place, "change.toml", &allowed), &brief);
         assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -230,27 +230,27 @@ fn scripts_of_pgbench_run_on_every_sql_engine_by_their_weights() {
     let report = place.report();
     for cell in cells(&report) {
         assert_eq!(cell["status"], "ok", "{cell:#}");
-        // Half of the transactions add to the history; all change rows, which nothing counts.
+        // Half of the transactions insert into the history; all change rows, which the server does not count.
         assert_eq!(cell["verified"]["how"], "acknowledged", "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() > 5, "{cell:#}");
     }
 }
 
 #[test]
-fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
+fn invalid_script_is_rejected_with_file_and_line() {
     let place = Place::new();
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
-        ("\\sett a 1\nSELECT 1;", "line 1: there is no meta-command 'sett'; did you mean 'set'?"),
-        ("SELECT 1;\n\nSELECT :nothing;", "line 3: there is no variable 'nothing'"),
+        ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
+        ("SELECT 1;\n\nSELECT :nothing;", "line 3: unknown variable 'nothing'"),
         ("\\if 1 = 1\nSELECT 1;", "line 1: an \\if without its \\endif"),
         ("\\endif\nSELECT 1;", "line 1: \\endif without an \\if"),
-        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression ends too early"),
-        ("\\sleep soon\nSELECT 1;", "line 1: '\\sleep soon' is not understood"),
-        ("UPDATE theirs SET a = 1;", "line 1: this statement may change what is in the database"),
+        ("\n\\set a 1 +\nSELECT 1;", "line 2: the expression is incomplete"),
+        ("\\sleep soon\nSELECT 1;", "line 1: invalid meta-command '\\sleep soon'"),
+        ("UPDATE theirs SET a = 1;", "line 1: this statement may change data"),
         (
             "WITH u AS (UPDATE theirs SET n = 1 RETURNING n) SELECT substring(n FROM 1 FOR 3) FROM u;",
-            "line 1: this statement may change what is in the database: a part of it writes",
+            "line 1: this statement may change data: a part of it writes",
         ),
         ("SELECT 1;\nSET GLOBAL max_connections = 5;", "line 2: this statement may change"),
         ("SELECT nextval('theirs');", "it calls nextval, which is not known to only read"),
@@ -259,7 +259,7 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
             "\\set a 1\n\\set b random_gaussian(1, 5, 1.5)\nSELECT :b;",
             "line 2: the parameter of random_gaussian",
         ),
-        ("\\set a 1\n", "asks nothing of a database"),
+        ("\\set a 1\n", "sends no statement to the database"),
     ] {
         let script = file(&place, "mine.sql", text);
         let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
@@ -276,7 +276,7 @@ fn what_a_script_may_not_do_or_say_is_said_with_file_and_line() {
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
         assert!(answer.err.contains(part), "{args:?}: {answer:?}");
     }
-    // While it runs, an expression may fail too.
+    // At run time an expression may fail too.
     let script = file(&place, "mine.sql", "\\set a 1 / (:client_id - :client_id)\nSELECT :a;");
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:", "--requests", "5", "--rounds", "1"];
@@ -291,7 +291,7 @@ fn what_is_loaded_is_analysed_before_it_is_measured() {
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(Server::url));
-    // Each server is asked in the run what its planner knows of the rows that were loaded.
+    // During the run, each server is queried for its planner's statistics of the loaded rows.
     let text = r#"
 [collection.users]
 rows = 5_000
@@ -314,7 +314,7 @@ steps = [
 }
 
 #[test]
-fn a_table_of_the_users_own_that_was_never_analysed_is_told_before_the_run() {
+fn existing_table_without_statistics_is_reported_before_run() {
     let place = Place::new();
     let text = r#"
 [table.orders]
@@ -326,7 +326,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 "#;
     let path = file(&place, "orders.toml", text);
     let brief = ["--requests", "3", "--rounds", "1"];
-    let told = |target: &str, warned: &[&str], analysed: &[&str]| {
+    let check = |target: &str, warned: &[&str], analysed: &[&str]| {
         let answer = run(&place, &path, &[&brief[..], &[target]].concat());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         for (table, is_told) in warned.iter().map(|t| (t, true)).chain(analysed.iter().map(|t| (t, false))) {
@@ -340,7 +340,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
     };
     for server in sql_servers() {
         let postgres = server.url().starts_with("postgres");
-        // As after a load into a server that does not look by itself.
+        // As after a load into a server without automatic ANALYZE.
         let (tail, rows) = if postgres {
             (
                 " WITH (autovacuum_enabled = off)",
@@ -360,10 +360,10 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
             format!("CREATE TABLE {table} (id bigint PRIMARY KEY, total bigint){tail}; INSERT INTO {table} {rows};")
         });
         let Some(_) = sql(&server, "", &made.concat()) else { continue };
-        told(server.url(), &["orders", "parts"], &[]);
+        check(server.url(), &["orders", "parts"], &[]);
         let analyse = if postgres { "ANALYZE parts" } else { "ANALYZE TABLE parts" };
         sql(&server, "", analyse);
-        told(server.url(), &["orders"], &["parts"]);
+        check(server.url(), &["orders"], &["parts"]);
     }
 }
 
@@ -375,7 +375,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
     for name in ["point-select", "read-only", "read-write"] {
         let suite = format!("{}/../../suites/sysbench-{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(suite).unwrap();
-        // What would be given on the command line stands in the file too, and one of the two must go.
+        // A setting of the command line is also in the file: one of them must be removed.
         let lines = text
             .lines()
             .filter(|line| !["budget", "targets", "rounds"].iter().any(|key| line.starts_with(key)));
@@ -389,7 +389,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
             assert_eq!(cell["status"], "ok", "{name}: {cell:#}");
             let of = |what: &str| cell["verified"][what].as_u64().unwrap();
             if name == "read-write" {
-                // The rows that went came back, and none is counted as one more.
+                // The deleted rows were restored, and none counts twice.
                 assert!(of("writes") > 0 && of("counted") == 0, "{cell:#}");
             } else {
                 assert!(of("answers") >= 160, "{name}: {cell:#}");
@@ -399,7 +399,7 @@ fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
 }
 
 #[test]
-fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_else_fail() {
+fn conflicting_transactions_are_retried_only_for_named_errors() {
     let place = Place::new();
     let Some(server) = testing::server("mysql") else { return };
     let text = |retry: &str| {
@@ -415,7 +415,7 @@ fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_els
     let rest = ["--requests", "400", "--rounds", "1", server.url()];
     let answer = run(&place, &file(&place, "meet.toml", &text("retry = ['1213']")), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // What was rolled back is not counted on the server either.
+    // The server does not count rolled-back rows either.
     for cell in cells(&place.report()) {
         assert!(cell["retries"].as_u64().unwrap() > 0, "{cell:#}");
         assert!(cell["verified"]["counted"].as_u64().unwrap() >= 400, "{cell:#}");
@@ -429,7 +429,7 @@ fn transactions_that_meet_are_begun_again_where_the_file_names_the_error_and_els
 }
 
 #[test]
-fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
+fn row_count_may_be_variable_and_texts_follow_template() {
     let place = Place::new();
     let good = "[collection.a]\nrows = 30\nkey = 'id'\nfields = { id = 'int', c = { type = 'text', max = 6, template = '##-@-#' } }\n\
                 [transaction.t]\ndraw.id = { row = 'a' }\ndraw.last = ':id + 9'\ndraw.wanted = 'least(10, 31 - :id)'\n\
@@ -441,9 +441,9 @@ fn a_number_of_rows_may_be_a_variables_and_texts_follow_their_template() {
     let answer = run(&place, &file(&place, "rows.toml", good), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for (from, to, code, part) in [
-        ("31 - :id", "32 - :id", 4, "rows came where"),
-        ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is no number of rows"),
-        ("':wanted'", "':wnated'", 2, "there is no variable 'wnated'; did you mean 'wanted'?"),
+        ("31 - :id", "32 - :id", 4, "the answer has"),
+        ("'least(10, 31 - :id)'", "{ list = ['x'] }", 4, "'x' is not a valid number of rows"),
+        ("':wanted'", "':wnated'", 2, "unknown variable 'wnated'; did you mean 'wanted'?"),
         ("'##-@-#' }", "'##-@-##' }", 2, "a length of 7 does not fit 'max' 6"),
         ("type = 'text', max = 6, template", "type = 'int', template", 2, "a number has no 'template'"),
     ] {
@@ -466,14 +466,14 @@ fn answer_is_compared_with_the_values_that_its_request_saw() {
     let rest = ["--requests", "200", "--rounds", "1", "sqlite:"];
     let answer = run(&place, &file(&place, "friends.toml", text), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // And still a wrong one is found.
+    // And a wrong reply is still detected.
     let wrong = text.replace("check = { name = ':name' }", "check = { name = ':id' }");
     let answer = run(&place, &file(&place, "friends.toml", &wrong), &rest);
     assert_eq!(answer.code, Some(4), "{answer:?}");
 }
 
 #[test]
-fn transaction_that_finds_sqlite_busy_is_begun_again() {
+fn transaction_is_retried_if_sqlite_is_busy() {
     let place = Place::new();
     let text = "axes.clients = [2]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = { id = 'int', n = { type = 'int', value = 0 } }\n\
                 [transaction.t]\nretry = ['5']\ndraw.id = { row = 'a' }\nsteps = [ 'begin',\n\
@@ -485,13 +485,16 @@ fn transaction_that_finds_sqlite_busy_is_begun_again() {
 }
 
 #[test]
-fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
+fn invalid_variable_is_reported_with_place_before_run() {
     let place = Place::new();
     let path = file(&place, "shop.toml", SHOP);
     file(&place, "towns.txt", "Kyoto\n");
     let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("shop.toml: collection users, rows: -5 is no number of rows"), "{answer:?}");
+    assert!(
+        answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"),
+        "{answer:?}"
+    );
     let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
@@ -499,7 +502,7 @@ fn variable_that_makes_no_sense_is_named_with_its_place_before_anything_runs() {
         "{answer:?}"
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");
-    // What is never reached is not evaluated: pgbench runs this too.
+    // Unreached expressions are not evaluated: pgbench runs this too.
     let script = file(
         &place,
         "far.sql",

@@ -1,9 +1,9 @@
-//! What a durability class promises, held against servers that are killed in the middle of writing.
+//! The promises of durability classes, checked on servers that are killed while clients write.
 //!
-//! Several clients add rows and note which were acknowledged, and when. The server is killed (`SIGKILL`, with all its
-//! processes), started again on the same data, and asked for each of those rows. A class that promises to survive the
-//! server's crash must have them all; `periodic-sync` all but those of about the last second; and `memory` must be
-//! seen to have lost them.
+//! Several clients add rows and record which were acknowledged, and when. The server is killed (`SIGKILL`, with all
+//! its processes), restarted on the same data, and queried for each of those rows. A class that promises to survive
+//! the server's crash must have all of them; `periodic-sync` all but those of about the last second; and `memory`
+//! must have lost them.
 
 mod load;
 mod settings;
@@ -14,19 +14,19 @@ use kurabe_testbed::testing;
 use load::{Load, PROVE, Target};
 use std::time::Duration;
 
-/// How long a server is written to before it is killed: longer than what `periodic-sync` may lose.
+/// The time of writing before the server is killed: longer than what `periodic-sync` may lose.
 const LOADED: Duration = Duration::from_millis(3_500);
 
-/// A kind of server, its settings, and the targets on it: the options of each, what is required of it, and the class that
-/// it must then have. A further server is a further line.
+/// A kind of server, its settings, and its targets: the options of each, the required class, and the expected class.
+/// A further server is a further line.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [Promise]);
 
-/// URL options, the class asked for by `require_durability` if any, the class that there must be.
+/// URL options, the class passed to `require_durability` if any, the expected class.
 type Promise = (&'static str, Option<DurabilityClass>, DurabilityClass);
 
 #[rustfmt::skip]
 static CASES: &[Case] = &[
-    // Without it, what was acknowledged is in the files of MyISAM, but is not all found until REPAIR TABLE.
+    // Without it, acknowledged rows are in the files of MyISAM, but some are only found after REPAIR TABLE.
     ("mysql", &[("myisam_recover_options", "BACKUP,FORCE")], &[("", None, Synced), ("engine=MyISAM", None, OsCache), ("engine=MEMORY", None, Memory)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
@@ -42,7 +42,7 @@ static CASES: &[Case] = &[
     ("couchdb", &[], &[("", None, Synced)]),
 ];
 
-/// Kills every server of a kind and holds each of its targets to its class.
+/// Kills every server of a kind and checks the class of each of its targets.
 fn holds(engine: &str) {
     for (_, settings, promises) in CASES.iter().filter(|(name, _, _)| *name == engine) {
         let Some(server) = testing::server_with(engine, |options| {
@@ -55,14 +55,14 @@ fn holds(engine: &str) {
             .enumerate()
             .map(|(number, (options, required, class))| {
                 let target = Target::open(&crate::support::with(server.url(), options), number, *required);
-                // Of what stands in for an engine nothing is read but who it is; its notes say so.
+                // For a stand-in, only its identity is checked; its notes state it.
                 let class = if target.stands_in() { OsCache } else { *class };
                 assert_eq!(target.class(), class, "{engine} {settings:?} {options}");
                 target
             })
             .collect();
         let loads: Vec<Load> = targets.iter().map(Target::load).collect();
-        // The first rows of each, so that some are old when it is killed; and enough.
+        // Enough rows, and the first rows of each, so that some are old at the time of the kill.
         for load in &loads {
             load.wait_for(1);
         }
@@ -84,8 +84,8 @@ fn mysql_keeps_its_promises_when_it_is_killed() {
     holds("mysql");
 }
 
-/// Without recovery MyISAM keeps what no other statement was waiting at: how much that is, is chance. A class above `memory`
-/// would be broken by one row.
+/// Without recovery MyISAM loses the tables that a statement was using: how many is random. One row would violate a
+/// class above `memory`.
 #[test]
 fn myisam_without_recovery_promises_nothing_and_does_not_find_all_when_it_is_killed() {
     let Some(server) = testing::server("mysql") else { return };

@@ -1,4 +1,4 @@
-//! Each documented exit code, for what it is documented for.
+//! Each documented exit code, in its documented case.
 
 use crate::support::{Answer, Place};
 use std::fs::File;
@@ -19,7 +19,7 @@ fn result_that_cannot_be_written_is_exit_5() {
         assert_eq!(answer.code, Some(5), "{answer:?}");
         assert!(answer.err.contains("cannot be written"), "{answer:?}");
     }
-    // A reader that has gone is no error.
+    // A reader that closed the pipe is not an error.
     let mut child = place.spawn(&["report", "--format", "json"]);
     drop(child.stdout.take());
     assert_eq!(Answer::of(&child.wait_with_output().unwrap()).code, Some(0));
@@ -32,7 +32,7 @@ fn report_that_cannot_be_written_names_its_file_and_leaves_no_other() {
     let folder = place.home().join("a");
     std::fs::create_dir(&folder).unwrap();
     for (file, part) in [
-        (place.home().join("b/x.html"), "there is no folder"),
+        (place.home().join("b/x.html"), "no such folder"),
         (folder.clone(), "directory"),
         ("/proc/x.html".into(), "cannot be written to /proc/x.html"),
     ] {
@@ -55,7 +55,7 @@ fn folder_of_runs_that_cannot_be_written_is_found_before_anything_is_started() {
         let answer = place.run(&args);
         assert_eq!(answer.code, Some(5), "{folder}: {answer:?}");
         assert!(answer.err.contains(folder), "{answer:?}");
-        assert!(!answer.err.contains("starting a throwaway"), "{answer:?}");
+        assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
     }
 }
 
@@ -81,7 +81,7 @@ fn malformed_message_of_server_is_exit_3() {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
-            // A message of 16 MB that holds zeros.
+            // A message of 16 MB of zeros.
             let _ = client.read(&mut [0; 4096]);
             let head = [[0, 0, 0, 1], [0; 4], [0; 4], [0xdd, 7, 0, 0]].concat();
             let _ = client.write_all(&head).and_then(|()| client.write_all(&vec![0; 16 << 20]));

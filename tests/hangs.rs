@@ -1,4 +1,4 @@
-//! Servers that hang: the program ends within about the time allowed, and soon after Ctrl-C.
+//! Servers that hang: the program keeps its time limit, and ends soon after Ctrl-C.
 
 use crate::support::{Answer, Place, eventually, signal};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server that accepts, sends a byte of `again` now and then, and never answers; and how many clients it has met.
+/// A server that accepts, sends a byte of `again` from time to time, and never answers; it counts its clients.
 fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -29,10 +29,10 @@ fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>
     (port, met)
 }
 
-/// What a busy machine takes beyond the time allowed.
+/// Additional time for a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
 
-/// Each engine, with the native client and the one of a crate.
+/// Each engine, with the native client and the driver-backed one.
 const URLS: [&str; 10] = [
     "mysql://u:p@127.0.0.1:PORT/d",
     "mysql://u:p@127.0.0.1:PORT/d?client=driver",
@@ -47,9 +47,9 @@ const URLS: [&str; 10] = [
 ];
 
 #[test]
-fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
+fn doctor_keeps_timeout_with_hanging_server() {
     let place = Place::new();
-    // Silence; a message that drips; one that is whole and followed by nothing.
+    // Silence; a slow message; a complete message followed by nothing.
     for (first, again) in [(&b""[..], &b""[..]), (b"\x4a\0\0\0\x0a", b"8")] {
         for url in URLS {
             let (port, _) = hanging(first, again);
@@ -57,7 +57,7 @@ fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
             let began = Instant::now();
             let answer = place.run(&["doctor", "--timeout", "1s", &url]);
             let took = began.elapsed();
-            // One second each for connecting and for what is asked of each server first.
+            // One second each for connecting and for the first requests to each server.
             assert!(took < Duration::from_secs(4) + SLACK, "{url}: {took:?}: {answer:?}");
             assert_eq!(answer.code, Some(3), "{url}: {answer:?}");
             assert!(answer.err.contains("127.0.0.1"), "{url}: {answer:?}");
@@ -66,7 +66,7 @@ fn doctor_ends_within_about_the_time_allowed_where_a_server_hangs() {
 }
 
 #[test]
-fn first_ctrl_c_says_what_is_waited_for_and_ends_the_program_whatever_a_server_does() {
+fn first_ctrl_c_reports_wait_and_ends_program() {
     for url in URLS {
         for command in [&["run", "point-read"][..], &["app", "--listen", "127.0.0.1:0"]] {
             if command[0] == "app" && url.starts_with("http") {
@@ -85,7 +85,7 @@ fn first_ctrl_c_says_what_is_waited_for_and_ends_the_program_whatever_a_server_d
                 line.clear();
                 assert!(err.read_line(&mut line).unwrap() > 0, "{url}: it ended without a word");
             }
-            assert!(line.contains("127.0.0.1") && line.contains("again to leave at once"), "{url}: {line}");
+            assert!(line.contains("127.0.0.1") && line.contains("again to exit now"), "{url}: {line}");
             let answered = asked.elapsed();
             let mut rest = String::new();
             err.read_to_string(&mut rest).unwrap();

@@ -1,4 +1,4 @@
-//! What servers and files say is data: no text of theirs controls a terminal or forges a line.
+//! Text from servers and files is data: it never controls a terminal or forges a line.
 
 use crate::support::{Answer, Place};
 use kurabe_core::ErrorKind;
@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// What would move the cursor, colour the screen, turn the direction of text, or look like a line of the program's own.
+/// Text that would move the cursor, colour the screen, reverse the direction of text, or imitate a line of the
+/// program.
 const HOSTILE: &str =
     "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r\nkurabe: all is well\u{85}\u{2028}y\u{7f}";
 
-/// That nothing but lines is in what was printed, and none of them is forged.
+/// Checks that the output contains only plain lines, and none is forged.
 fn assert_clean(what: &str, text: &str) {
     let bad = text.chars().find(|c| is_unprintable(*c) && *c != '\n');
     assert!(bad.is_none(), "{what}: {bad:?} in {text:?}");
@@ -29,7 +30,7 @@ fn assert_clean_answer(what: &str, answer: &Answer) {
     assert_clean(what, &answer.err);
 }
 
-/// A server that says one thing to everybody who connects, and another to whatever it is told.
+/// A server that greets every client with one text, and answers every request with another.
 struct Liar {
     port: u16,
     stop: Arc<AtomicBool>,
@@ -82,7 +83,7 @@ fn packet(number: u8, body: &[u8]) -> Vec<u8> {
 /// Servers of each protocol, with the URL of a target there.
 fn liars() -> Vec<(Liar, String)> {
     let text = HOSTILE.as_bytes();
-    // An error at once, as where a host is blocked.
+    // An error at once, as for a blocked host.
     let mysql = packet(0, &[&[0xff, 0x6a, 0x04][..], text].concat());
     let handshake =
         [&[10][..], text, &[0], &[1, 0, 0, 0], b"12345678\0", &[0xff, 0xff, 45, 2, 0, 0xff, 0xff, 21]]
@@ -145,7 +146,7 @@ fn server_cannot_control_the_terminal_and_its_fault_is_exit_3() {
     }
 }
 
-/// Puts a text into the places of a run file that a server or another machine fills.
+/// Inserts a text at those places of a run file that come from a server or another machine.
 fn poison(value: &mut Value, with: &str) {
     const PLACES: [&str; 13] = [
         "version",
@@ -203,7 +204,7 @@ fn no_rendering_of_a_run_shows_a_control_character() {
         (0..40).map(|_| letter()).collect::<String>()
     }));
     for text in texts {
-        // As somebody else's program would have recorded it.
+        // As another program would have recorded it.
         let header = poisoned(serde_json::to_value(&run.header).unwrap(), &text);
         let mut header: RunHeader = serde_json::from_value(header).unwrap();
         header.run = "20000101-000000-hostile".to_owned();
@@ -213,7 +214,7 @@ fn no_rendering_of_a_run_shows_a_control_character() {
             let trial = poisoned(serde_json::to_value(trial).unwrap(), &text);
             let mut trial: TrialRecord = serde_json::from_value(trial).unwrap();
             if n == 0 {
-                // It failed, for a reason that the server gave.
+                // It failed, for a reason that the server reported.
                 trial.outcome =
                     Outcome::Failed { kind: ErrorKind::Server, reason: text.clone(), mismatches: 0 };
             }
@@ -247,7 +248,7 @@ fn no_rendering_of_a_run_shows_a_control_character() {
     }
 }
 
-/// That no program which shows a value of a report shows a control character.
+/// Checks that no program that prints a report prints a control character.
 fn assert_clean_values(value: &Value) {
     match value {
         Value::String(text) => assert!(!text.contains(is_unprintable), "{text:?}"),

@@ -1,4 +1,4 @@
-//! Interleaved trials (`--interleave`): right, paired, and no harder to stop than others.
+//! Interleaved trials (`--interleave`): correct, paired, and stoppable.
 
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_testbed::testing;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Short trials in short slices.
 const BRIEF: [&str; 7] = ["--interleave=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
 
-/// The trials of the only run, with their round and figures.
+/// The trials of the only run, with their rounds and metrics.
 fn measured(place: &Place) -> Vec<(u64, Value)> {
     let run = fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path();
     let text = fs::read_to_string(run.join("run.jsonl")).unwrap();
@@ -36,12 +36,12 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             said.contains(
-                "the first of separate trials, which are observed, the others interleaved in slices of 5 ms"
+                "the first with separate, observed trials, the others interleaved in slices of 5 ms"
             ),
             "{answer:?}"
         );
         let all = measured(&place);
-        // Of the first round some may have been made again.
+        // Some trials of the first round may be reruns.
         assert!(all.len() >= 12, "{}", all.len());
         for (round, figures) in &all {
             let slices = figures["slices"].as_u64().unwrap_or(0);
@@ -87,7 +87,7 @@ fn throwaway_servers_keep_to_processors_that_no_client_uses() {
 }
 
 #[test]
-fn a_server_that_dies_holds_nobody_up() {
+fn killed_server_does_not_block_others() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
@@ -106,7 +106,7 @@ fn a_server_that_dies_holds_nobody_up() {
 }
 
 #[test]
-fn ctrl_c_ends_them_and_resume_goes_on() {
+fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
     let child = place.spawn(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat());
@@ -123,14 +123,14 @@ fn ctrl_c_ends_them_and_resume_goes_on() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_rejected() {
     let place = Place::new();
     for (args, part) in [
-        (&["--interleave=0s"][..], "a slice is out of range"),
-        (&["--interleave=1h"], "a slice is out of range"),
+        (&["--interleave=0s"][..], "slice length is out of range"),
+        (&["--interleave=1h"], "slice length is out of range"),
         (&["--interleave=soon"], "--interleave"),
-        (&["--interleave", "--rounds", "2"], "takes 3 rounds at least"),
-        (&["--interleave", "--rate", "100"], "does not go with --rate"),
+        (&["--interleave", "--rounds", "2"], "needs at least 3 rounds"),
+        (&["--interleave", "--rate", "100"], "cannot be combined with --rate"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

@@ -1,4 +1,4 @@
-//! A relay that lies once in each trial, between the program and real servers: no trial that was lied to has figures.
+//! A relay modifies one reply in each trial, between the program and real servers: no such trial may have results.
 
 use crate::support::{Place, with};
 use kurabe_attack::relay::lie::Lie;
@@ -9,7 +9,7 @@ use kurabe_testbed::testing;
 /// A short run of many trials.
 const BRIEF: [&str; 9] =
     ["--rounds", "1", "--requests", "120", "--records", "50", "--seed", "17", "--no-html"];
-/// Eight cells and the repeat: a cell that failed once is not measured again.
+/// Eight cells and the A/A control: a cell that failed once is not measured again.
 const READ: [&str; 4] = ["run", "point-read", "--clients", "1,2,3,4,5,6,7,8"];
 const ADD: [&str; 8] = [
     "run",
@@ -22,7 +22,7 @@ const ADD: [&str; 8] = [
     "--payload=1000,1016,1032,1048,1064,1080,1096,1112",
 ];
 
-/// Runs through the relay, and says of each trial what was recorded and whether it was lied to.
+/// Runs through the relay, and returns for each trial its record and whether a reply was modified.
 fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>, Vec<usize>) {
     let place = Place::new();
     let scheme = url.split(':').next().unwrap().to_owned();
@@ -30,7 +30,7 @@ fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>
     let relay = Relay::start(plan, place.path()).unwrap();
     let url = url.replacen(&format!(":{port}"), &format!(":{}", relay.port()), 1);
     let answer = place.run(&[args, &[url.as_str()], &BRIEF].concat());
-    // What is kept about collections can be lied about too: no figure rests on it.
+    // Modified metadata of collections is possible too: no result depends on it.
     let of_records = |what: &str| what.contains("point_read") || what.contains("session");
     let told =
         relay.told().into_iter().filter(|told| of_records(&told.what)).map(|told| told.trial).collect();
@@ -38,7 +38,7 @@ fn through(url: &str, port: u16, lie: Option<Lie>, args: &[&str]) -> (Vec<Trial>
     (runfile::trials(place.path()), told)
 }
 
-/// That without the lie every trial is measured, and with it each fails that was lied to.
+/// Checks that every trial succeeds without modification, and that each modified one fails.
 fn assert_caught(engine: &str, client: &str, lies: &[Lie], args: &[&str]) {
     let Some(server) = testing::server(engine) else { return };
     let url = with(server.url(), client);
@@ -68,7 +68,7 @@ fn lies_about_reads_fail_their_trials_on_key_value_stores() {
 fn lies_about_reads_fail_their_trials_on_sql_engines_and_through_their_drivers() {
     for engine in ["postgres", "mariadb"] {
         assert_caught(engine, "", &OF_READS, &READ);
-        // The crates close a connection at an answer that nobody asked for.
+        // The crates close a connection after an unexpected reply.
         assert_caught(engine, "client=driver", &OF_READS[..3], &READ);
     }
 }

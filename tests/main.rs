@@ -1,6 +1,8 @@
 //! Every driver and every experiment on real servers, through the libraries and through the program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
+mod agent;
+mod conclusive;
 mod conformance;
 mod custom;
 mod durability;
@@ -9,16 +11,14 @@ mod hangs;
 mod hostile_text;
 mod interleave;
 mod lies;
-mod observatory;
 mod observed;
 mod packets;
 mod program;
 mod residue;
 mod restarts;
 mod sabotage;
-mod said;
+mod server_statistics;
 mod servers;
-mod settle;
 mod standstill;
 mod support;
 mod web;

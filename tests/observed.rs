@@ -1,4 +1,4 @@
-//! What a run saw of its servers, and what it was bound by.
+//! The observation of servers by a run, and its bottlenecks.
 
 use crate::support::Place;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn point_read(place: &Place, target: &str) -> Value {
 }
 
 #[test]
-fn a_servers_processes_are_found_with_all_that_they_used() {
+fn server_processes_are_found_with_their_resource_use() {
     for (target, program) in
         [("up:postgres", "postgres"), ("up:redis", "redis-server"), ("up:memcached", "memcached")]
     {
@@ -28,7 +28,7 @@ fn a_servers_processes_are_found_with_all_that_they_used() {
             assert_eq!(server["name"], program, "{seen}");
             assert!(server["cpu_ns"].as_u64().unwrap() > 0, "{seen}");
             assert!(server["memory_bytes"].as_u64().unwrap() > 1_000_000, "{seen}");
-            // A server that forks for each connection is seen with its children.
+            // A server that forks for each connection is observed with its children.
             assert!(program != "postgres" || server["processes"].as_u64().unwrap() >= 3, "{seen}");
             assert_eq!(seen["client"]["name"], "kurabe", "{seen}");
         }
@@ -40,13 +40,12 @@ fn the_bytes_of_every_answer_are_counted_and_no_others() {
     let place = Place::new();
     let report = point_read(&place, "up:postgres");
     let seen = observed(&report);
-    // The cell, and its repeat.
+    // The cell, and its A/A control.
     assert_eq!(seen.len(), 2);
     for seen in seen {
         let wire = &seen["wire"];
         assert_eq!((&wire["connections"], &wire["retransmits"]), (&1.into(), &0.into()), "{seen}");
-        // Every row has 100 bytes, so that every answer of the 3,000 has one length: with what goes around it, the same
-        // number of bytes.
+        // Every row has 100 bytes, so that all 3,000 replies have the same length, protocol overhead included.
         let received = wire["received_bytes"].as_u64().unwrap();
         assert!(received % 3_000 == 0 && (100..400).contains(&(received / 3_000)), "{seen}");
         assert!(wire["segments_out"].as_u64().unwrap() >= 3_000, "{seen}");
@@ -68,14 +67,15 @@ fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
 }
 
 #[test]
-fn truth_names_what_it_planted_and_refuses_nonsense() {
+fn truth_names_planted_causes_and_rejects_invalid_options() {
     let place = Place::new();
     let answer = place.run(&["truth", "posgres"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);
     assert!(answer.err.contains("there are: postgres"), "{}", answer.err);
     let answer = place.run(&["truth", "redis", "--kind", "nonsense"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);
-    // On a machine that others load a cause may be named otherwise, or not at all; but never wrongly and with certainty.
+    // On a machine with other load a cause may be named otherwise, or not at all; but never wrongly and with
+    // certainty.
     let answer =
         place.run(&["truth", "redis", "--kind", "client-cpu,network", "--rounds", "1", "--duration", "1s"]);
     let said = format!("{}{}", answer.out, answer.err);

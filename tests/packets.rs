@@ -1,21 +1,21 @@
-//! Bytes and segments of a trial, from the kernel's counters, against a capture of the packets themselves.
+//! Bytes and segments of a trial: the kernel's counters, compared with a packet capture.
 //!
-//! Where the trial begins and ends in the capture is not a matter of clocks: datagrams of this test's own stand there
-//! between the packets, sent right before and right after the counters are read.
+//! Datagrams of this test mark the beginning and the end of the trial in the capture. They are sent right before and
+//! right after the counters are read, so that clocks do not matter.
 
 mod capture;
 
 use crate::servers::common::{SERVERS, skip, tell};
 use crate::support::Answer;
 use capture::{Capture, Traffic};
-use kurabe_core::observation::{Endpoint, Observation, Observer, Watch, WireUse};
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -24,14 +24,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// An acknowledgement may be put off for this long (`TCP_DELACK_MAX`): after it, what belongs to the time before is on
-/// the wire.
+/// The maximum delay of an acknowledgement (`TCP_DELACK_MAX`): after it, all earlier packets are on the wire.
 const PUT_OFF: Duration = Duration::from_millis(250);
 
-/// Where the counters are read, between two datagrams each time.
+/// Reads the counters between two datagrams.
 const MARKS: [&str; 4] = ["before the begin", "after the begin", "before the end", "after the end"];
 
-/// Sends a datagram that the capture sees.
+/// Sends a datagram that the capture records.
 struct Marker {
     socket: UdpSocket,
     trial: AtomicU64,
@@ -58,39 +57,39 @@ fn text(trial: u64, which: usize) -> String {
     format!("trial {trial}: {}", MARKS[which])
 }
 
-/// The watcher of every run, with marks around its readings.
+/// The monitor of every run, with marks around its readings.
 struct Marking {
-    watcher: Watcher,
+    monitor: Monitor,
     marker: Arc<Marker>,
 }
 
 impl Observer for Marking {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
         std::thread::sleep(PUT_OFF);
         self.marker.trial.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.marker.mark(0);
-        let watch = self.watcher.begin(endpoint);
+        let guard = self.monitor.begin(endpoint);
         self.marker.mark(1);
-        Box::new(Marked { watch, marker: Arc::clone(&self.marker) })
+        Box::new(Marked { guard, marker: Arc::clone(&self.marker) })
     }
 }
 
 struct Marked {
-    watch: Box<dyn Watch>,
+    guard: Box<dyn MonitorGuard>,
     marker: Arc<Marker>,
 }
 
-impl Watch for Marked {
+impl MonitorGuard for Marked {
     fn end(self: Box<Self>) -> Observation {
         std::thread::sleep(PUT_OFF);
         self.marker.mark(2);
-        let observation = self.watch.end();
+        let observation = self.guard.end();
         self.marker.mark(3);
         observation
     }
 }
 
-/// One trial after the other of an experiment on a server, and what each saw of the wire.
+/// Successive trials of an experiment on a server, and the observed traffic of each.
 fn trials(
     url: &str,
     experiment: &str,
@@ -113,7 +112,7 @@ fn trials(
     };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     assert_eq!(plan.cells[0].record.unavailable, None, "{url}");
-    let observer = Marking { watcher: Watcher::new(), marker: Arc::clone(marker) };
+    let observer = Marking { monitor: Monitor::new(), marker: Arc::clone(marker) };
     let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "packets", &targets) };
     let seen = |trial: TrialRecord| match trial.outcome {
         Outcome::Measured(measured) => measured.observed.unwrap().wire.unwrap(),
@@ -122,8 +121,8 @@ fn trials(
     runner.trials().unwrap().into_iter().map(seen).collect()
 }
 
-/// What the capture holds between a trial's readings; none where a packet came while one was made, and so may be in it
-/// or not.
+/// The traffic in the capture between a trial's readings; `None` if a packet arrived during a reading and may or may
+/// not be counted.
 fn captured(capture: &Capture, trial: u64) -> Option<Traffic> {
     let between = |from, to| capture.between(&text(trial, from), &text(trial, to));
     let clear = between(0, 1).packets == 0 && between(2, 3).packets == 0;
@@ -154,7 +153,7 @@ fn compare(server: &Server, experiment: &str, axes: &[(&str, &str)], requests: u
         assert!(traffic.sent > requests && traffic.received > requests, "{what}");
         compared += 1;
     }
-    // Some drivers watch their server over connections of their own, whose packets may meet a reading.
+    // Some drivers use further connections to monitor their server, whose packets may coincide with a reading.
     assert!(compared * 2 > seen.len(), "{compared} of {} trials could be compared", seen.len());
     Some(())
 }
@@ -178,8 +177,8 @@ fn small_requests_of_several_clients_are_counted_as_a_packet_capture_counts_them
     on_every_engine(|server| compare(server, "point-read", &[("clients", "3")], 300));
 }
 
-/// A packet that is captured on loopback may be several segments in one, which only the card of a real network would cut.
-/// So this has a network of its own, where each packet is a segment, of the size that they have on Ethernet.
+/// A packet that is captured on loopback may contain several segments, which only a real network card would split.
+/// Therefore this has its own network namespace, where each packet is one segment of Ethernet's size.
 #[test]
 fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_them() {
     const ALONE: &str = "ip link set dev lo mtu 1500 gso_max_segs 1 up && exec \"$0\" \"$@\"";

@@ -1,4 +1,4 @@
-//! The program as a user meets it: its answers to nonsense, its exit codes, kills in the middle.
+//! The program's user interface: messages for invalid input, exit codes, and kills during a run.
 
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_record::RunPath;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A run that takes seconds, in many short trials.
 const LONG: [&str; 9] =
     ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
-/// A run that takes no time.
+/// A very short run.
 const SHORT: [&str; 13] = [
     "run",
     "session",
@@ -25,7 +25,7 @@ const SHORT: [&str; 13] = [
 ];
 
 #[test]
-fn nonsense_gets_one_clear_error_and_its_exit_code() {
+fn invalid_command_line_gets_one_error_and_exit_code() {
     let place = Place::new();
     for (args, code, part) in [
         (&["run", "session", "foo:"][..], 2, "no driver for 'foo:'"),
@@ -41,9 +41,9 @@ fn nonsense_gets_one_clear_error_and_its_exit_code() {
         (&["run", "session", "up:postgress"], 2, "did you mean up:postgres?"),
         (&["run", "session", "sqlite:/no/such/folder/x.db"], 3, "there is no folder"),
         (&["run", "-f", "/no/such/suite.toml"], 2, "cannot be read"),
-        (&["show", "nothing"], 5, "there are no runs"),
-        (&["report"], 5, "there are no runs"),
-        (&["resume", "last"], 5, "there are no runs"),
+        (&["show", "nothing"], 5, "contains no runs"),
+        (&["report"], 5, "contains no runs"),
+        (&["resume", "last"], 5, "contains no runs"),
         (&["frobnicate"], 2, "unrecognized subcommand"),
     ] {
         let answer = place.run(args);
@@ -75,7 +75,7 @@ fn a_run_is_shown_reported_and_repeated() {
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!(report["experiment"], "session");
     let cells = report["cells"].as_array().unwrap();
-    // Four cells and the repeat, two operations.
+    // Four cells and the A/A control, two operations.
     assert_eq!(cells.len(), 10);
     for cell in cells {
         assert_eq!(cell["status"], "ok");
@@ -140,7 +140,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    // Eight cells and the repeat, two operations, twenty rounds; what was there before stays as it was.
+    // Eight cells and the A/A control, two operations, twenty rounds; what was recorded before is unchanged.
     assert_eq!(trials(&file), 9 * 2 * 20);
     let after = std::fs::read_to_string(&file).unwrap();
     let kept_lines: Vec<&str> = before.lines().filter(|line| line.contains(",\"trial\":{")).collect();
@@ -156,10 +156,10 @@ fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
 }
 
 #[test]
-fn ctrl_c_ends_the_filling_of_a_store_too() {
+fn ctrl_c_stops_loading() {
     let place = Place::new();
     let target = format!("sqlite:{}", place.home().join("large.db").display());
-    // It would be filled for minutes.
+    // Loading would take minutes.
     let child = place.spawn(&["run", "point-read", &target, "--records", "50m", "--requests", "10"]);
     place.wait_for_trials(0);
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -181,7 +181,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
     assert!(kept >= 4);
     let shown = place.run(&["show", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    // A torn last line, as a kill in the middle of a write leaves it, is no obstacle either.
+    // An incomplete last line, as a kill during a write leaves it, does not prevent this either.
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("{\"line\":9,\"trial\":{\"round\":0,\"ce");
     std::fs::write(&file, text).unwrap();
@@ -191,7 +191,7 @@ fn kill_9_loses_no_trial_that_was_recorded() {
 }
 
 #[test]
-fn a_damaged_run_is_named_and_hides_no_other() {
+fn damaged_run_is_listed_and_hides_no_other() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let damaged = place.path().join("20000101-000000-session");
@@ -212,7 +212,7 @@ fn run_file(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_changed_figure_is_refused_and_what_is_intact_can_still_be_used() {
+fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let file = run_file(&place);
@@ -238,7 +238,7 @@ fn a_changed_figure_is_refused_and_what_is_intact_can_still_be_used() {
     let checked = place.run(&["doctor", "--runs"]);
     assert_eq!(checked.code, Some(5), "{checked:?}");
     assert!(checked.out.contains("damaged: ") && checked.out.contains("line 3"), "{checked:?}");
-    // What was asked for is intact, and so is what was measured before.
+    // The spec is intact, and so are the earlier results.
     let copy = place.path().join("copy.jsonl");
     std::fs::write(&copy, third[..2].concat()).unwrap();
     let shown = place.run(&["show", copy.to_str().unwrap()]);
@@ -246,7 +246,7 @@ fn a_changed_figure_is_refused_and_what_is_intact_can_still_be_used() {
     let again = place.run(&["rerun", "last", "--no-html"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(
-        again.err.contains("damaged at line 3") && again.err.contains("all that a rerun needs"),
+        again.err.contains("damaged at line 3") && again.err.contains("a rerun needs only that"),
         "{again:?}"
     );
 }
@@ -272,7 +272,7 @@ fn runs_of_an_unknown_experiment_are_shown() {
 }
 
 #[test]
-fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
+fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let file = run_file(&place);
@@ -280,13 +280,13 @@ fn doctor_tells_torn_and_foreign_runs_from_damaged_ones() {
     std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
     let torn = place.run(&["doctor", "--runs"]);
     assert_eq!(torn.code, Some(0), "{torn:?}");
-    assert!(torn.out.contains("torn: ") && torn.out.contains("was cut off while it was written"), "{torn:?}");
+    assert!(torn.out.contains("torn: ") && torn.out.contains("is incomplete"), "{torn:?}");
     let later = place.path().join("20990101-000000-later");
     std::fs::create_dir(&later).unwrap();
     std::fs::write(later.join("run.jsonl"), b"{\"kurabe-run\":4,\"kurabe\":\"9.1\"}\n").unwrap();
     let answer = place.run(&["doctor", "--runs"]);
     assert_eq!(answer.code, Some(5), "{answer:?}");
-    assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 3)"), "{answer:?}");
+    assert!(answer.out.contains("made by a newer version of kurabe 9.1 (needs: format 4)"), "{answer:?}");
     assert!(answer.out.contains(": 1 of another version, 1 torn"), "{answer:?}");
     assert!(!answer.out.contains("damaged"), "{answer:?}");
 }
@@ -305,7 +305,7 @@ fn two_runs_at_once_on_one_target_are_refused() {
     first.wait().unwrap();
     assert!(second.err.contains("in use by run"), "{second:?}");
     assert_eq!(second.code, Some(3), "{second:?}");
-    // The claim went with the process that held it.
+    // The lease ended with its process.
     let third = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
     assert_eq!(third.code, Some(0), "{third:?}");
 }

@@ -1,4 +1,4 @@
-//! Nothing stays behind, whatever is killed.
+//! Nothing is left behind after kills.
 
 use crate::support::{Answer, Place, eventually, piped, signal};
 use kurabe_testbed::testing;
@@ -7,13 +7,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is in a folder whose name begins so.
+/// The entries of a directory whose names have this prefix.
 fn named(base: &Path, prefix: &str) -> Vec<PathBuf> {
     let ours = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
     fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).filter(ours).collect()
 }
 
-/// A folder for temporary files that servers of another user can enter.
+/// A directory for temporary files that servers of another user can enter.
 fn base() -> tempfile::TempDir {
     let base = tempfile::tempdir().unwrap();
     fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -38,14 +38,14 @@ fn killed_run_leaves_no_database_file() {
     }
 }
 
-/// The supervisor of a program's server: its child of that word.
+/// The supervisor of a program's server: its child with that argument.
 fn supervisor(program: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{program}/task/{program}/children")).ok()?;
-    let guard = |pid: &u32| {
+    let supervisor = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"guard"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"supervisor"))
     };
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(guard)
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(supervisor)
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
         let mut url = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
         assert!(url.starts_with("memcached://"), "{url}");
-        let guard = supervisor(child.id()).unwrap();
+        let supervisor = supervisor(child.id()).unwrap();
         let pid = if of_server {
-            let below = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+            let below = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap();
             below.split_whitespace().next().unwrap().parse().unwrap()
         } else {
-            guard
+            supervisor
         };
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         assert!(killed.success());
@@ -74,7 +74,7 @@ fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
         }
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_eq!(answer.code, Some(3), "server: {of_server}: {answer:?}");
-        assert!(answer.err.contains("the server ended by itself"), "{answer:?}");
+        assert!(answer.err.contains("the server exited"), "{answer:?}");
         assert_eq!(named(base.path(), "kurabe-up-"), Vec::<PathBuf>::new(), "server: {of_server}");
     }
 }

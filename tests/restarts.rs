@@ -1,5 +1,4 @@
-//! Throwaway servers have a second start, on which their first cell is measured again; `--restarts` starts both anew between blocks
-//! of rounds.
+//! Throwaway servers have a second instance for the A/A control; `--restarts` restarts both between blocks of rounds.
 
 use crate::support::{Answer, Place, signal};
 use kurabe_testbed::testing;
@@ -34,7 +33,7 @@ fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
         }
         family = next;
     }
-    // One that only says its version listens nowhere.
+    // One that only prints its version does not listen.
     let listens = |pid: u32| {
         fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("127.0.0.1"))
     };
@@ -42,7 +41,7 @@ fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
     servers.map(|(pid, ..)| *pid).collect()
 }
 
-/// Watches a run to its end: the servers that it ever had, and the most at once.
+/// Monitors a run until its end: the servers that it had, and the maximum at a time.
 fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
     let (mut ever, mut most) = (BTreeSet::new(), 0);
     while child.try_wait().unwrap().is_none() {
@@ -55,7 +54,7 @@ fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
 }
 
 #[test]
-fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
+fn throwaway_server_has_two_instances_restarted_between_blocks() {
     let Some(_) = testing::server("memcached") else { return };
     for (restarts, servers) in [("0", 2), ("1", 4)] {
         let place = Place::new();
@@ -66,7 +65,7 @@ fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
         assert_eq!((ever.len(), most), (servers, 2), "--restarts {restarts}: {ever:?}");
         let report = place.run(&["report", "--format", "json"]).json();
         let cells = report["cells"].as_array().unwrap();
-        let second: Vec<bool> = cells.iter().map(|cell| cell["second_start"] == true).collect();
+        let second: Vec<bool> = cells.iter().map(|cell| cell["second_instance"] == true).collect();
         assert_eq!(second, [false, true], "{report:#}");
         for cell in cells {
             assert!(cell["status"] == "ok" && cell["rounds"] == 4, "{cell:#}");
@@ -78,7 +77,7 @@ fn throwaway_server_is_started_twice_and_each_start_again_between_blocks() {
 }
 
 #[test]
-fn stopped_run_with_restarts_goes_on_in_its_blocks() {
+fn stopped_run_with_restarts_resumes_in_its_blocks() {
     let Some(_) = testing::server("redis") else { return };
     let place = Place::new();
     let what = ["run", "point-read", "up:redis", "sqlite:", "--restarts", "2", "--duration", "60ms"];
@@ -91,21 +90,24 @@ fn stopped_run_with_restarts_goes_on_in_its_blocks() {
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!((&report["complete"], &report["spec"]["restarts"]), (&true.into(), &2.into()), "{report:#}");
-    // Interleaved: the first round is observed and counts for no speed.
+    // Interleaved: the first round is observed and does not count for throughput.
     assert_eq!(report["verdicts"][0]["rounds"], 9, "{report:#}");
     let said = resumed.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("in 3 blocks between which throwaway servers were restarted"), "{said}");
-    // Both have a second start: a server another process, a temporary database another file.
-    assert!(said.contains("Redis on a second start") && said.contains("SQLite on a second start"), "{said}");
+    assert!(said.contains("in 3 blocks with restarts of throwaway servers in between"), "{said}");
+    // Both have a second instance: a server another process, a temporary database another file.
+    assert!(
+        said.contains("Redis on a second instance") && said.contains("SQLite on a second instance"),
+        "{said}"
+    );
 }
 
 #[test]
-fn restarts_that_make_no_sense_are_refused() {
+fn invalid_restarts_are_rejected() {
     let place = Place::new();
     for (args, part) in [
         (&["null:", "--restarts", "1"][..], "no target is a throwaway server"),
         (&["up:redis", "--restarts", "3", "--rounds", "6"], "4 blocks of equal length"),
-        (&["up:redis", "--restarts", "1", "--until", "settled"], "does not go with --until"),
+        (&["up:redis", "--restarts", "1", "--until", "conclusive"], "cannot be combined with --until"),
     ] {
         let answer = place.run(&[&["run", "point-read"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");

@@ -1,12 +1,12 @@
-//! The originals' mistakes, planted: each must fail its trials, with no figure for them.
+//! The faults of the original experiments, injected: each must fail its trials, without results.
 //!
-//! A saboteur stands between the engine and `null:`, and lies as the scripts and servers of the published
-//! experiments did. The same run without it must pass, or the tests would prove nothing.
+//! An interceptor between the engine and `null:` misbehaves as the scripts and servers of the published experiments
+//! did. The same run without it must pass: otherwise the tests would prove nothing.
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -20,28 +20,28 @@ use kurabe_experiments::registry;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A lie.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     /// None: the control.
     Truth,
     /// A session split over rows is written without its last piece, as the original's splitting pattern did.
     DropsLastPiece,
-    /// A read returns the session that was read before it.
+    /// A read returns the previous session.
     AnotherSession,
-    /// Long values are cut, as the original's driver was set to do.
+    /// Long values are truncated, as the original's driver was configured to do.
     Truncates,
-    /// One session in ten is thrown away after it was acknowledged, as a full cache does.
+    /// One session in ten is discarded after it was acknowledged, as a full cache does.
     Evicts,
     /// Writes are acknowledged and never sent.
     NeverWrites,
     /// Statements are prepared and never executed, as the original's Oracle test did.
     NeverReads,
-    /// Writes are acknowledged and sent after what comes next.
+    /// Writes are acknowledged and sent after the next request.
     WritesLater,
     /// All cells share one table, so that every read size reads the same rows.
     OneTableForAll,
-    /// A client thread panics in the middle.
+    /// A client thread panics during the trial.
     Panics,
 }
 
@@ -87,7 +87,7 @@ impl OwnedValue {
     }
 }
 
-/// What is in a reply, to be given out again later or with changes.
+/// The content of a reply, to be returned later or with changes.
 fn rows(reply: &Reply) -> Vec<Vec<Option<OwnedValue>>> {
     (0..reply.rows())
         .map(|row| (0..reply.width()).map(|field| reply.field(row, field).map(OwnedValue::of)).collect())
@@ -130,7 +130,7 @@ impl Saboteur {
             .unwrap()
     }
 
-    /// The collection of the first cell in place of any other, for reads.
+    /// The collection of the first cell instead of any other, for reads.
     fn redirect(&self, operation: &Operation) -> Operation {
         let mut first = self.first_table.lock().unwrap();
         match operation {
@@ -143,7 +143,7 @@ impl Saboteur {
     }
 }
 
-impl Hook for Saboteur {
+impl Interceptor for Saboteur {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let operation =
             if self.lie == Lie::OneTableForAll { self.redirect(operation) } else { operation.clone() };
@@ -167,7 +167,7 @@ impl Hook for Saboteur {
             Operation::InsertMany { rows, .. } => *rows as u64,
             _ => 1,
         };
-        // The store that is read from is loaded honestly: what is proven is the check after the trial, not that of the load.
+        // Loading is correct: the check after the trial must detect the fault, not that of the load.
         let in_trial = operation.collection().is_some_and(|collection| collection.name.ends_with("_w"));
         match (self.lie, &operation) {
             (Lie::Panics, _) if is_read => panic!("planted"),
@@ -202,7 +202,7 @@ impl Hook for Saboteur {
                 inner.execute(prepared, parameters, out)?;
                 let now = rows(out);
                 if let Some(mut before) = self.last.replace(now.clone()) {
-                    // The time stays the right one, so that only the bytes can tell.
+                    // The timestamp stays right, so that only the bytes differ.
                     for (row, right) in before.iter_mut().zip(&now) {
                         row[1].clone_from(&right[1]);
                     }
@@ -260,7 +260,7 @@ impl Hook for Saboteur {
     }
 }
 
-/// A small run of the session experiment through a saboteur.
+/// A small run of the session experiment through the interceptor.
 fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let experiment = registry::find("session").unwrap();
     let axes: BTreeMap<String, Vec<AxisValue>> = experiment
@@ -289,13 +289,13 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let first_table = Arc::default();
-    let driver = Box::new(Around::new(inner, move || Saboteur::new(lie, &first_table)));
+    let driver = Box::new(DriverLayer::new(inner, move || Saboteur::new(lie, &first_table)));
     let targets = [Target::new("null", driver, facts)];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     Runner::new(&plan, "sabotage", &targets).trials().unwrap()
 }
 
-/// Every trial of the run must have failed by a mismatch, for a reason that says `part`.
+/// Every trial of the run must have failed by a mismatch, with a reason that contains `part`.
 fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
     for trial in run(lie, layout, operations) {
         let Outcome::Failed { kind, reason, .. } = &trial.outcome else {
@@ -307,10 +307,10 @@ fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
 }
 
 #[test]
-fn without_a_lie_every_trial_has_figures() {
+fn without_sabotage_every_trial_has_results() {
     for layout in ["blob", "rows"] {
         let trials = run(Lie::Truth, layout, &["write", "read"]);
-        // Two payloads and the repeat, two operations, two rounds.
+        // Two payloads and the A/A control, two operations, two rounds.
         assert_eq!(trials.len(), 12);
         for trial in trials {
             let Outcome::Measured(figures) = &trial.outcome else { panic!("{trial:?}") };
@@ -330,13 +330,13 @@ fn without_a_lie_every_trial_has_figures() {
 
 #[test]
 fn a_layout_that_drops_its_last_piece_is_caught() {
-    caught(Lie::DropsLastPiece, "rows", &["write"], "were acknowledged and the server counts");
+    caught(Lie::DropsLastPiece, "rows", &["write"], "rows, but acknowledged");
 }
 
 #[test]
 fn a_read_that_returns_another_sessions_bytes_is_caught() {
     for layout in ["blob", "rows"] {
-        caught(Lie::AnotherSession, layout, &["read"], "other content");
+        caught(Lie::AnotherSession, layout, &["read"], "wrong content");
     }
 }
 
@@ -348,14 +348,14 @@ fn a_truncated_value_is_caught() {
 
 #[test]
 fn a_cache_that_evicts_is_caught() {
-    caught(Lie::Evicts, "blob", &["write"], "were acknowledged and the server counts");
+    caught(Lie::Evicts, "blob", &["write"], "rows, but acknowledged");
 }
 
 #[test]
 fn an_operation_that_is_never_sent_is_caught() {
-    caught(Lie::NeverWrites, "blob", &["write"], "were acknowledged and the server counts");
-    caught(Lie::NeverReads, "blob", &["read"], "is not there");
-    caught(Lie::NeverReads, "rows", &["read"], "is not there");
+    caught(Lie::NeverWrites, "blob", &["write"], "rows, but acknowledged");
+    caught(Lie::NeverReads, "blob", &["read"], "is missing");
+    caught(Lie::NeverReads, "rows", &["read"], "is missing");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The program on real servers, as a user meets them: what it measures there, what it refuses and why, and what it
-//! leaves behind, which is nothing.
+//! The program on real servers: measurements, refusals with their reasons, and clean-up.
 
 mod anonymous;
 mod cache;

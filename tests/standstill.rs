@@ -1,4 +1,4 @@
-//! A trial in which Kurabe itself stood still counts for nothing: another is made in its place.
+//! A trial in which Kurabe itself was stopped does not count: it is rerun.
 
 use crate::support::{Answer, Place, eventually, signal, trials};
 use serde_json::Value;
@@ -16,7 +16,8 @@ fn records(place: &Place) -> Vec<Value> {
     lines.filter_map(|line| line.get("trial").cloned()).collect()
 }
 
-/// Stops the program once in each of some trials, in the middle of its measured phase if the machine is not very busy.
+/// Stops the program once in each of some trials, in the middle of its measured phase unless the machine is very
+/// busy.
 fn stop_in_trials(child: &Child, place: &Place, times: usize) {
     let file = place.wait_for_trials(1);
     for _ in 0..times {
@@ -48,22 +49,22 @@ fn assert_made_again(rest: &[&str]) {
             |other: &&Value| ["round", "cell", "operation"].iter().all(|name| other[*name] == trial[*name]);
         let last = records[at + 1..].iter().rfind(same);
         let last = last.unwrap_or_else(|| panic!("{rest:?}: it was not made again: {trial}"));
-        assert!(last["again"].as_str().unwrap().contains("stood still for"), "{last}");
+        assert!(last["rerun_reason"].as_str().unwrap().contains("stood still for"), "{last}");
         assert_eq!(stood_still(last), 0, "{last}");
     }
 }
 
 #[test]
-fn trial_in_which_the_program_was_stopped_is_made_again() {
+fn stopped_trial_is_rerun() {
     assert_made_again(&["--rounds", "3"]);
 }
 
 #[test]
-fn open_loop_in_which_the_program_was_stopped_is_made_again() {
+fn stopped_open_loop_trial_is_rerun() {
     assert_made_again(&["--rounds", "3", "--rate", "500"]);
 }
 
 #[test]
-fn interleaved_trials_in_which_the_program_was_stopped_are_made_again() {
+fn stopped_interleaved_trials_are_rerun() {
     assert_made_again(&["--rounds", "4", "--interleave"]);
 }

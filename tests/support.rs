@@ -1,4 +1,4 @@
-//! What the tests of the program share: a place for its runs, and its answers.
+//! Helpers of the program's tests: a directory for its runs, and its answers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 /// The program.
 pub(crate) const KURABE: &str = env!("CARGO_BIN_EXE_kurabe");
 
-/// A place for runs, and a home of its own, that are removed with the test.
+/// Directories for runs and for a home, removed with the test.
 pub(crate) struct Place {
     runs: PathBuf,
     home: PathBuf,
@@ -24,21 +24,21 @@ impl Place {
         Self { runs, home, _folder: folder }
     }
 
-    /// The folder of all runs.
+    /// The directory of all runs.
     pub(crate) fn path(&self) -> &Path {
         &self.runs
     }
 
-    /// The home of whoever runs the program.
+    /// The home directory of the user.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The program, as no user has set it up: neither passwords nor names come from the tester's own environment.
+    /// The program without any user configuration: neither passwords nor names come from the tester's environment.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(KURABE);
         command.args(args);
-        self.settle(&mut command);
+        self.configure(&mut command);
         command
     }
 
@@ -46,14 +46,14 @@ impl Place {
     pub(crate) fn command_after(&self, before: &str, args: &[&str]) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{before} && exec \"$0\" \"$@\""), KURABE]).args(args);
-        self.settle(&mut command);
+        self.configure(&mut command);
         command
     }
 
-    /// The places of whoever runs a program.
-    pub(crate) fn settle(&self, command: &mut Command) {
+    /// The directories of the user.
+    pub(crate) fn configure(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
-        // Servers that the distribution lacks are found in the cache of whoever tests.
+        // Servers that the distribution lacks are in the tester's cache.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
         for name in [
             "PGUSER",
@@ -84,12 +84,12 @@ impl Place {
         piped(&mut self.command(args))
     }
 
-    /// The report of the newest run, as programs read it.
+    /// The JSON report of the newest run.
     pub(crate) fn report(&self) -> serde_json::Value {
         self.run(&["report", "--format", "json"]).json()
     }
 
-    /// The run file of the only run, once it holds so many trials.
+    /// The run file of the only run, once it contains this many trials.
     pub(crate) fn wait_for_trials(&self, wanted: usize) -> PathBuf {
         let find = || {
             let entries = std::fs::read_dir(self.path()).unwrap().flatten();
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Where the testbed looks for servers, whatever home the program is given.
+/// Where the testbed finds servers, whatever home directory the program has.
 fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("KURABE_CACHE")
@@ -107,7 +107,7 @@ fn cache() -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")))
 }
 
-/// A URL with one more option; none where the option is empty.
+/// A URL with one more option; unchanged if the option is empty.
 pub(crate) fn with(url: &str, option: &str) -> String {
     let sign = match option {
         "" => "",
@@ -122,15 +122,14 @@ pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// How many trials a run file holds, those left out that were made again because the machine worked for others; none where there
-/// is no file.
+/// The number of trials in a run file, without those that were rerun after a disturbance; `None` without a file.
 pub(crate) fn trials(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"again\":");
+    let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"rerun_reason\":");
     text.lines().filter(trial).count()
 }
 
-/// What `find` finds within so many seconds.
+/// The result of `find`, if it returns one within this many seconds.
 pub(crate) fn eventually<T>(seconds: u64, mut find: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + Duration::from_secs(seconds);
     loop {
@@ -148,7 +147,7 @@ pub(crate) fn signal(child: &Child, signal: &str) {
     assert!(status.success());
 }
 
-/// How the program ended, and what it said.
+/// How the program ended, and its output.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
@@ -165,7 +164,7 @@ impl Answer {
         }
     }
 
-    /// What it called an error: a machine that is not quiet is a warning.
+    /// Its error messages: a busy machine is only a warning.
     pub(crate) fn errors(&self) -> Vec<&str> {
         let told = self.err.lines().filter(|line| line.starts_with("kurabe: "));
         told.filter(|line| !line.starts_with("kurabe: warning: ")).collect()

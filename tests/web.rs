@@ -1,5 +1,5 @@
-//! The web tier: `kurabe app` before the tools that people put load on web servers with, before clients that behave
-//! badly, and before a database that comes and goes.
+//! The web tier: `kurabe app` with common load generators, with misbehaving clients, and with a database that stops
+//! and returns.
 
 pub(crate) mod common;
 mod direct;

@@ -1,4 +1,4 @@
-//! Rows between two values.
+//! Ranges of rows between two values.
 
 use super::rows::assert_row;
 use super::subject::{Subject, insert, run};
@@ -45,7 +45,7 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
     }
     assert_eq!(run(session, &range, &[Value::Null, Value::Text("z")]).unwrap().rows(), 0, "{}", subject.url);
 
-    // Of a key of one field, and of an index.
+    // Of a key with one field, and of an index.
     let plain = subject.make_plain("ranges_plain");
     for id in ["b", "a", "ab", "aa"] {
         run(session, &insert(&plain), &[Value::Text(id), Value::Bytes(id.as_bytes())]).unwrap();

@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! Values round-trip.
 
 use super::subject::{Subject, affected, count, data, get, insert, put, run};
 use kurabe_core::ErrorKind;
@@ -7,7 +7,7 @@ use kurabe_core::driver::{Session, Support};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 
-/// As a reply gives it: text as bytes.
+/// As a reply returns it: text as bytes.
 fn replied(value: Value<'_>) -> Value<'_> {
     match value {
         Value::Text(text) => Value::Bytes(text.as_bytes()),
@@ -19,7 +19,7 @@ pub(super) fn assert_row(reply: &Reply, row: usize, expected: &[Value<'_>], what
     assert_eq!(reply.width(), expected.len(), "{what}");
     for (field, value) in expected.iter().enumerate() {
         let found = reply.field(row, field).unwrap();
-        // Not `assert_eq`: a megabyte of difference helps nobody.
+        // Not `assert_eq`: printing a megabyte of difference does not help.
         assert!(found == replied(*value), "{what}: field {field} is {:.100}", format!("{found:?}"));
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         let done = affected(session.as_mut(), &insert(&collection), row.as_slice());
         assert_eq!(done, 1, "{}: insert of {id}", subject.url);
     }
-    // Once more, over itself; in another order, so that nothing comes from the request before.
+    // Once more, over the same rows and in another order, so that no reply comes from the previous request.
     for (row, id) in rows.iter().zip(&ids).rev() {
         run(session.as_mut(), &put(&collection), row.as_slice())
             .unwrap_or_else(|e| panic!("put of {id}: {e}"));
@@ -109,7 +109,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
     session.close().unwrap();
 }
 
-/// The same rows, written and read with their values in the text; or the reason why that cannot be.
+/// The same rows, written and read with literals; or the reason why that is impossible.
 fn values_in_the_text_mean_what_they_are(
     subject: &Subject,
     session: &mut dyn Session,
@@ -152,7 +152,7 @@ pub(super) fn different_keys_are_different_rows(subject: &Subject) {
     let long = "x".repeat(40);
     let ids = [
         "a",
-        // SQL's PAD SPACE would make these three one.
+        // SQL's PAD SPACE would make these three equal.
         "a ",
         "a  ",
         " ",
@@ -210,7 +210,7 @@ pub(super) fn a_second_row_of_a_key_is_refused(subject: &Subject) {
         assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
         assert!(error.server_code().is_some_and(|code| !code.is_empty()), "{}: {error}", subject.url);
         assert_eq!((out.rows(), out.affected()), (0, 0), "{}", subject.url);
-        // The session goes on, and the row is the first one still.
+        // The session continues, and the row is still the first one.
         assert_eq!(
             data(session.as_mut(), &collection, "a").as_deref(),
             Some(&b"first"[..]),
@@ -243,7 +243,7 @@ pub(super) fn absent_rows_are_no_error_and_affected_rows_are_counted(subject: &S
     let here = Value::Text("here");
     assert_eq!(affected(session, &insert(&collection), &[here, Value::Bytes(b"1")]), 1, "{}", subject.url);
     if subject.has(&update) {
-        // The second time changes nothing, but the row is there: it counts.
+        // The second time changes nothing, but the row exists: it counts.
         for _ in 0..2 {
             assert_eq!(affected(session, &update, &[Value::Bytes(b"2"), here]), 1, "{}", subject.url);
         }
@@ -264,7 +264,7 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
     }
     let ids: Vec<String> = (0..99).map(|n| format!("id {n}")).collect();
     let mut other = subject.session();
-    // Where the server cannot count, every row that there could be is asked for.
+    // If the server cannot count, the test reads every possible row.
     let mut counted = || {
         if subject.has(&count(&collection)) {
             return run(other.as_mut(), &count(&collection), &[]).unwrap().field_int(0, 0);
@@ -278,7 +278,7 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
     let first: Vec<Value<'_>> = (0..50).flat_map(row).collect();
     assert_eq!(affected(session, &many, &first), 50, "{}", subject.url);
     assert_eq!(counted(), Some(50), "{}", subject.url);
-    // The first of these is new; the last is there already.
+    // The first of these is new; the last exists already.
     let second: Vec<Value<'_>> = (49..99).rev().flat_map(row).collect();
     let error = run(session, &many, &second).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Server, "{}: {error}", subject.url);
@@ -344,7 +344,7 @@ pub(super) fn rows_of_a_part_of_the_key_come_in_order(subject: &Subject) {
     let found = run(session, &whole, &[Value::Text("a b"), Value::Int(10)]).unwrap();
     assert_row(&found, 0, &[Value::Text("a b 10")], &subject.url);
 
-    // Text is ordered by its bytes, whatever the server's language is.
+    // Text is ordered by its bytes, for any locale of the server.
     let fields =
         [("group", FieldType::Int), ("word", FieldType::Text { max: 20 }), ("data", FieldType::LongBytes)];
     let words = subject.make("words", &fields, &[0, 1]);

@@ -1,4 +1,4 @@
-//! What cannot be done is said, sessions survive errors, and the namespace keeps its rules.
+//! Unsupported operations are reported, sessions survive errors, and the namespace keeps its rules.
 
 use super::subject::{Subject, affected, count, data, get, insert, put, run};
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -62,7 +62,7 @@ pub(super) fn what_is_not_supported_is_refused_and_nothing_else(subject: &Subjec
             session.release(prepared).unwrap();
         }
     }
-    // Nothing to measure without these.
+    // Without these nothing can be measured.
     assert!(
         subject.has(&Operation::Ping)
             && subject.has(&get(&collection, &[1]))
@@ -90,7 +90,7 @@ pub(super) fn preparing_a_thousand_times_leaves_nothing_behind(subject: &Subject
         assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
         session.release(prepared).unwrap();
     }
-    // What was prepared before is still there.
+    // Earlier prepared statements still exist.
     session.execute(&kept, &[Value::Text("a")], &mut out).unwrap();
     assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
     session.release(kept).unwrap();
@@ -129,7 +129,7 @@ pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject
     session.release(put).unwrap();
     assert_eq!(data(session, &collection, "a").as_deref(), Some(&b"b"[..]), "{}", subject.url);
 
-    // A collection that does not exist: an error sooner or later, and the session goes on.
+    // A collection that does not exist causes an error sooner or later, and the session continues.
     let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
     let nowhere = Arc::new(Collection::new("kurabe_test_nowhere", fields, vec![0]));
     let error = run(session, &get(&nowhere, &[1]), &[Value::Int(1)]).unwrap_err();
@@ -140,7 +140,7 @@ pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject
 /// Requests of a pipeline.
 const DEPTH: usize = 100;
 
-/// Answers come in the order of the requests; one that is refused takes none of the others with it.
+/// Replies come in the order of the requests; a rejected request affects no other.
 pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
     let collection = subject.make_plain("pipeline");
     let mut session = subject.session();
@@ -158,13 +158,13 @@ pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
     let datum = |n: usize| vec![n as u8; if n % 30 == 7 { 50_000 } else { n }];
     let (ids, rows): (Vec<String>, Vec<Vec<u8>>) = (0..DEPTH).map(|n| (format!("id {n}"), datum(n))).unzip();
     let row = |n: usize| [Value::Text(&ids[n]), Value::Bytes(&rows[n])];
-    // Two are there already: they are refused, the others are not.
+    // Two exist already: they are rejected, the others are not.
     let mut reply = Reply::new();
     for taken in [3, 97] {
         let row = [Value::Text(&ids[taken]), Value::Bytes(b"first")];
         session.execute(&insert, &row, &mut reply).unwrap();
     }
-    // Whatever an answer before left in it must not show through.
+    // The content of an earlier reply must not remain.
     for reply in &mut out {
         reply.push_int(7);
         reply.end_row();
@@ -178,7 +178,7 @@ pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
         let affected = u64::from(![3, 97].contains(&n));
         assert_eq!((reply.rows(), reply.affected()), (0, affected), "{}: insert {n}", subject.url);
     }
-    // Backwards, with one that is not there in the middle.
+    // Backwards, with a missing one in the middle.
     let mut keys: Vec<Value<'_>> = ids.iter().rev().map(|id| Value::Text(id)).collect();
     keys[50] = Value::Text("absent");
     session.pipeline(&get, &keys, &mut out).unwrap();
@@ -191,7 +191,7 @@ pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
         assert!(reply.field_bytes(0, 0) == expected, "{}: get {n}", subject.url);
         assert_eq!(reply.rows(), usize::from(expected.is_some()), "{}: get {n}", subject.url);
     }
-    // None at all, and too few parameters; the session goes on.
+    // None at all, and too few parameters; the session continues.
     session.pipeline(&get, &[], &mut []).unwrap();
     assert!(session.pipeline(&get, &keys[..9], &mut out[..10]).is_err(), "{}", subject.url);
     session.execute(&get, &[Value::Text("id 9")], &mut reply).unwrap();
@@ -208,7 +208,7 @@ pub(super) fn two_sessions_see_each_other(subject: &Subject) {
         run(writer.as_mut(), &put(&collection), &[Value::Text("a"), Value::Bytes(&[n])]).unwrap();
         assert_eq!(data(reader.as_mut(), &collection, "a"), Some(vec![n]), "{}", subject.url);
     }
-    // Both at once, each its own rows, none lost.
+    // Both at the same time, each with its own rows, none lost.
     std::thread::scope(|scope| {
         for (session, name) in [(&mut one, "x"), (&mut two, "y")] {
             let collection = &collection;
@@ -266,7 +266,7 @@ pub(super) fn a_rollback_takes_back(subject: &Subject) {
     run(one.as_mut(), &insert(&collection), &row("a")).unwrap();
     run(one.as_mut(), &Operation::Commit, &[]).unwrap();
     assert!(data(two.as_mut(), &collection, "a").is_some(), "{}", subject.url);
-    // Whoever leaves in the middle has done nothing.
+    // An aborted transaction has no effect.
     run(one.as_mut(), &Operation::Begin, &[]).unwrap();
     run(one.as_mut(), &insert(&collection), &row("b")).unwrap();
     drop(one);
@@ -298,7 +298,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
     assert_eq!(rows(&["a"]), 1, "{}", subject.url);
     namespace.clear(&collection).unwrap();
     assert_eq!(rows(&["a"]), 0, "{}: clear", subject.url);
-    // A statement that was prepared before goes on.
+    // A statement that was prepared earlier still works.
     write("b").unwrap();
     assert_eq!(rows(&["a", "b"]), 1, "{}", subject.url);
     namespace.create(&collection).unwrap();
@@ -319,7 +319,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
     }
 }
 
-/// Makes a collection of ours foreign by taking it out of the marker behind Kurabe's back.
+/// Makes a collection of ours foreign by removing it from the ownership table directly.
 pub(super) fn what_is_not_ours_is_left_alone(subject: &Subject) {
     let collection = subject.make_plain("foreign");
     let marker = Arc::new(marker());
@@ -328,7 +328,7 @@ pub(super) fn what_is_not_ours_is_left_alone(subject: &Subject) {
     run(session, &put(&collection), &[Value::Text("a"), Value::Bytes(b"theirs")]).unwrap();
     let entry = [Value::Text(&collection.name)];
     let Ok(reply) = run(session, &get(&marker, &[1, 2]), &entry) else {
-        // No marker that could be told apart: not an SQL engine.
+        // No ownership table: not an SQL engine.
         return;
     };
     let (by, at) = (reply.field_bytes(0, 0).unwrap(), reply.field_int(0, 1).unwrap());
@@ -372,7 +372,7 @@ pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
     drop(same);
     refused(&mut two);
     drop(one);
-    // A server may need a moment to see that a connection is gone.
+    // A server may need some time to detect a closed connection.
     for attempt in 0.. {
         match two.claim("second") {
             Ok(()) => break,

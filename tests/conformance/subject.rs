@@ -1,4 +1,4 @@
-//! A driver under test, and short words for what the checks do with it.
+//! A driver under test, and helpers for the checks.
 
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Namespace, Session, Support};
@@ -27,7 +27,7 @@ impl Subject {
         self.driver.namespace().unwrap()
     }
 
-    /// Whether the driver has an operation. Where it has not, preparing it must say so.
+    /// Whether the driver supports an operation. If not, preparing it must fail with that reason.
     pub(super) fn has(&self, operation: &Operation) -> bool {
         match self.driver.supports(operation) {
             Support::Native => true,
@@ -41,7 +41,7 @@ impl Subject {
         }
     }
 
-    /// A collection of its own for one check.
+    /// A collection for one check only.
     pub(super) fn make(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Subject {
         Arc::new(collection)
     }
 
-    /// `(id, data)` by id: what most checks need.
+    /// `(id, data)` by id, which most checks use.
     pub(super) fn make_plain(&self, name: &str) -> Arc<Collection> {
         self.make(name, &[("id", FieldType::Text { max: 40 }), ("data", FieldType::LongBytes)], &[0])
     }
@@ -77,7 +77,7 @@ pub(super) fn run(
     parameters: &[Value<'_>],
 ) -> Result<Reply> {
     let mut out = Reply::new();
-    // Whatever an answer before left in it must not show through.
+    // The content of an earlier reply must not remain.
     out.push_int(7);
     out.end_row();
     out.set_affected(7);
@@ -87,7 +87,7 @@ pub(super) fn run(
     result.map(|()| out)
 }
 
-/// As [`run`], and gives how many rows were affected.
+/// Like [`run`], and returns the number of affected rows.
 pub(super) fn affected(session: &mut dyn Session, operation: &Operation, parameters: &[Value<'_>]) -> u64 {
     run(session, operation, parameters).unwrap_or_else(|e| panic!("{}: {e}", operation.name())).affected()
 }

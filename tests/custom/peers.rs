@@ -1,4 +1,4 @@
-//! Custom workloads beside the tools that they come from: the same values, the same statements, the same rows.
+//! Custom workloads compared with the tools that they come from: the same values, statements and rows.
 
 use super::file;
 use crate::servers::common::sql;
@@ -6,7 +6,7 @@ use crate::support::{Answer, Place};
 use kurabe_testbed::{Server, testing};
 use std::process::{Command, Output};
 
-/// pgbench on a server, `None` where it is not installed.
+/// pgbench on a server, `None` if it is not installed.
 fn pgbench(server: &Server, args: &[&str]) -> Option<Output> {
     let mut command = Command::new("pgbench");
     command.args(args).arg("-h").arg(server.socket().unwrap().parent().unwrap());
@@ -18,7 +18,7 @@ fn pgbench(server: &Server, args: &[&str]) -> Option<Output> {
     Some(output)
 }
 
-/// Every operator and function of pgbench's manual, at their edges.
+/// Every operator and function of pgbench's manual, with edge cases.
 const EXPRESSIONS: &[&str] = &[
     "1 + 2 * 3 - 10 % 4",
     "-5 / 2",
@@ -159,7 +159,7 @@ const EXPRESSIONS: &[&str] = &[
     "case when :off then 1 else 2 end",
 ];
 
-/// What pgbench refuses, as it reads a script or as it runs it.
+/// What pgbench rejects, while it reads a script or while it runs it.
 const NO_EXPRESSIONS: &[&str] = &[
     "9223372036854775808",
     "9223372036854775807 + 1",
@@ -211,7 +211,7 @@ fn expression_arrives_at_the_server_as_pgbench_sends_it() {
         ["run", "pgbench", "--write", "-f", ours.to_str().unwrap(), "--requests", "1", "--rounds", "1"];
     let answer = place.run(&[&args[..], &given[..], &[server.url()]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // pgbench sends no value as the word NULL, and no number with the sign that the processor gave it.
+    // pgbench sends null as the word NULL, and a NaN without the sign of the processor's result.
     let rows = |table: &str| {
         let query = format!(
             "SELECT DISTINCT n, CASE coalesce(v, 'NULL') WHEN '-nan' THEN 'nan' ELSE coalesce(v, 'NULL') END FROM {table} ORDER BY n"
@@ -240,8 +240,8 @@ fn expression_arrives_at_the_server_as_pgbench_sends_it() {
     }
 }
 
-/// The largest distance between the distributions of two samples of numbers (Kolmogorov and Smirnov), and the one that
-/// samples of one distribution reach once in ten thousand times.
+/// The largest distance between the distributions of two samples of numbers (Kolmogorov and Smirnov), and the
+/// distance that equal distributions exceed once in ten thousand times.
 fn distance(one: &[i64], other: &[i64]) -> (f64, f64) {
     let below = |sample: &[i64], limit: i64| {
         sample.iter().filter(|number| **number <= limit).count() as f64 / sample.len() as f64
@@ -291,7 +291,8 @@ fn built_in_script_touches_the_same_rows_as_pgbench_does_on_its_own_tables() {
         let branches = column(&server, "SELECT DISTINCT bid FROM pgbench_history ORDER BY bid");
         assert_eq!(branches, (1..=SCALE).collect::<Vec<_>>());
     }
-    // The rows tell it, whatever is said; a definition stands, as for pgbench; and scripts of the user's own have scale 1.
+    // The rows decide, whatever is given; a definition takes precedence, as in pgbench; and the user's own scripts
+    // have scale 1.
     let script = file(&place, "scale.sql", "SELECT :scale;\n");
     let brief = ["--requests", "5", "--rounds", "1", server.url()];
     let run = |args: &[&str]| place.run(&[&["run", "pgbench"], args, &brief[..]].concat());
@@ -336,7 +337,7 @@ fn suite_touches_the_same_rows_as_sysbench_does_with_its_own_defaults() {
         return;
     };
     assert!(made.status.success(), "{made:?}");
-    // What each changes is noted by the server.
+    // The server records the changes of each.
     let watch = "CREATE TABLE touched (what text, id int, k int);
         CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           INSERT INTO touched VALUES (

@@ -1,4 +1,4 @@
-//! Clients that write until their server is gone, and what is asked of it when it is back.
+//! Clients that write until their server is killed, and the check after its restart.
 
 use crate::support::eventually;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -14,12 +14,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const CLIENTS: i64 = 4;
-/// So many rows must be acknowledged for their being there to prove something.
+/// The minimum number of acknowledged rows for a meaningful check.
 pub(super) const PROVE: usize = 100;
-/// Rows that a client may write. None comes near it; it ends a test whose server was not killed.
+/// The maximum number of rows of a client. It is never reached; it ends a test whose server was not killed.
 const MOST: i64 = 1 << 20;
 
-/// A target under load: a collection of its own and a class that it must keep.
+/// A target under load: its own collection and the class that it must keep.
 pub(super) struct Target {
     name: String,
     driver: Arc<dyn Driver>,
@@ -28,10 +28,10 @@ pub(super) struct Target {
     stands_in: bool,
 }
 
-/// The clients of a target, at work.
+/// The running clients of a target.
 pub(super) struct Load {
     clients: Vec<JoinHandle<Vec<(i64, Instant)>>>,
-    /// Rows that were acknowledged so far, of all of them.
+    /// The number of rows acknowledged to all clients so far.
     rows: Arc<AtomicUsize>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Load {
 pub(super) type Acknowledged = Vec<Vec<(i64, Instant)>>;
 
 impl Target {
-    /// Opens a target, has it keep the class required, if any, and makes its collection.
+    /// Opens a target, requires a class, if any, and creates its collection.
     pub(super) fn open(url: &str, number: usize, required: Option<DurabilityClass>) -> Self {
         let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
         if let Some(class) = required {
@@ -58,7 +58,7 @@ impl Target {
         Self { name, driver: driver.into(), collection: Arc::new(collection), class, stands_in }
     }
 
-    /// Whether the server is not the engine itself but another that speaks its protocol.
+    /// Whether the server is not the engine itself but another one with its protocol.
     pub(super) fn stands_in(&self) -> bool {
         self.stands_in
     }
@@ -69,11 +69,11 @@ impl Target {
 
     /// Starts the clients.
     pub(super) fn load(&self) -> Load {
-        // Thousands of rows prove what hundreds of thousands would, and are asked for again sooner.
+        // Thousands of rows prove as much as hundreds of thousands, and take less time to read.
         self.clients(CLIENTS, Duration::from_micros(500))
     }
 
-    /// Starts clients that leave the server no pause.
+    /// Starts clients that write without pause.
     pub(super) fn load_hard(&self) -> Load {
         self.clients(4 * CLIENTS, Duration::ZERO)
     }
@@ -88,7 +88,7 @@ impl Target {
         Load { clients: (0..clients).map(client).collect(), rows }
     }
 
-    /// How many of the rows that were acknowledged are gone.
+    /// The number of acknowledged rows that are lost.
     pub(super) fn lost(&self, acknowledged: &Acknowledged) -> usize {
         let gone = self.missing(acknowledged).len();
         let rows = acknowledged.iter().flatten().count();
@@ -96,7 +96,7 @@ impl Target {
         gone
     }
 
-    /// Holds the target, whose server is back, to what its class promises of the rows that were acknowledged.
+    /// Checks a restarted target: its class decides which acknowledged rows must exist.
     pub(super) fn judge(&self, acknowledged: &Acknowledged) {
         let rows: Vec<(i64, Instant)> = acknowledged.iter().flatten().copied().collect();
         assert!(rows.len() >= PROVE, "{}: {} acknowledged rows prove nothing", self.name, rows.len());
@@ -123,7 +123,7 @@ impl Target {
         }
     }
 
-    /// Those of the acknowledged rows that are not there any more, asked for one by one.
+    /// The acknowledged rows that are missing, read one by one.
     fn missing(&self, acknowledged: &Acknowledged) -> Vec<(i64, Instant)> {
         std::thread::scope(|scope| {
             let of_clients: Vec<_> = acknowledged
@@ -150,19 +150,19 @@ impl Target {
 }
 
 impl Load {
-    /// Waits until so many rows were acknowledged, which takes a busy machine its time.
+    /// Waits until this many rows were acknowledged, which takes time on a busy machine.
     pub(super) fn wait_for(&self, rows: usize) {
         let there = || (self.rows.load(Ordering::Relaxed) >= rows).then_some(());
         assert!(eventually(60, there).is_some(), "{rows} rows were not acknowledged within a minute");
     }
 
-    /// What the clients were told before their connections failed.
+    /// The errors of the clients when their connections failed.
     pub(super) fn end(self) -> Acknowledged {
         self.clients.into_iter().map(|client| client.join().unwrap()).collect()
     }
 }
 
-/// Adds rows until the server is gone.
+/// Adds rows until the server is killed.
 fn write(
     driver: &dyn Driver,
     collection: Arc<Collection>,
@@ -186,12 +186,12 @@ fn write(
     acknowledged
 }
 
-/// What stands in a row.
+/// The content of a row.
 pub(super) fn data(key: i64) -> String {
     format!("row {key} of those that were acknowledged")
 }
 
-/// Says what was seen, beside the test harness, which shows it of failed tests only.
+/// Prints the result to standard error, which the test harness shows for failed tests only.
 pub(super) fn tell(what: &str) {
     if std::env::var_os("KURABE_TELL").is_some() {
         let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());

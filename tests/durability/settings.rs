@@ -1,4 +1,4 @@
-//! The class that is read from real servers as their settings change, and what the program makes of `--durability`.
+//! The class that is read from real servers as their settings change, and the effect of `--durability`.
 
 use crate::servers::common::{cells, skip, sql};
 use crate::support::{Place, eventually, with};
@@ -36,7 +36,7 @@ fn the_class_follows_the_settings_of_a_mysql_that_runs() {
         &server,
         &[
             ("", "", Synced),
-            // It does not repair such tables by itself, as it comes.
+            // By default it does not repair such tables.
             ("", "engine=myisam", Memory),
             ("", "engine=memory", Memory),
             ("", "engine=ARCHIVE", Memory),
@@ -111,7 +111,7 @@ fn the_class_follows_the_settings_of_a_postgres_that_runs() {
             ("", "client=driver", PeriodicSync),
         ],
     );
-    // What a session may choose, by both clients, whatever the role has.
+    // What a session may choose, with both clients, whatever the role has.
     for client in ["lean", "driver"] {
         let mut driver = open(&with(server.url(), &format!("client={client}")));
         for wanted in [Synced, PeriodicSync, Synced] {
@@ -124,7 +124,7 @@ fn the_class_follows_the_settings_of_a_postgres_that_runs() {
         assert_eq!(driver.describe().unwrap().durability, Some(Synced), "a refusal changes nothing");
     }
     let reloaded = |set: &str| {
-        // ALTER SYSTEM does not go together with other statements.
+        // ALTER SYSTEM cannot be combined with other statements.
         let done = sql(&server, "", &format!("ALTER SYSTEM SET {set}")).is_some();
         done && sql(&server, "", "SELECT pg_reload_conf()").is_some()
     };
@@ -137,7 +137,7 @@ fn the_class_follows_the_settings_of_a_postgres_that_runs() {
         ("fsync = off", OsCache),
     ] {
         if reloaded(set) {
-            // It reads its files again some time after it was told to.
+            // It reloads its files some time after the request.
             let durability = || driver.describe().unwrap().durability;
             let known = eventually(60, || (durability() == Some(expected)).then_some(()));
             assert!(known.is_some(), "{set}: {:?}", durability());
@@ -202,7 +202,7 @@ fn tables_in_memory_say_what_they_cannot_hold_and_the_marker_outlives_them() {
     namespace.finish().unwrap();
 }
 
-/// The end of a command line that makes a run of `point-write` as short as it can be.
+/// Options for the shortest run of `point-write`.
 const BRIEF: [&str; 8] = ["--records", "200", "--requests", "60", "--rounds", "2", "--operation", "write"];
 
 fn point_write(place: &Place, targets: &[&str], rest: &[&str]) -> crate::support::Answer {
@@ -230,7 +230,7 @@ fn one_command_brings_engines_to_one_class_and_names_those_that_cannot_have_it()
         assert_eq!(report["spec"]["durability"], class);
         for cell in cells(&report) {
             let target = cell["target"].as_str().unwrap();
-            // Of stand-ins, of which a real server would be the one or the other.
+            // A stand-in may be the one or the other.
             if ["mongodb", "couchdb"].contains(&target) && cell["status"] != "ok" {
                 assert!(cell["reason"].as_str().unwrap().contains("durability class"), "{cell:#}");
             } else if target == "memcached" || target == "sqlite" && class == "periodic-sync" {

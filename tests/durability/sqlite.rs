@@ -1,4 +1,4 @@
-//! SQLite has no server: the process that writes is killed.
+//! SQLite has no server: the writing process is killed.
 
 use super::load::{data, tell};
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tells the child what to write to.
+/// Passes the path to the child.
 const TARGET: &str = "KURABE_TEST_CRASH_TARGET";
 const CLIENTS: i64 = 3;
 
@@ -26,7 +26,7 @@ fn open(url: &str) -> (Box<dyn Driver>, Arc<Collection>) {
     (driver, Arc::new(Collection::new("kurabe_0_crash", fields, vec![0])))
 }
 
-/// The child: writes rows until it is killed, and prints the key of each that was acknowledged.
+/// The child: writes rows until it is killed, and prints the key of each acknowledged row.
 #[test]
 #[ignore = "is the process that the test below starts and kills"]
 fn the_process_that_writes() {

@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use tempfile::NamedTempFile;
 
-/// Ethernet's header, which loopback's packets are shown with.
+/// Ethernet's header, which tcpdump adds to loopback's packets.
 const ETHERNET: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A capture that runs.
+/// A running capture.
 pub(super) struct Running {
     child: Child,
     said: BufReader<ChildStderr>,
@@ -20,7 +20,7 @@ pub(super) struct Running {
     port: u16,
 }
 
-/// Captures what goes to and from a TCP port and a UDP port on loopback; none where it cannot be done.
+/// Captures the traffic of a TCP port and a UDP port on loopback; `None` if that is impossible.
 pub(super) fn start(port: u16, marks: u16) -> Option<Running> {
     let file = NamedTempFile::new().unwrap();
     let filter = format!("tcp port {port} or udp port {marks}");
@@ -45,7 +45,7 @@ pub(super) fn start(port: u16, marks: u16) -> Option<Running> {
 }
 
 impl Running {
-    /// Ends once the datagram of this text was captured.
+    /// Ends once the datagram with this text was captured.
     pub(super) fn stop(mut self, last: &str) -> Capture {
         let whole = || {
             let capture = Capture::read(self.file.reopen().unwrap(), self.port);
@@ -61,7 +61,7 @@ impl Running {
     }
 }
 
-/// Packets in the order in which they went.
+/// Packets in the order in which they were sent.
 pub(super) struct Capture {
     packets: Vec<Packet>,
 }
@@ -89,18 +89,18 @@ impl Packet {
     }
 }
 
-/// What went over the connections that nobody ended meanwhile.
+/// The traffic of the connections that stayed open.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) packets: u64,
-    /// Connections over which data went.
+    /// Connections with data.
     pub(super) connections: u64,
-    /// Payload, each byte once.
+    /// Payload without retransmissions.
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) segments_out: u64,
     pub(super) segments_in: u64,
-    /// Bytes that the client sent again.
+    /// Bytes that the client retransmitted.
     pub(super) again: u64,
 }
 
@@ -123,7 +123,7 @@ impl Capture {
         Self { packets }
     }
 
-    /// What went between two datagrams.
+    /// The traffic between two datagrams.
     pub(super) fn between(&self, from: &str, to: &str) -> Traffic {
         let place = |text: &str| self.packets.iter().position(|packet| packet.is_mark(text)).unwrap();
         let (from, to) = (place(from), place(to));
@@ -137,7 +137,7 @@ impl Capture {
             .collect();
         let mut packets = 0;
         let mut each: BTreeMap<u16, Traffic> = BTreeMap::new();
-        // How far each direction of each connection had come, so that a byte that is sent again is known.
+        // The progress of each direction of each connection, so that a retransmitted byte is known.
         let mut reached: BTreeMap<(u16, bool), u32> = BTreeMap::new();
         for (number, packet) in self.packets.iter().enumerate().take(to) {
             let Packet::Segment(segment) = packet else { continue };
@@ -160,11 +160,11 @@ impl Capture {
             };
             *bytes += fresh;
             *segments += 1;
-            // All that was sent, first; what was sent once is taken off at the end, and not packet by packet: two
-            // processors may have put two packets the other way round.
+            // First all sent bytes; the bytes that were sent once are subtracted at the end rather than packet by
+            // packet, because two processors may have reordered two packets.
             traffic.again += if segment.to_server { u64::from(segment.length) } else { 0 };
         }
-        // A connection that nobody used may still be asked whether it lives (keep-alive): that is not the trial's.
+        // An idle connection may still carry keep-alive probes, which are not part of the trial.
         let used = each.into_values().filter(|traffic| traffic.again + traffic.received > 0);
         used.fold(Traffic { packets, ..Traffic::default() }, |sum, one| Traffic {
             packets,
@@ -193,7 +193,7 @@ fn packet_of(ip: &[u8], port: u16) -> Packet {
             Packet::Segment(Segment {
                 client: short(if to_server { header } else { header + 2 }),
                 to_server,
-                // A SYN takes a number of its own.
+                // A SYN uses one sequence number.
                 sequence: u32::from_be_bytes(sequence).wrapping_add(u32::from(ip[header + 13] >> 1 & 1)),
                 length: (total - header - own) as u32,
                 ends: ip[header + 13] & 5 != 0,

@@ -1,4 +1,4 @@
-//! Reports that may not name an engine, of a run on every server there is.
+//! Reports that may not name an engine, for a run on every server.
 
 use super::common::{assert_all_verified, installed, session};
 use crate::support::Place;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A short run in which some targets cannot do some cells.
+/// A short run in which some targets do not support some cells.
 const SHORT: [&str; 12] = [
     "--compress",
     "none",
@@ -26,12 +26,12 @@ const SHORT: [&str; 12] = [
     "2",
 ];
 
-/// Every name that an engine has here, and all that this run tells of its targets.
+/// Every name of an engine here, and everything that identifies this run's targets.
 fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    // An application is no engine, and its name and scheme are words of any text.
+    // An application is not an engine, and its name and scheme are ordinary words.
     for driver in DRIVERS.iter().filter(|driver| driver.engine != "application") {
-        // `null` is what JSON writes where there is nothing.
+        // JSON writes `null` for missing values.
         all.extend(
             driver.schemes.iter().filter(|scheme| **scheme != "null").map(|scheme| (*scheme).to_owned()),
         );
@@ -44,7 +44,7 @@ fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
             all.insert(target[member].as_str().unwrap().to_owned());
         }
         for member in ["settings", "durability_settings"] {
-            // Short ones are words and letters that any text holds: `flush`, `w`.
+            // Short ones are ordinary words and letters: `flush`, `w`.
             all.extend(target[member].as_object().unwrap().keys().filter(|name| name.len() > 9).cloned());
         }
         all.extend(target["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()));
@@ -63,7 +63,7 @@ fn assert_untold(what: &str, text: &str, telling: &BTreeSet<String>) {
 }
 
 #[test]
-fn an_anonymous_report_of_a_run_on_all_servers_tells_none() {
+fn anonymous_report_names_no_server() {
     let servers: Vec<Server> = installed().into_iter().filter_map(testing::server).collect();
     let mut targets = vec!["sqlite:"];
     targets.extend(servers.iter().map(Server::url));
@@ -83,7 +83,7 @@ fn an_anonymous_report_of_a_run_on_all_servers_tells_none() {
     let answer = place.run(&["compare", "last", "last", "--anonymise"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_untold("compare", &answer.out, &telling);
-    // The page does not replace the one that tells all.
+    // The anonymous page does not replace the complete one.
     let page = place.run(&["report", "--anonymise"]).out;
     assert!(page.trim_end().ends_with("report-anonymous.html"), "{page}");
     assert_untold("the page", &fs::read_to_string(page.trim_end()).unwrap(), &telling);
@@ -104,7 +104,7 @@ fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused()
     assert!(!answer.out.to_lowercase().contains("sqlite"), "{answer:?}");
     for (args, part) in [
         (&["report", "--leave-out", "sqlit"][..], "did you mean 'sqlite'?"),
-        (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "no target of"),
+        (&["report", "--leave-out", "sqlite", "--leave-out", "null"], "would have no targets left"),
         (&["compare", "last", "last", "--leave-out", "oracle"], "there are: null, sqlite"),
         (&["report", "--anonymise", "--published"], "cannot be used with"),
     ] {
@@ -115,10 +115,10 @@ fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused()
 }
 
 #[test]
-fn a_recorded_clause_stands_on_every_form_and_is_told_where_names_are_left_out() {
+fn recorded_clause_is_in_every_format_and_anonymised() {
     let place = Place::new();
     assert_all_verified(&place, &place.run(&session(&["null:"], &SHORT)));
-    // As a run on an engine under such a licence records it.
+    // As a run on an engine with such a licence records it.
     let store = Store::open(place.path()).unwrap();
     let mut run = kurabe_record::read(&store.find("last").unwrap()).unwrap().run;
     run.header.targets[0].publishing = Some(PublishingClause {

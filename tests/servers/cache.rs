@@ -16,11 +16,11 @@ fn run(place: &Place, target: &str, rest: &str) -> Answer {
     place.run(&[&["run", "cache-aside", target, "--rounds", "1", "--no-html"], &rest[..]].concat())
 }
 
-/// The verified cells of a run, without the repeats.
+/// The verified cells of a run, without A/A controls.
 fn verified(place: &Place, answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
-    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    let all = cells(&report).iter().filter(|cell| cell["aa_control"] == false).cloned();
     all.inspect(|cell| {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         assert_eq!(cell["verified"]["mismatches"], 0, "{cell:#}");
@@ -34,14 +34,14 @@ fn has(engine: &str) -> bool {
 }
 
 #[test]
-fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
+fn hit_ratio_follows_cache_size_and_matches_server_count() {
     for store in ["sqlite:", "up:mysql", "up:postgres"] {
         for cache in ["up:memcached", "up:redis"] {
             if !has(store) || !has(cache) {
                 continue;
             }
             let place = Place::new();
-            // Where all records are alike, and one in a hundred requests is a write, the cache answers what it holds.
+            // With equal popularity and one write in a hundred requests, the hit ratio is the cached share.
             let rest = format!(
                 "--cache {cache} --requests 4000 --zipf 0 --write-share 1 --cache-size none,100,50,10"
             );
@@ -75,7 +75,7 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
             );
             let md = place.run(&["report", "--format", "md"]).out;
             assert!(
-                md.contains("## Requests, more closely")
+                md.contains("## Requests, more metrics")
                     && md.contains(&format!("in front of it is {engine}")),
                 "{md}"
             );
@@ -84,7 +84,7 @@ fn a_cache_answers_as_much_as_it_has_room_for_and_counts_the_same() {
 }
 
 #[test]
-fn copies_that_a_write_leaves_are_stale_and_are_counted_and_those_that_it_removes_hardly_are() {
+fn stale_copies_are_counted_and_rare_with_invalidation() {
     if !has("up:memcached") {
         return;
     }
@@ -115,7 +115,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
             "--cache {cache} --duration 3s --cache-size 100 --write-share 0 --records 200 --rate 400 --clients 2"
         );
         let found = verified(&place, &run(&place, "sqlite:", &rest));
-        // 200 popular and unpopular records, asked for 1,200 times in three seconds, each of them good for one.
+        // 200 popular and unpopular records, requested 1,200 times in three seconds, each cached for one second.
         let ratio = figure(&found[0], "hit ratio").unwrap();
         assert!((0.2..0.93).contains(&ratio), "{cache}: {ratio}");
         assert_eq!(figure(&found[0], "stale"), Some(0.0));
@@ -123,7 +123,7 @@ fn copies_that_expire_are_read_from_the_store_again() {
 }
 
 #[test]
-fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it_was() {
+fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
     let Some(server) = testing::server_with("redis", |options| options.with_password("s3cr-et")) else {
         return;
     };
@@ -147,7 +147,7 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
         assert!(!text.contains("s3cr-et"), "the password is recorded");
         assert!(text.contains("\"cache\":\"redis://"), "{}", text.lines().next().unwrap());
     }
-    // What somebody else does to the copies meanwhile.
+    // Another client changes the copies meanwhile.
     let spoil = "EVAL \"for n=1,50 do local k=redis.call('RANDOMKEY') if k and string.find(k,'_copies') then \
                  redis.call('SETRANGE',k,300,'WRONG') end end return 1\" 0";
     let stop = AtomicBool::new(false);
@@ -161,16 +161,16 @@ fn a_wrong_byte_in_the_cache_fails_the_trial_and_a_cache_of_others_is_left_as_it
         stop.store(true, Ordering::Relaxed);
         assert_eq!(answer.code, Some(4), "{answer:?}");
         let said: Vec<&str> = answer.out.split_whitespace().collect();
-        assert!(said.join(" ").contains("and other content from byte"), "{answer:?}");
+        assert!(said.join(" ").contains("and wrong content from byte"), "{answer:?}");
     });
     assert_eq!(ask("DBSIZE"), ":1", "what a failed trial made is removed too");
 }
 
 #[test]
-fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason() {
+fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     let place = Place::new();
     for (cache, part) in [
-        ("up:postgres", "postgres is no cache; there are: memcached, redis"),
+        ("up:postgres", "postgres is not a cache; there are: memcached, redis"),
         ("up:memcachd", "did you mean up:memcached?"),
         ("nonsense", "is not a target"),
     ] {
@@ -180,7 +180,7 @@ fn what_is_no_cache_and_rooms_that_cannot_be_chosen_are_refused_with_the_reason(
     }
     let answer = place.run(&["run", "session", "--cache", "up:memcached"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    // Without a cache there is the store alone.
+    // The cell without a cache uses the store alone.
     let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");

@@ -1,4 +1,4 @@
-//! What is measured: sizes, layouts, connections and statements on every engine, all of it verified.
+//! Sizes, layouts, connections and statements on every engine, all verified.
 
 use super::common::{
     BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, left, session,
@@ -7,7 +7,7 @@ use crate::support::Place;
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-/// The durability class that an engine has as it comes; of those that have a stand-in, of what answers.
+/// The default durability class of an engine; of an engine with a stand-in, that of the stand-in.
 fn class(report: &Value, target: &str) -> &'static str {
     let targets = report["targets"].as_array().unwrap();
     let target = targets.iter().find(|known| known["name"] == target).unwrap();
@@ -19,7 +19,7 @@ fn class(report: &Value, target: &str) -> &'static str {
     }
 }
 
-/// Why an engine does not take several rows, all or none; `None` where it does.
+/// Why an engine does not insert several rows atomically; `None` if it does.
 fn several_rows(target: &str) -> Option<&'static str> {
     match target {
         "memcached" => Some("several values"),
@@ -40,7 +40,7 @@ fn one_run_measures_and_verifies_small_and_large_sessions_on_every_engine() {
     let answer = place.run(&session(&targets, &rest));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
-    // Two sizes, two layouts, two operations; and each target's repeat.
+    // Two sizes, two layouts, two operations; and each target's A/A control.
     assert_eq!(cells(&report).len(), targets.len() * 10);
     for cell in cells(&report) {
         let target = cell["target"].as_str().unwrap();

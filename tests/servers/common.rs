@@ -1,4 +1,4 @@
-//! Servers as these tests need them, and a client of their own to look into them.
+//! Servers for these tests, and clients to inspect them.
 
 use crate::support::Answer;
 pub(super) use crate::support::with;
@@ -14,7 +14,7 @@ pub(super) const SQL: [&str; 3] = ["mysql", "mariadb", "postgres"];
 pub(crate) const SERVERS: [&str; 7] =
     ["mysql", "mariadb", "postgres", "memcached", "redis", "mongodb", "couchdb"];
 
-/// The end of a command line that makes a run as short as it can be.
+/// Options for the shortest run.
 pub(super) const BRIEF: [&str; 12] = [
     "--compress",
     "none",
@@ -35,8 +35,7 @@ pub(super) fn session<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str>
     [&["run", "session"], targets, rest].concat()
 }
 
-/// Those of the engines that can be started here; each of the others is named, or fails the test where servers must
-/// be there.
+/// The engines that can be started here. Each other one is named, or fails the test if servers are required.
 pub(super) fn installed() -> Vec<&'static str> {
     let found = kurabe_testbed::available();
     SERVERS
@@ -48,21 +47,21 @@ pub(super) fn installed() -> Vec<&'static str> {
         .collect()
 }
 
-/// Says on the real standard error, which the test harness does not capture, what is not tested; fails where servers
-/// must be there. False, for filters.
+/// Prints to the real standard error, which the test harness does not capture, what is not tested; fails if servers
+/// are required. Returns false, for filters.
 pub(crate) fn skip(why: &str) -> bool {
     assert!(!testing::required(), "{why}");
     tell(why);
     false
 }
 
-/// Says what is not tested, whether or not servers must be there.
+/// Prints what is not tested, whether or not servers are required.
 pub(crate) fn tell(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped a part of {test}: {why}\n").as_bytes());
 }
 
-/// The server's URL for another user: `bob` or `bob:password`; of another database where one is named.
+/// The server's URL for another user, `bob` or `bob:password`; with another database if one is named.
 pub(super) fn by(server: &Server, user: &str, database: &str) -> String {
     let (scheme, _) = server.url().split_once("://").unwrap();
     let at = if user.is_empty() { "" } else { "@" };
@@ -75,8 +74,8 @@ pub(super) fn superuser(engine: &str) -> &'static str {
     if engine == "postgres" { "kurabe" } else { "root" }
 }
 
-/// Executes statements by the engine's own client program and gives what it prints, one row a line. `None`, said
-/// aloud, where there is no such program.
+/// Executes statements with the engine's own client program and returns its output, one row per line. `None`, with a
+/// message, if the program is missing.
 pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<String> {
     let socket = server.socket().unwrap();
     let mut command = if server.url().starts_with("postgres") {
@@ -120,7 +119,8 @@ pub(crate) fn tables(server: &Server) -> Option<String> {
     )
 }
 
-/// What is left of ours on a server, asked without the driver; empty where there is nothing, or no program to ask by.
+/// What is left of ours on a server, queried without the driver; empty if nothing is left, or if there is no program
+/// to query with.
 pub(super) fn left(engine: &str, server: &Server) -> String {
     match engine {
         "memcached" => ["kurabe_marker", "kurabe_claim"]
@@ -128,7 +128,7 @@ pub(super) fn left(engine: &str, server: &Server) -> String {
             .into_iter()
             .filter(|answer| answer != "END")
             .collect(),
-        // There is nobody else in it.
+        // Nobody else uses it.
         "redis" => Some(ask_line(server, "DBSIZE")).filter(|answer| answer != ":0").unwrap_or_default(),
         "couchdb" => lines_with_ours(&ask_http(server, "GET", "/_all_dbs")),
         "mongodb" => lines_with_ours(&mongodb_collections(server)),
@@ -140,7 +140,7 @@ fn lines_with_ours(text: &str) -> String {
     text.lines().filter(|line| line.contains("kurabe_")).collect()
 }
 
-/// Sends a request of one line to a memcached or a Redis and gives the first line of the answer.
+/// Sends a request of one line to memcached or Redis and returns the first line of the reply.
 pub(super) fn ask_line(server: &Server, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
@@ -149,7 +149,7 @@ pub(super) fn ask_line(server: &Server, request: &str) -> String {
     line.trim_end().to_owned()
 }
 
-/// Sends a request without a body to a `CouchDB` and gives the whole answer.
+/// Sends a request without a body to `CouchDB` and returns the whole reply.
 pub(super) fn ask_http(server: &Server, method: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     let request =
@@ -161,7 +161,7 @@ pub(super) fn ask_http(server: &Server, method: &str, path: &str) -> String {
     answer
 }
 
-/// The answer of a `MongoDB` to `listCollections` in the database of the testbed, as far as it is text.
+/// The reply of `MongoDB` to `listCollections` in the testbed's database, as far as it is text.
 fn mongodb_collections(server: &Server) -> String {
     // One document in one section of one message (OP_MSG, 2013).
     let document =
@@ -191,13 +191,13 @@ pub(crate) fn cells(report: &Value) -> &[Value] {
     report["cells"].as_array().unwrap()
 }
 
-/// That a cell was measured and verified.
+/// Checks that a cell was measured and verified.
 pub(super) fn assert_verified(cell: &Value) {
     assert_eq!(cell["status"], "ok", "{cell:#}");
     let verified = &cell["verified"];
     let (what, how) = match cell["operation"].as_str() {
         Some("write") => ("read_back", &["read-back-all"][..]),
-        // Of a cache's requests some are writes, of which some may be to one record.
+        // Some of a cache's requests are writes, several of which may be to one record.
         Some("request") => ("answers", &["read-back-all", "read-back-last", "compared"][..]),
         _ => ("answers", &["compared"][..]),
     };
@@ -207,7 +207,7 @@ pub(super) fn assert_verified(cell: &Value) {
     assert!(cell["ops_per_second"]["median"].as_f64().unwrap() > 0.0, "{cell:#}");
 }
 
-/// That a run ended well, and that each of its cells was measured and verified. Gives the report.
+/// Checks that a run succeeded, and that each of its cells was measured and verified. Returns the report.
 pub(super) fn assert_all_verified(place: &crate::support::Place, answer: &Answer) -> Value {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

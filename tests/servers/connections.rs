@@ -1,14 +1,14 @@
-//! How a request gets its connection and how it says what it wants: `connect` and `bind` on every engine.
+//! Connections and parameters: `connect` and `bind` on every engine.
 
 use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
 use crate::support::{Place, with};
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-/// The end of a command line that makes a run as short as it can be.
+/// Options for the shortest run.
 const BRIEF: [&str; 6] = ["--requests", "60", "--records", "500", "--rounds", "1"];
 
-/// What a connection's time is made of.
+/// The parts of a connection's time.
 const PARTS: [&str; 7] = ["connect", "reach", "TLS", "auth", "set-up", "close", "wait"];
 
 /// The parts of a cell's connections, in microseconds.
@@ -30,7 +30,7 @@ fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole
         let Some(server) = testing::server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
             continue;
         };
-        // Somebody who has to prove who he is.
+        // A user that must authenticate.
         let made = if engine == "postgres" {
             Some(String::new())
         } else {
@@ -48,7 +48,7 @@ fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole
         let rest = ["--clients", "3", "--pool", "2"];
         let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
         let report = assert_all_verified(&place, &answer);
-        for cell in cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false) {
+        for cell in cells(&report).iter().filter(|cell| cell["aa_control"] == false) {
             let expected: &[&str] =
                 match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {
                     ("kept", _) => &[],
@@ -65,10 +65,10 @@ fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole
                 |name: &str| all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, value)| *value);
             let parts = of("reach") + of("TLS") + of("auth") + of("set-up");
             assert!(parts <= of("connect"), "{cell:#}");
-            // The whole service time holds them.
+            // The whole service time includes them.
             assert!(of("connect") <= cell["latency_us"]["max"].as_f64().unwrap(), "{cell:#}");
             if expected.len() > 4 {
-                // What lies between the parts is ours, and little.
+                // The time between the parts is ours, and short.
                 assert!(parts >= 0.5 * of("connect"), "{cell:#}");
                 let proved = of("auth") > 0.0;
                 assert_eq!(proved, engine != "postgres", "PostgreSQL trusts whoever comes: {cell:#}");
@@ -92,7 +92,7 @@ fn every_engine_is_read_by_new_connections_and_by_a_pool() {
         let answer = place.run(&[&["run", "connect", engine, "--clients", "1,4"], &BRIEF[..]].concat());
         assert_all_verified(&place, &answer);
         let text = place.run(&["report", "--format", "md"]).out;
-        assert!(text.contains("## Reads, more closely") && text.contains("| wait |"), "{text}");
+        assert!(text.contains("## Reads, more metrics") && text.contains("| wait |"), "{text}");
     }
 }
 
@@ -104,9 +104,9 @@ fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
         let wrapped = with(server.url(), "client=driver");
         let answer = place.run(&[&["run", "bind", server.url(), &wrapped, "sqlite:"], &BRIEF[..]].concat());
         let report = assert_all_verified(&place, &answer);
-        // Three ways, two kinds of connections, three targets; and each target's repeat.
+        // Three ways, two kinds of connections, three targets; and each target's A/A control.
         assert_eq!(cells(&report).len(), 21);
-        // What it costs the server stands beside; SQLite is in the client.
+        // The server's cost is reported too; SQLite is in the client.
         for cell in cells(&report) {
             let cpu = cell.get("server_cpu_us_per_op");
             if cell["engine"] == "SQLite" {
@@ -157,15 +157,15 @@ fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown(
             [line("connecting"), line("first request"), line("its statements")]
         };
         let [connecting, request, statements] = doctor(&lean);
-        // PostgreSQL answers once, MySQL greets and answers, MySQL's newer method may say more.
+        // PostgreSQL answers once, MySQL greets and answers, MySQL's newer method may need more messages.
         assert!(connecting.contains("1 connection, ") && connecting.contains("bytes sent"), "{connecting}");
         let waits = waits_of(&connecting);
         assert!((if engine == "postgres" { 1..=1 } else { 2..=3 }).contains(&waits), "{connecting}");
         assert!(request.contains("1 wait for the server") && !request.contains("connection,"), "{request}");
-        assert!(statements.ends_with("none of its own while connecting"), "{statements}");
-        // The same twice is the same: nothing of one connection counts for another.
+        assert!(statements.ends_with("none while connecting"), "{statements}");
+        // Repeated measurements are equal: nothing of one connection counts for another.
         assert_eq!(doctor(&lean)[..2], [connecting.clone(), request.clone()]);
-        // A character set that is named by a statement costs a wait, which is one of connecting, and not of the request.
+        // A character set that is set by a statement costs one round trip of connecting, not of the request.
         let [named, after, statements] = doctor(&with(&lean, "charset=statement"));
         assert!(statements.contains("SET "), "{statements}");
         assert_eq!((waits_of(&named), after), (waits + 1, request), "{named}");
@@ -175,11 +175,11 @@ fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown(
         assert!(statements.ends_with("encrypted"), "{statements}");
         let socket = with(&lean, &format!("socket={}", server.socket().unwrap().display()));
         let answer = place.run(&["doctor", "--wire", &socket]);
-        assert!(answer.out.contains("between TCP connections only"), "{answer:?}");
+        assert!(answer.out.contains("supports only TCP connections"), "{answer:?}");
     }
     let place = Place::new();
     let answer = place.run(&["doctor", "--wire", "sqlite:"]);
-    assert!(answer.out.contains("in this process, and sends nothing"), "{answer:?}");
+    assert!(answer.out.contains("runs in this process"), "{answer:?}");
     if let Some(server) = testing::server("memcached") {
         let answer = place.run(&["doctor", "--wire", server.url()]);
         let expected = "connecting     1 connection, 0 waits for the server, 0 bytes sent, 0 received";

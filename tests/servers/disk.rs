@@ -1,19 +1,19 @@
-//! A disk that is full while a run is recorded.
+//! A disk that becomes full while a run is recorded.
 
 use super::common::{BRIEF, session, tell};
 use crate::support::{Answer, KURABE, Place, trials};
 use std::path::Path;
 use std::process::Command;
 
-/// A run whose record grows with every trial.
+/// A run whose file grows with every trial.
 const GROWING: [&str; 10] =
     ["--payload", "1k", "--layout", "blob", "--requests", "200", "--rounds", "400", "--records", "20"];
 
-/// That recording failed with one clear error, and that what was recorded before is whole.
+/// Checks that recording failed with one clear error, and that earlier records are intact.
 fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     assert_eq!(answer.code, Some(5), "{answer:?}");
     assert_eq!(answer.errors().len(), 1, "{answer:?}");
-    for part in ["cannot record a trial", "run.jsonl", "are kept", "free some space", "resume"] {
+    for part in ["cannot record a trial", "run.jsonl", "are kept", "free disk space", "resume"] {
         assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
     }
     let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();
@@ -27,7 +27,7 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
 #[test]
 fn a_limit_of_file_size_keeps_what_was_recorded_and_is_said() {
     let place = Place::new();
-    // In blocks of 512 bytes; the signal that would end the program is ignored, as a daemon's children have it.
+    // In blocks of 512 bytes. The signal that would end the program is ignored, as for a daemon's children.
     let answer =
         place.command_after("trap '' XFSZ && ulimit -f 60", &session(&["null:"], &GROWING)).output().unwrap();
     assert_kept(&place, &Answer::of(&answer), place.path());
@@ -53,16 +53,16 @@ fn a_full_disk_keeps_what_was_recorded_and_is_said() {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", script, KURABE]);
     command.args(session(&["null:"], &GROWING));
-    place.settle(&mut command);
+    place.configure(&mut command);
     let answer = command.output().map(|output| Answer::of(&output));
-    // Not everywhere may a user mount, and servers that must be there do not change that.
+    // Users cannot mount everywhere, even if servers are required.
     let Some(answer) =
         answer.ok().filter(|answer| answer.code != Some(99) && !answer.err.contains("unshare: "))
     else {
         tell("a file system of its own cannot be mounted here (it takes unshare and the right to use it)");
         return;
     };
-    // The copy is read where the full disk is no more.
+    // The copy is on a disk that is not full.
     for entry in std::fs::read_dir(place.home()).unwrap().flatten() {
         std::fs::rename(entry.path(), place.path().join(entry.file_name())).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Ends in the middle: of a server, of the program, by Ctrl-C or by kill -9. What is left, and what is said.
+//! Interruptions: of a server, and of the program by Ctrl-C or kill -9. Checks messages and clean-up.
 
 use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, session};
 use crate::support::{Answer, Place, eventually, piped, signal};
@@ -29,7 +29,7 @@ fn a_server_that_is_killed_fails_its_cells_with_the_reason_and_the_others_go_on(
     for engine in SERVERS {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        // The other target is to go on, and need not wait for the disk.
+        // The other target must continue, and need not wait for the disk.
         let child = place.spawn(&session(&["sqlite:?synchronous=off", server.url()], &LONG));
         place.wait_for_trials(6);
         server.kill_hard().unwrap();
@@ -42,7 +42,7 @@ fn a_server_that_is_killed_fails_its_cells_with_the_reason_and_the_others_go_on(
         for cell in cells(&report) {
             if cell["target"] == "sqlite" {
                 assert_verified(cell);
-                // The first of interleaved rounds does not count.
+                // The first interleaved round does not count.
                 assert!(matches!(cell["rounds"].as_u64(), Some(7 | 8)), "{cell:#}");
             } else {
                 assert_eq!(cell["status"], "failed", "{cell:#}");
@@ -61,7 +61,7 @@ fn folders(base: &Path) -> Vec<PathBuf> {
     fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).filter(named).collect()
 }
 
-/// The processes that live in a folder: servers, by their working folder.
+/// The processes that live in a directory: servers, by their working directory.
 fn inhabitants(base: &Path) -> Vec<String> {
     let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let inside = |pid: &PathBuf| fs::read_link(pid.join("cwd")).is_ok_and(|cwd| cwd.starts_with(base));
@@ -73,7 +73,7 @@ fn inhabitants(base: &Path) -> Vec<String> {
         .collect()
 }
 
-/// That servers and their folders are gone soon.
+/// Checks that servers and their directories are soon removed.
 fn assert_vanishes(base: &Path, what: &str) {
     let gone = || (folders(base).is_empty() && inhabitants(base).is_empty()).then_some(());
     let left = || format!("{:?} {:?}", folders(base), inhabitants(base));
@@ -87,7 +87,7 @@ fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
     for end in ["none", "-INT", "-TERM", "-KILL"] {
         let place = Place::new();
         let base = tempfile::tempdir().unwrap();
-        // Servers may run as another user, who has to reach them.
+        // Servers may run as another user, who needs access.
         fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let base = base.path().canonicalize().unwrap();
         let rest: &[&str] = if end == "none" { &BRIEF } else { &LONG };
@@ -100,7 +100,7 @@ fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
             continue;
         }
         place.wait_for_trials(1);
-        // Each has a second start.
+        // Each has a second instance.
         assert_eq!(folders(&base).len(), 2 * targets.len());
         assert!(inhabitants(&base).len() >= 2 * targets.len(), "{:?}", inhabitants(&base));
         signal(&child, end);
@@ -110,13 +110,13 @@ fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
         if end == "-INT" {
             assert!(answer.err.contains("kurabe resume"), "{answer:?}");
         }
-        // What was measured is kept, whatever ended it.
+        // Results are kept, whatever ended the run.
         assert_eq!(place.run(&["show", "last"]).code, Some(0));
     }
 }
 
 #[test]
-fn a_server_that_is_kept_up_serves_other_processes_until_it_is_told_to_end() {
+fn up_server_serves_other_processes_until_stopped() {
     for engine in installed() {
         let place = Place::new();
         let base = tempfile::tempdir().unwrap();

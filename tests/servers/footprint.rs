@@ -1,4 +1,4 @@
-//! What connections cost the server: `footprint` on every engine.
+//! The cost of connections on the server: `footprint` on every engine.
 
 use super::common::{SERVERS, assert_verified, cells, installed, skip};
 use crate::support::{Answer, Place};
@@ -6,16 +6,16 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Connections that show more than a helper of the server's that comes or goes meanwhile …
+/// More connections than helper processes of the server that start or end meanwhile.
 const MANY: f64 = 40.0;
-/// … of which there are no more than this.
+/// The maximum number of such helpers.
 const HELPERS: f64 = 4.0;
 
 fn figure(cell: &Value, name: &str) -> f64 {
     let figures = cell["metrics"]
         .as_array()
         .or(cell["figures"].as_array())
-        .unwrap_or_else(|| panic!("no figures: {cell:#}"));
+        .unwrap_or_else(|| panic!("no metrics: {cell:#}"));
     let found = figures.iter().find(|figure| figure["name"] == name);
     found.unwrap_or_else(|| panic!("no {name}: {cell:#}"))["value"].as_f64().unwrap()
 }
@@ -25,7 +25,7 @@ fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
     let answer = place.run(&[&["run", "footprint", target], rest, &brief].concat());
     assert_eq!(answer.code, Some(0), "{target}: {answer:?}");
     let report = place.report();
-    let all = cells(&report).iter().filter(|cell| cell["baseline_repeat"] == false).cloned();
+    let all = cells(&report).iter().filter(|cell| cell["aa_control"] == false).cloned();
     all.inspect(assert_verified).collect()
 }
 
@@ -42,7 +42,7 @@ fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_th
                 "postgres" => near(processes, MANY) && near(threads, MANY),
                 "mysql" | "mariadb" => processes == 0.0 && near(threads, MANY),
                 "memcached" | "redis" => processes == 0.0 && near(threads, 0.0),
-                // Stand-ins, whose runtimes start threads as they please.
+                // Stand-ins, whose runtimes start threads at any time.
                 _ => processes == 0.0,
             };
             assert!(right, "{engine}: {processes} processes, {threads} threads: {cell:#}");
@@ -50,7 +50,7 @@ fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_th
             let (added, each) = (figure(cell, "added"), figure(cell, "each"));
             assert!((added / MANY - each).abs() < 1.0, "{cell:#}");
             if engine == "postgres" {
-                // A process without anything of its own there is not; nor one of the buffers that all share.
+                // A process without memory of its own does not count; nor does one for shared buffers.
                 assert!((100e3..20e6).contains(&each), "{cell:#}");
             }
         }
@@ -66,7 +66,7 @@ fn a_thousand_connections_need_no_option_and_what_earlier_ones_left_costs_later_
             continue;
         }
         let place = Place::new();
-        // The second round meets a server that has had a thousand connections already, unless it is a new one.
+        // In the second round the server has had a thousand connections already, unless it was restarted.
         let rest = ["--connections", "1,1000", "--state", "idle", "--rounds", "2"];
         let answer = place.run(
             &[&["run", "footprint", &format!("up:{engine}")], &rest[..], &["--requests", "100", "--no-html"]]
@@ -109,7 +109,7 @@ fn a_server_of_another_user_is_not_available_with_the_reason() {
     for folder in [place.path(), place.home(), place.path().parent().unwrap()] {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     }
-    // A copy, since the one that was built may lie where only root may go.
+    // A copy, because the built program may be in a directory that only root can enter.
     let program = place.home().join("kurabe");
     std::fs::copy(crate::support::KURABE, &program).unwrap();
     let mut command = Command::new("setpriv");
@@ -125,7 +125,7 @@ fn a_server_of_another_user_is_not_available_with_the_reason() {
         "--requests",
         "10",
     ]);
-    place.settle(&mut command);
+    place.configure(&mut command);
     let Ok(output) = command.current_dir("/").output() else {
         skip("there is no program setpriv");
         return;

@@ -1,4 +1,4 @@
-//! How load is offered on real servers: many clients in one process, rates and what stands still under them, pipelines.
+//! Load on real servers: many clients in one process, rates, stalls and pipelines.
 
 use super::common::{assert_all_verified, cells};
 use crate::support::{Answer, Place, eventually, piped};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What the program may hold at most with a thousand clients, in kilobytes.
+/// The maximum memory of the program with a thousand clients, in kilobytes.
 const MOST: u64 = 150_000;
 
 /// `kurabe run point-read` on these targets.
@@ -16,7 +16,7 @@ fn point_read<'a>(targets: &[&'a str], rest: &'a str) -> Vec<&'a str> {
     [&["run", "point-read"], targets, &rest.split(' ').collect::<Vec<_>>()].concat()
 }
 
-/// Reads that a memcached has answered so far.
+/// Reads that memcached has answered so far.
 fn answered(server: &Server) -> u64 {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     stream.write_all(b"stats\r\n").unwrap();
@@ -60,13 +60,13 @@ fn status(pid: u32, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_gap() {
+fn one_second_stall_shows_in_response_times() {
     let Some(server) = testing::server("memcached") else { return };
     let place = Place::new();
     let args = point_read(&[server.url()], "--rate 500 --duration 6s --records 100 --rounds 1");
     let child = piped(&mut place.command(&args));
-    // Loading and checking read as fast as they can, and warming up takes a tenth of a trial's time at most: what reads at
-    // about that rate for a second is being measured.
+    // Loading and checking run at full speed, and warm-up takes at most a tenth of a trial's time: about that rate
+    // for a second means that a measurement is running.
     let mut steady = 0;
     let mut last = answered(&server);
     let under_way = eventually(60, || {
@@ -82,17 +82,17 @@ fn a_server_that_stands_still_for_a_second_is_a_second_of_response_time_and_no_g
     server.resume().unwrap();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     let report = assert_all_verified(&place, &answer);
-    // The cell is measured twice, and stood still in one of the two.
+    // The cell is measured twice, and the stall is in one of the two.
     let p99 = |cell: &Value| number(cell, "/open_loop/response_us/p99");
     let cell = cells(&report).iter().max_by(|a, b| p99(a).total_cmp(&p99(b))).unwrap();
     assert_eq!(cell["open_loop"]["dropped"], 0, "{cell:#}");
-    // A sixth of the transactions was due while it stood, evenly spread over that second: of all, the hundredth part
-    // waited longer than nine tenths of it, and the tenth part longer than four tenths.
+    // A sixth of the transactions was scheduled during the stall, evenly over that second: of all, a hundredth waited
+    // longer than nine tenths of it, and a tenth longer than four tenths.
     assert!(p99(cell) >= 850_000.0, "{cell:#}");
     let response = number(cell, "/open_loop/response_us/p90");
     assert!(response > 350_000.0, "{cell:#}");
-    // To the clients that waited it was one slow answer each, one transaction in two hundred: service times alone would
-    // have hidden it. Where the machine is busy, a few more are slow, and never as many as a tenth.
+    // For the clients that waited it was one slow reply each, one transaction in two hundred: service times alone
+    // would have hidden it. On a busy machine a few more are slow, but never a tenth.
     let service = number(cell, "/latency_us/p90");
     assert!(service < response / 4.0, "{cell:#}");
 }
@@ -106,10 +106,10 @@ fn a_rate_is_offered_in_full_and_served_at_that_rate() {
     let rest = "--rate 200,400 --duration 2s --records 100 --rounds 2";
     let report = assert_all_verified(&place, &place.run(&point_read(&urls, rest)));
     for cell in cells(&report) {
-        // Two rounds of two seconds: as many as were due, whatever else the machine had to do.
+        // Two rounds of two seconds: the scheduled number, whatever else the machine had to do.
         let offered = number(cell, "/open_loop/due_per_second") * 4.0;
         assert_eq!(cell["open_loop"]["offered"], offered as u64, "{cell:#}");
-        // What was served in time was served at that rate; one that ran over says so.
+        // What was served in time was served at that rate; a late one is reported.
         let late = offered - number(cell, "/ops_per_second/median") * 4.0;
         let slowest = number(cell, "/open_loop/response_us/max") / 2e6;
         if cell["open_loop"]["kept_up"] == true {
@@ -127,7 +127,7 @@ fn the_highest_rate_that_keeps_an_objective_is_found_and_keeps_it() {
     let report = assert_all_verified(&place, &answer);
     let cell = &cells(&report)[0];
     assert!(number(cell, "/open_loop/response_us/p99") <= 250_000.0, "{cell:#}");
-    // Any server answers more than this; a search that ended at its first step would not have come so far.
+    // Any server is faster than this; a search that ended at its first step would not have reached it.
     assert!(number(cell, "/open_loop/due_per_second") > 1_000.0, "{cell:#}");
 }
 

@@ -1,13 +1,13 @@
-//! How much memory the program takes.
+//! The program's memory.
 
 use super::common::{assert_all_verified, session};
 use crate::support::{Answer, Place, eventually, piped};
 use kurabe_testbed::testing;
 
-/// What the program may hold at most, in kilobytes.
+/// The maximum memory of the program, in kilobytes.
 const MOST: u64 = 300_000;
 
-/// The most that a process has held in memory so far, in kilobytes; `None` once it has ended.
+/// The peak memory of a process so far, in kilobytes; `None` once it has ended.
 fn peak(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

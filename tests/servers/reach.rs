@@ -1,4 +1,4 @@
-//! The ways to a server, and what `doctor` says of what is there.
+//! Ways to reach a server, and the output of `doctor`.
 
 use super::common::{BRIEF, SERVERS, SQL, assert_all_verified, by, left, session, sql, with};
 use crate::support::{Answer, Place};
@@ -25,7 +25,7 @@ fn a_run_over_tls_works_and_says_so() {
                 assert_eq!(doctor.code, Some(0), "{doctor:?}");
                 assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
             }
-            // The throwaway authority is not among those that everyone trusts.
+            // The throwaway certificate authority is not a trusted one.
             let place = Place::new();
             let answer = place.run(&session(&[&with(&with(server.url(), client), "tls=verify")], &BRIEF));
             assert_eq!(answer.code, Some(3), "{answer:?}");
@@ -35,7 +35,7 @@ fn a_run_over_tls_works_and_says_so() {
 }
 
 #[test]
-fn what_is_asked_of_tls_in_vain_is_an_error_and_never_a_plain_connection() {
+fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     for (option, code, part) in [
@@ -97,7 +97,7 @@ fn a_url_without_a_user_is_for_whoever_runs_the_program() {
         let Some(server) = testing::server(engine) else { continue };
         let make = match engine {
             "postgres" => format!("CREATE ROLE \"{me}\" LOGIN; GRANT CREATE ON SCHEMA public TO \"{me}\""),
-            // The testbed makes root, who may do all, and on this machine only.
+            // The testbed creates root with all privileges, for this machine only.
             _ if me == "root" => "SELECT 1".to_owned(),
             _ => format!("CREATE USER '{me}'@'%' IDENTIFIED BY ''; GRANT ALL ON kurabe.* TO '{me}'@'%'"),
         };
@@ -118,7 +118,7 @@ fn a_url_without_a_user_is_for_whoever_runs_the_program() {
 }
 
 #[test]
-fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
+fn doctor_describes_each_server() {
     let place = Place::new();
     for (engine, options, version, class, limit) in [
         ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
@@ -154,7 +154,7 @@ fn doctor_says_of_each_server_what_it_is_and_what_it_takes() {
 }
 
 #[test]
-fn doctor_goes_on_to_the_next_target_where_one_cannot_be_used() {
+fn doctor_continues_after_unusable_target() {
     let place = Place::new();
     let answer = place.run(&["doctor", "postgres://nobody@127.0.0.1:1/x", "sqlite:"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");

@@ -1,10 +1,10 @@
-//! What is refused before anything is measured, with one clear error and the right exit code.
+//! Refusals before any measurement, with one clear error and the right exit code.
 
 use super::common::{BRIEF, SQL, assert_all_verified, by, session, sql, superuser, tables};
 use crate::support::{Answer, Place};
 use kurabe_testbed::testing;
 
-/// That the answer is one error for a target that cannot be used, which says all of `parts`, and that there is no run.
+/// Checks that the answer is one error for an unusable target that contains all of `parts`, and that there is no run.
 fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
     assert_eq!(answer.code, Some(3), "{answer:?}");
     let errors = answer.errors();
@@ -17,12 +17,12 @@ fn assert_refused(place: &Place, answer: &Answer, parts: &[&str]) {
 }
 
 #[test]
-fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settings_name() {
+fn too_many_clients_for_server_are_rejected_with_setting_name() {
     for (engine, name, value, shown) in [
         ("postgres", "max_connections", 20, "max_connections"),
         ("mysql", "max_connections", 20, "max_connections"),
         ("mariadb", "max_connections", 20, "max_connections"),
-        // Fewer than this and it does not start.
+        // With fewer it does not start.
         ("memcached", "c", 40, "maxconns"),
         ("redis", "maxclients", 20, "maxclients"),
     ] {
@@ -36,7 +36,7 @@ fn more_clients_than_the_server_takes_are_refused_before_the_run_with_the_settin
 }
 
 #[test]
-fn as_many_clients_as_the_server_takes_are_let_in() {
+fn maximum_number_of_clients_is_accepted() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, |options| options.set("max_connections", 20)) else {
             continue;
@@ -49,7 +49,7 @@ fn as_many_clients_as_the_server_takes_are_let_in() {
 }
 
 #[test]
-fn more_clients_than_this_process_may_open_files_are_refused_before_the_run() {
+fn too_many_clients_for_open_file_limit_are_rejected() {
     let Some(server) = testing::server_with("memcached", |options| options.set("c", 2_000)) else { return };
     let place = Place::new();
     let mut args = session(&[server.url()], &BRIEF);
@@ -57,13 +57,13 @@ fn more_clients_than_this_process_may_open_files_are_refused_before_the_run() {
     // Both limits, soft and hard.
     let answer = Answer::of(&place.command_after("ulimit -n 100", &args).output().unwrap());
     assert_refused(&place, &answer, &["files", "may open 100", "ulimit -n"]);
-    // A soft limit is raised as far as the hard one.
+    // The soft limit is raised to the hard one.
     let answer = Answer::of(&place.command_after("ulimit -S -n 100", &args).output().unwrap());
     assert_all_verified(&place, &answer);
 }
 
 #[test]
-fn an_unknown_database_and_a_server_that_is_gone_are_said() {
+fn unknown_database_and_stopped_server_are_reported() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -78,7 +78,7 @@ fn an_unknown_database_and_a_server_that_is_gone_are_said() {
 }
 
 #[test]
-fn a_user_who_may_not_make_tables_is_told_so_before_the_run() {
+fn missing_create_permission_is_reported_before_run() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let make = if engine == "postgres" {
@@ -96,7 +96,7 @@ fn a_user_who_may_not_make_tables_is_told_so_before_the_run() {
 }
 
 #[test]
-fn a_table_named_like_ours_that_we_did_not_make_is_refused_and_left_alone() {
+fn foreign_table_with_our_prefix_is_rejected_and_untouched() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         for name in ["kurabe_0_probe", "kurabe_0_session_1000_blob_none_binary_text_r", "kurabe_marker"] {
@@ -107,7 +107,7 @@ fn a_table_named_like_ours_that_we_did_not_make_is_refused_and_left_alone() {
             let answer = place.run(&session(&[server.url()], &BRIEF));
             assert_refused(&place, &answer, &[name, "left alone", "another database"]);
             assert_eq!(sql(&server, "", &format!("SELECT * FROM {name}")).unwrap().trim(), "not yours");
-            // No marker of ours either: whoever finds the table must not think that we made it.
+            // No ownership table either: it would suggest that we created the table.
             assert_eq!(tables(&server).unwrap().trim(), name, "{engine}");
             sql(&server, "", &format!("DROP TABLE {name}"));
         }
@@ -118,7 +118,7 @@ fn a_table_named_like_ours_that_we_did_not_make_is_refused_and_left_alone() {
 fn tables_of_the_user_are_never_touched() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
-        // One of them with a name much like ours, which is in nobody's way.
+        // One of them has a name similar to ours, which is allowed.
         let make = "CREATE TABLE users (name VARCHAR(20)); INSERT INTO users VALUES ('alice');
                     CREATE TABLE kurabe_notes (note VARCHAR(20)); INSERT INTO kurabe_notes VALUES ('mine')";
         let Some(_) = sql(&server, "", make) else { continue };

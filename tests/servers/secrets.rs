@@ -1,6 +1,5 @@
-//! Passwords: right ones let in wherever they come from, wrong ones are one clear error, and none is seen anywhere: in no
-//! output, no artefact, no error, no temporary file, and neither in the arguments nor in the environment of what the
-//! program starts.
+//! Passwords: right ones work from every source, wrong ones give one clear error, and none is leaked: in no output,
+//! artefact, error or temporary file, and not in the arguments or the environment of child processes.
 
 use super::common::{BRIEF, assert_all_verified, by, session, with};
 use super::watch::{Needles, Seen};
@@ -13,17 +12,17 @@ use tempfile::TempDir;
 
 const PASSWORD: &str = "xyzzy-Plugh:17";
 const WRONG: &str = "frotz-Waldo-23";
-/// As URLs have it.
+/// As in URLs.
 const ENCODED: &str = "xyzzy-Plugh%3A17";
 
-/// An engine that has passwords, and the ways in which one comes to it beside the URL.
+/// An engine with passwords, and the sources of a password besides the URL.
 struct Guarded {
     engine: &'static str,
     /// The user that the testbed makes.
     user: &'static str,
-    /// The part of the URL behind the port.
+    /// The part of the URL after the port.
     database: &'static str,
-    /// Its ways to be spoken to, as options of the URL.
+    /// Its clients, as options of the URL.
     clients: &'static [&'static str],
     /// The variable that holds a password.
     variable: Option<&'static str>,
@@ -31,10 +30,10 @@ struct Guarded {
     file: Option<CustomFile>,
 }
 
-/// Its name, what it holds, and the user of a URL that relies on it.
+/// Its name, its content, and the user of a URL that relies on it.
 type CustomFile = (&'static str, fn(&Server) -> String, &'static str);
 
-/// One line, or a few, for each engine that has passwords.
+/// One line, or a few, for each engine with passwords.
 const GUARDED: [Guarded; 5] = [
     Guarded {
         engine: "mysql",
@@ -106,7 +105,7 @@ fn needles() -> Needles {
     Needles::of(&[PASSWORD, WRONG])
 }
 
-/// That neither what was said nor what was recorded holds a password.
+/// Checks that neither the output nor the record contains a password.
 fn assert_nothing_told(place: &Place, answer: &Answer) {
     let needles = needles();
     needles.assert_absent("standard output", &answer.out);
@@ -114,21 +113,22 @@ fn assert_nothing_told(place: &Place, answer: &Answer) {
     needles.assert_absent_below(place.path());
 }
 
-/// Runs the program and sees that it tells nothing; gives what it said.
+/// Runs the program and checks that it leaks nothing; returns its output.
 fn silently(place: &Place, args: &[&str]) -> Answer {
     let answer = place.run(args);
     assert_nothing_told(place, &answer);
     answer
 }
 
-/// A folder for temporary files that throwaway servers, which run as other users, can enter.
+/// A directory for temporary files that throwaway servers, which run as other users, can enter.
 fn temporary() -> TempDir {
     let folder = tempfile::Builder::new().prefix("kurabe-secrets-").tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// Watches what the program starts, until it ends: every process below it, and the temporary files of all.
+/// Monitors everything that the program starts, until it ends: every process below it, and the temporary files of
+/// all.
 fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     let (folder, needles) = (temporary(), needles());
     command.env("TMPDIR", folder.path());
@@ -149,12 +149,12 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
     (answer, seen)
 }
 
-/// Runs on the guarded server and on a throwaway one of the same engine, under watch. The throwaway server has no password,
-/// whatever the environment and files of the user say of the engine's servers.
+/// Runs on the password-protected server and on a throwaway one of the same engine, monitored. The throwaway server
+/// has no password, whatever the user's environment and files contain for the engine.
 fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
     let up = format!("up:{}", guarded.engine);
     let mut programs = Vec::new();
-    // A run is brief, and on a busy machine over before anybody has looked at its server. Then it is watched again.
+    // A run is short, and may end on a busy machine before its server was inspected. Then it is repeated.
     for _ in 0..5 {
         let mut command = place.command(&session(&[url, &up], &BRIEF));
         command.envs(variable.map(|name| (name, PASSWORD)));
@@ -162,7 +162,7 @@ fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option
         assert_all_verified(place, &answer);
         assert_nothing_told(place, &answer);
         programs.push(seen.programs.len());
-        // The guard is this program, and a server is below it.
+        // The supervisor is this program, and a server is below it.
         if seen.programs.len() > 1 {
             return;
         }
@@ -223,12 +223,12 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
             let answer = silently(&place, args);
             assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
         }
-        // The run file cannot hold it, so that a rerun without it is refused, and one with it goes on.
+        // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
         let alone = silently(&place, &session(&[&url], &BRIEF));
         assert_all_verified(&place, &alone);
         assert_eq!(silently(&place, &["rerun", "last"]).code, Some(3));
         assert_eq!(silently(&place, &["rerun", "last", &url]).code, Some(0));
-        for pid in [server.guard_pid(), server.pid()] {
+        for pid in [server.supervisor_pid(), server.pid()] {
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
                 needles().assert_absent("the guarded server", &String::from_utf8_lossy(&bytes));
@@ -240,7 +240,7 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
 }
 
 #[test]
-fn a_password_from_the_environment_lets_in_and_is_seen_nowhere() {
+fn password_from_environment_works_and_is_not_leaked() {
     for guarded in &GUARDED {
         let Some((variable, server)) = guarded.variable.zip(guarded.start()) else { continue };
         runs_in_silence(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
@@ -248,7 +248,7 @@ fn a_password_from_the_environment_lets_in_and_is_seen_nowhere() {
 }
 
 #[test]
-fn a_password_from_the_engines_own_file_lets_in_and_is_seen_nowhere() {
+fn password_from_engine_file_works_and_is_not_leaked() {
     for guarded in &GUARDED {
         let Some(((name, text, user), server)) = guarded.file.zip(guarded.start()) else { continue };
         let place = Place::new();
@@ -301,7 +301,7 @@ fn no_error_repeats_the_password_that_a_target_was_given() {
 }
 
 #[test]
-fn a_suite_with_a_password_in_a_targets_url_gives_it_away_nowhere() {
+fn password_in_suite_url_is_not_leaked() {
     let place = Place::new();
     let suite = place.home().join("mine.toml");
     let url = format!("postgres://kurabe:{ENCODED}@127.0.0.1:1/kurabe");
@@ -317,7 +317,7 @@ fn a_suite_with_a_password_in_a_targets_url_gives_it_away_nowhere() {
 }
 
 #[test]
-fn a_server_killed_in_mid_run_makes_no_error_tell_the_password() {
+fn killed_server_error_does_not_leak_password() {
     for guarded in &GUARDED {
         let Some(server) = guarded.start() else { continue };
         let place = Place::new();

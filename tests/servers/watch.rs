@@ -1,14 +1,14 @@
-//! Looks for a password: in texts, in files, and in the processes below one that runs.
+//! Searches for a password: in texts, in files, and in the processes below a running one.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// Larger files, in bytes, are not looked into.
+/// Larger files, in bytes, are not searched.
 const LARGEST: u64 = 1 << 20;
 
-/// A password in every form in which it could be seen.
+/// A password in every encoding in which it could appear.
 pub(super) struct Needles(Vec<String>);
 
 impl Needles {
@@ -27,8 +27,8 @@ impl Needles {
             for keep in ["-", ""] {
                 forms.extend([encoded(keep, false), encoded(keep, true)]);
             }
-            // In base64 of a longer text (`user:password`) it may begin at any of three places; what its neighbours
-            // decide is cut off.
+            // In base64 of a longer text (`user:password`) it may begin at any of three offsets; the characters that
+            // its neighbours affect are removed.
             for before in 0..3 {
                 let mut bytes = vec![0; before];
                 bytes.extend(password.bytes());
@@ -40,7 +40,7 @@ impl Needles {
         Self(forms)
     }
 
-    /// The form in which the text holds a password, if it does.
+    /// The encoding in which the text contains a password, if it does.
     pub(super) fn found(&self, text: &str) -> Option<&str> {
         self.0.iter().map(String::as_str).find(|form| text.contains(form))
     }
@@ -51,11 +51,11 @@ impl Needles {
         }
     }
 
-    /// That no file below the folder holds one, in its name or in itself.
+    /// Checks that no file below the directory contains one, in its name or its content.
     pub(super) fn assert_absent_below(&self, folder: &Path) {
         for path in files(folder) {
             self.assert_absent("the name of a file", &path.display().to_string());
-            // Data files of a server are large and not the tool's; a file that is gone again has nothing to be read.
+            // Data files of a server are large and not the tool's; a removed file cannot be read.
             if path.metadata().map_or(0, |file| file.len()) > LARGEST {
                 continue;
             }
@@ -77,7 +77,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Every file below a folder, as far as it can be read: what runs there removes some meanwhile.
+/// Every readable file below a directory: running processes remove some meanwhile.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -90,7 +90,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// What has been seen of the processes below one that runs.
+/// What was found so far in the processes below a running one.
 #[derive(Default)]
 pub(super) struct Seen {
     /// The programs, by the name that `ps` shows.
@@ -98,8 +98,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Looks once at every process below the child: its arguments and its environment; and at the child's arguments,
-    /// unless they were given the password.
+    /// Inspects every process below the child once: its arguments and its environment; and the child's arguments,
+    /// unless they contain the password by design.
     pub(super) fn look(&mut self, child: &Child, itself: bool, needles: &Needles) {
         let read = |pid: u32, file: &str| {
             let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -111,8 +111,8 @@ impl Seen {
         }
         for pid in below(child.id()) {
             let line = read(pid, "cmdline");
-            // Between fork and exec a process is a copy of the program that was given the password, and shows the
-            // same arguments; read first, so that what is read next belongs to the program that it became.
+            // Between fork and exec a process is a copy of the program with the password in its arguments. These are
+            // read first, so that the next reading belongs to the new program.
             if line == own {
                 continue;
             }

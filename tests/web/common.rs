@@ -1,4 +1,4 @@
-//! An application as these tests need it, and a client that sends whatever it is told.
+//! An application for these tests, and a client that sends given bytes.
 
 use crate::support::{Answer, Place, eventually, piped, signal};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Child;
 use std::time::Duration;
 
-/// The longest that an answer is waited for.
+/// The timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `kurabe app` at work.
+/// A running `kurabe app`.
 pub(crate) struct App {
     child: Option<Child>,
     pub(crate) address: SocketAddr,
@@ -43,7 +43,7 @@ impl App {
         signal(self.child.as_ref().unwrap(), name);
     }
 
-    /// Asks it to stop, and says how it ended.
+    /// Stops it, and returns how it ended.
     pub(crate) fn stop(self) -> Answer {
         self.signal("-TERM");
         self.ended()
@@ -60,7 +60,7 @@ impl App {
         stream
     }
 
-    /// A page, asked for on a connection of its own.
+    /// A page, requested on a new connection.
     pub(crate) fn get(&self, page: &str) -> Said {
         self.send(format!("GET {page} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
     }
@@ -88,7 +88,7 @@ pub(crate) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
 impl Drop for App {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It removes what it made when it is asked to end, not when it is killed.
+            // It removes its tables when it is stopped, not when it is killed.
             signal(&child, "-TERM");
             let _ = child.wait();
         }
@@ -104,7 +104,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Reads one answer, of which the head tells the length.
+    /// Reads one answer, whose head contains the length.
     pub(crate) fn read(stream: &mut TcpStream) -> Self {
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         loop {

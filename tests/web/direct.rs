@@ -1,4 +1,4 @@
-//! kv without an application: what the figures through one are laid beside.
+//! kv without an application, for comparison with results through one.
 
 use crate::servers::common::cells;
 use crate::support::Place;

@@ -1,4 +1,4 @@
-//! Clients that know no manners.
+//! Misbehaving clients.
 
 use super::common::{App, Said};
 use crate::servers::common::skip;
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 #[test]
-fn what_is_no_request_is_refused_with_its_status_and_the_next_client_is_served() {
+fn invalid_request_gets_error_status_and_server_continues() {
     let app = App::start("null:", &[]);
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(1_000));
@@ -57,7 +57,7 @@ fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
         stream.write_all(&[*byte]).unwrap();
     }
     assert!(Said::read(&mut stream).body.starts_with("00000000000000000003\n"));
-    // One at a time is read: what follows stays for the next.
+    // Requests are read one at a time: the rest stays for the next.
     stream.write_all(&b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3)).unwrap();
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -69,13 +69,13 @@ fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
 }
 
 #[test]
-fn a_client_that_ends_its_half_after_asking_is_answered() {
+fn half_closed_client_is_answered() {
     let app = App::start("sqlite:", &[]);
     for n in 0..200 {
         let mut stream = app.connect();
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         if n % 2 == 0 {
-            // Its end is not told together with its request.
+            // Its end arrives after its request.
             std::thread::yield_now();
         }
         stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -85,25 +85,25 @@ fn a_client_that_ends_its_half_after_asking_is_answered() {
 }
 
 #[test]
-fn a_client_that_says_more_after_its_last_request_gets_its_answer() {
+fn client_with_trailing_data_gets_its_answer() {
     let app = App::start("null:", &[]);
     for _ in 0..2_000 {
         let mut stream = app.connect();
         stream.set_nodelay(true).unwrap();
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-        // It may come before the answer, and then nobody reads it; or after the connection has ended.
+        // It may arrive before the answer, and then nobody reads it; or after the connection was closed.
         let _ = stream.write_all(b"and this\r\n");
         assert_eq!(Said::read(&mut stream).status, 200);
     }
 }
 
 #[test]
-fn a_client_that_takes_its_answers_late_gets_all_of_them() {
+fn slow_reader_gets_all_answers() {
     const ANSWERS: usize = 40;
     let app = App::start_with("sqlite:", &["--experiment", "session", "--set", "session.payload=1m"]);
     let mut late = app.connect();
     late.write_all(&b"GET /session/read HTTP/1.1\r\nHost: a\r\n\r\n".repeat(ANSWERS)).unwrap();
-    // More than the kernel keeps for a connection: others are served while this one is not read.
+    // More than the kernel buffers for a connection: others are served while this one is not read.
     for _ in 0..20 {
         assert_eq!(app.get("/session/read").status, 200);
     }
@@ -118,7 +118,7 @@ fn a_client_that_takes_its_answers_late_gets_all_of_them() {
     assert_eq!(Said::read(&mut late).body, "ok\n");
 }
 
-/// The head of an answer, and how long its body was, of which nothing is kept.
+/// The head of an answer, and the length of its body, which is discarded.
 fn head_and_length(stream: &mut TcpStream) -> (String, usize) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -134,7 +134,7 @@ fn head_and_length(stream: &mut TcpStream) -> (String, usize) {
 }
 
 #[test]
-fn clients_that_go_away_in_mid_request_hurt_nobody() {
+fn aborted_requests_do_not_affect_others() {
     let Some(server) = testing::server("postgres") else { return };
     let app = App::start(server.url(), &["--workers", "4"]);
     for n in 0..300 {
@@ -147,7 +147,7 @@ fn clients_that_go_away_in_mid_request_hurt_nobody() {
     assert_eq!(said.status, 200, "{said:?}");
     let answer = app.stop();
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // Whoever asked was not there to be told; the records are.
+    // The client was gone before the answer; the records exist.
     assert!(
         answer.err.contains("kv write: ") && answer.err.contains("all counted on the server"),
         "{answer:?}"
@@ -173,12 +173,12 @@ fn ten_thousand_idle_connections_do_not_stop_it() {
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         assert_eq!(Said::read(stream).status, 200);
     }
-    // They do not keep it from stopping either.
+    // They do not prevent stopping either.
     assert_eq!(app.stop().code, Some(0));
 }
 
 #[test]
-fn a_connection_over_the_limit_is_told_so() {
+fn connection_over_limit_gets_error() {
     let place = crate::support::Place::new();
     let args = ["app", "null:", "--listen", "127.0.0.1:0", "--experiment", "kv", "--workers", "1"];
     let mut command = place.command_after("ulimit -n 100", &args);

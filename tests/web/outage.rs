@@ -1,4 +1,4 @@
-//! A database that goes, comes back, is full, or stands still.
+//! A database that stops, returns, is full, or stalls.
 
 use super::common::{App, Said, wait_for_answers};
 use crate::support::eventually;
@@ -19,12 +19,12 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
                 assert!(said.field("retry-after").is_some(), "{said:?}");
                 assert!(said.body.starts_with(engine), "the reason does not name the database: {said:?}");
             }
-            // What needs no database is served as before.
+            // Requests that need no database are served as before.
             assert_eq!(app.get("/kv").status, 200);
             server.restart().unwrap();
             let back = eventually(60, || (app.get("/health").status == 200).then_some(()));
             assert!(back.is_some(), "{engine} {connection}: {:?}", app.get("/health"));
-            // No other worker meets a connection of before.
+            // No other worker uses an earlier connection.
             for _ in 0..8 {
                 assert_eq!(app.get("/health").status, 200, "{engine} {connection}");
             }
@@ -39,7 +39,7 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
 }
 
 #[test]
-fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_is_served() {
+fn full_database_is_503_and_open_connections_are_served() {
     let Some(server) = testing::server_with("mariadb", |options| options.set("max_connections", "10")) else {
         return;
     };
@@ -63,12 +63,12 @@ fn a_database_that_is_full_is_503_with_the_reason_and_whoever_has_a_connection_i
         }
     }
     assert!(good > 0 && full > 0, "{good} served, {full} refused");
-    // The server sees one moment after another that those have gone.
+    // The server detects the closed connections one after another.
     let good = eventually(60, || (app.get("/kv/read").status == 200).then_some(()));
     assert!(good.is_some(), "{:?}", app.get("/kv/read"));
 }
 
-/// Whether bytes lie at a connection of this server that it has not received, by the kernel's table.
+/// Whether a connection of this server has unread bytes, from the kernel's table.
 fn unread_bytes(url: &str) -> bool {
     let port = url.rsplit_once(':').unwrap().1.split(['/', '?']).next().unwrap().parse::<u16>().unwrap();
     let port = format!(":{port:04X}");
@@ -90,7 +90,7 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     for (number, stream) in waiting.iter_mut().enumerate() {
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         if number == 0 {
-            // The worker has taken it once its request lies unread at the database.
+            // The worker has accepted it once its request is unread at the database.
             let taken = eventually(60, || unread_bytes(server.url()).then_some(()));
             assert!(taken.is_some(), "the worker did not ask the database");
         }
@@ -104,7 +104,7 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     server.resume().unwrap();
     let mut answers: Vec<u16> = waiting.iter_mut().map(|stream| Said::read(stream).status).collect();
     answers.sort_unstable();
-    // One with the worker, two in the queue.
+    // One at the worker, two in the queue.
     assert_eq!(answers, [200, 200, 200, 503, 503, 503, 503, 503]);
     assert_eq!(app.get("/kv/read").status, 200);
 }

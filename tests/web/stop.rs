@@ -1,4 +1,4 @@
-//! How it begins and ends.
+//! Starting and stopping.
 
 use super::common::{App, Said, wait_for_answers};
 use crate::servers::common::sql;
@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 #[test]
-fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind() {
+fn running_requests_finish_before_shutdown() {
     let Some(server) = testing::server("memcached") else { return };
     for signal in ["-TERM", "-INT"] {
         let app = App::start(server.url(), &["--workers", "1", "--queue", "1"]);
@@ -19,7 +19,7 @@ fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind(
         for stream in &mut streams {
             stream.write_all(b"GET /kv/read?key=9 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         }
-        // The other two are with the worker and in the queue.
+        // The other two are at the worker and in the queue.
         wait_for_answers(&streams, 2);
         app.signal(signal);
         let address = app.address;
@@ -37,7 +37,7 @@ fn what_is_being_answered_is_answered_before_it_ends_and_nothing_is_left_behind(
 }
 
 #[test]
-fn tables_are_gone_after_it_even_if_the_database_went_in_between() {
+fn tables_are_removed_even_after_database_restart() {
     let Some(server) = testing::server("postgres") else { return };
     let tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'kurabe%'";
     for outage in [false, true] {
@@ -63,7 +63,7 @@ fn wrong_command_lines_are_refused_before_anything_is_started() {
         (&["app"][..], 2, "required"),
         (&["app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
         (&["app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
-        (&["app", "null:", "--listen", "localhost"], 2, "is no address"),
+        (&["app", "null:", "--listen", "localhost"], 2, "is not an address"),
         (&["app", "null:", "--workers", "0"], 2, "out of range"),
         (&["app", "null:", "--pool", "3"], 2, "--connection pool"),
         (&["app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),

@@ -1,4 +1,4 @@
-//! ab, wrk and curl, as anyone has them.
+//! ab, wrk and curl without changes.
 
 use super::common::App;
 use crate::servers::common::skip;
@@ -6,7 +6,7 @@ use kurabe_core::units;
 use kurabe_testbed::testing;
 use std::process::Command;
 
-/// What a tool printed; nothing, and a line that says so, where it is not installed.
+/// The output of a tool; empty, with a message, if it is not installed.
 fn tool(name: &str, args: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(name).args(args).output() else {
         skip(&format!("{name} is not installed"));
@@ -17,7 +17,7 @@ fn tool(name: &str, args: &[&str]) -> Option<String> {
     Some(text)
 }
 
-/// The number behind a name in what ab prints.
+/// The number after a name in ab's output.
 fn line(text: &str, name: &str) -> u64 {
     let value =
         text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name} in {text}"));

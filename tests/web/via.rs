@@ -1,4 +1,4 @@
-//! `kurabe run kv --via`: an application driven by us, every answer of it verified.
+//! `kurabe run kv --via`: load through an application, with every answer verified.
 
 use super::common::App;
 use crate::servers::common::{cells, sql};
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-/// A run as short as it can be.
+/// A very short run.
 const BRIEF: [&str; 8] = ["--requests", "200", "--rounds", "1", "--clients", "4", "--no-html", "--quiet"];
 
 /// `kurabe run kv --via URL …`
@@ -37,7 +37,7 @@ fn an_application_is_driven_and_verified_beside_the_database_itself() {
         let answer = place.run(&via(&url, &["--connection", "kept,per-request", server.url()]));
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let report = place.report();
-        // Two targets, two kinds of connection, two operations; and each target's repeat.
+        // Two targets, two kinds of connection, two operations; and each target's A/A control.
         assert_measured(&report, 12);
         let engines: Vec<&str> = cells(&report).iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
         assert!(engines.contains(&"SQLite over HTTP"), "{engines:?}");
@@ -45,7 +45,7 @@ fn an_application_is_driven_and_verified_beside_the_database_itself() {
         assert_eq!(ab.matches("Complete requests:      200\n").count(), 12, "{ab}");
         let port = format!("Server Port:            {}\n", app.address.port());
         assert!(ab.contains(&port) && ab.contains("Document Path:          /kv/read\n"), "{ab}");
-        // The durability class is that of the database behind.
+        // The durability class is that of the database behind the application.
         let told = cells(&report).iter().filter(|cell| cell["engine"] == "SQLite over HTTP");
         assert!(told.into_iter().all(|cell| cell["durability"] == "synced"), "{report:#}");
     }
@@ -70,7 +70,7 @@ fn an_application_on_a_database_that_cannot_count_is_verified_by_reading_all_bac
     }
 }
 
-/// Stands between a client and an application, and changes what `spoil` changes in the answers.
+/// A relay between a client and an application that applies `spoil` to the answers.
 fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -99,7 +99,7 @@ fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> SocketAddr {
 #[test]
 fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
     let app = App::start("null:", &[]);
-    // Records are 117 bytes, and of the heads only their lengths matter here.
+    // Records have 117 bytes, and only the lengths of the heads matter here.
     let a_byte = |bytes: &mut [u8]| {
         if let Some(last) = bytes.last_mut().filter(|last| last.is_ascii_hexdigit()) {
             *last = if *last == b'0' { b'1' } else { b'0' };
@@ -111,7 +111,7 @@ fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
             bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
         }
     };
-    // A count is twenty digits and the line's end; before the first record it is nought.
+    // A count has twenty digits and a line feed; before the first record it is zero.
     let a_count = |bytes: &mut [u8]| {
         let Some((b'\n', rest)) = bytes.split_last_mut().map(|(last, rest)| (*last, rest)) else { return };
         let digits = rest.len().saturating_sub(20);
@@ -122,9 +122,9 @@ fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
         }
     };
     for (spoil, operation, reason) in [
-        (a_byte as fn(&mut [u8]), "read", "other content from byte 95 on"),
-        (a_byte, "write", "other content from byte 95 on"),
-        (a_key, "read", "was asked for and record"),
+        (a_byte as fn(&mut [u8]), "read", "wrong content from byte 95 on"),
+        (a_byte, "write", "wrong content from byte 95 on"),
+        (a_key, "read", "requested record"),
         (a_count, "write", "the application counted"),
     ] {
         let url = format!("http://{}", relay(app.address, spoil));
@@ -163,7 +163,8 @@ fn connections_behind_an_application_are_compared_page_by_page() {
         let (answer, place) = connect(&app.url(""));
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let report = place.report();
-        // One that it holds, one opened for the page, one that it does not hold; and the repeat of the first.
+        // A kept connection, one opened for the page, and one that the application does not offer; and the A/A
+        // control of the first.
         assert_eq!(cells(&report).len(), 4, "{report:#}");
         for cell in cells(&report) {
             if cell["axes"]["connection"] == other {
@@ -176,7 +177,7 @@ fn connections_behind_an_application_are_compared_page_by_page() {
                 assert!(cell["axes"]["connection"] == held || cell["axes"]["connection"] == "per-request");
             }
         }
-        // The server's own count: ours, by which it is asked, is one. Each worker may still open the one that it keeps.
+        // The server's own count includes our connection. Each worker may still open the one that it keeps.
         let begun = opened();
         let pages: Vec<String> = (0..20).map(|_| app.get("/connect/read?key=7").body).collect();
         assert!(opened() <= begun + 5, "those that it holds were open already");
@@ -216,11 +217,11 @@ fn a_wrong_letter_of_a_row_fails_its_trial() {
     let report = place.report();
     let failed = cells(&report).iter().filter(|cell| cell["status"] == "failed");
     let reasons: Vec<&str> = failed.map(|cell| cell["reason"].as_str().unwrap()).collect();
-    assert!(reasons.len() >= 2 && reasons[0].contains("other content from byte"), "{reasons:?}");
+    assert!(reasons.len() >= 2 && reasons[0].contains("wrong content from byte"), "{reasons:?}");
 }
 
 #[test]
-fn what_is_no_such_application_is_refused_by_name() {
+fn foreign_http_server_is_rejected() {
     let place = Place::new();
     let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
     let not_http = format!("http://{}", stranger.local_addr().unwrap());
@@ -248,7 +249,7 @@ fn what_is_no_such_application_is_refused_by_name() {
 }
 
 #[test]
-fn a_database_that_goes_during_a_run_fails_its_trials_with_the_applications_reason() {
+fn lost_database_fails_trials_with_applications_reason() {
     let Some(server) = testing::server("mariadb") else { return };
     let app = App::start(server.url(), &[]);
     let place = Place::new();

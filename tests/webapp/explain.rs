@@ -1,4 +1,4 @@
-//! Every search uses an index: the engines' own word for it.
+//! Every search uses an index, as the engines report.
 
 use crate::support::with;
 use kurabe_core::driver::{ConnectOptions, Session};
@@ -10,7 +10,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::testing;
 use std::sync::Arc;
 
-/// All rows of a statement, a line each.
+/// All rows of a statement, one per line.
 fn rows(session: &mut dyn Session, sql: &str) -> String {
     let text = RawText { engine: None, pieces: vec![RawPiece::Text(sql.to_owned())] };
     let statement = RawStatement { place: "a test".into(), texts: vec![text], parameters: 0 };
@@ -32,16 +32,16 @@ fn rows(session: &mut dyn Session, sql: &str) -> String {
     lines
 }
 
-/// How an engine is asked, and what it says of a search by an index.
+/// The statement that explains a plan, and how the engine reports an index search.
 struct Asked {
     quote: char,
     gather: &'static str,
     explain: &'static str,
-    /// One of these must be in the plan of the log-in, …
+    /// One of these must be in the plan of the log-in.
     log_in: &'static [&'static str],
-    /// … and of the search by prefix; …
+    /// One of these must be in the plan of the search by prefix.
     search: &'static [&'static str],
-    /// … and none of these in either.
+    /// None of these may be in either.
     never: &'static [&'static str],
 }
 
@@ -62,7 +62,7 @@ const MYSQL: Asked = Asked {
         "Index lookup on kurabe_0_webapp_users using kurabe_0_webapp_users_i1",
     ],
     search: &["range PRIMARY PRIMARY", "Index range scan on kurabe_0_webapp_codes using PRIMARY"],
-    // MyISAM sorts the one row of a log-in, since its indexes do not hold the key.
+    // MyISAM sorts the one row of a log-in, because its indexes do not contain the key.
     never: &[" ALL ", "Table scan"],
 };
 const POSTGRES: Asked = Asked {

@@ -1,11 +1,11 @@
-//! On databases, by the clients themselves.
+//! On databases, with the clients' own transactions.
 
 use crate::servers::common::cells;
 use crate::support::Place;
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-/// The end of a command line that makes a run as short as it can be.
+/// Options for the shortest run.
 const BRIEF: [&str; 7] = ["--requests", "300", "--records", "200", "--rounds", "1", "--no-html"];
 
 fn run<'a>(targets: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
@@ -26,12 +26,12 @@ fn assert_measured(report: &Value, wanted: usize) {
 }
 
 #[test]
-fn every_cell_is_verified_on_sqlite_and_tells_how_long_each_step_took() {
+fn every_cell_is_verified_on_sqlite_with_step_times() {
     let place = Place::new();
-    // SQLite's waiting writers are not served in turn: on a busy machine one may wait long.
+    // SQLite does not serve waiting writers in order: on a busy machine one may wait long.
     let answer = place.run(&run(&["sqlite:?busy_timeout=60s", "null:"], &["--clients", "1,5"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // Two targets, two numbers of clients, two kinds of connection; and each target's repeat.
+    // Two targets, two numbers of clients, two kinds of connection; and each target's A/A control.
     assert_measured(&place.report(), 10);
     for step in ["log in", "write log", "update", "search"] {
         assert!(answer.out.contains(step), "{step}: {}", answer.out);
@@ -106,7 +106,7 @@ fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
     std::fs::write(&file, format!("{list}13101,\"100  \",\"10000\",a,b,c,d,e,f\r\n")).unwrap();
     let answer = place.run(&run(&["sqlite:"], &["--postal-codes", path]));
     assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.err.contains("line 59: the third column is no postal code"), "{answer:?}");
+    assert!(answer.err.contains("line 59: the third column is not a postal code"), "{answer:?}");
     for (value, part) in
         [("/nowhere/at/all.csv", "cannot be read"), ("0", "out of range"), ("12x", "postal-codes")]
     {

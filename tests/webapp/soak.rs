@@ -1,4 +1,4 @@
-//! Nothing leaks: as many open files, connections and threads at the end of many requests as after the first ones.
+//! Nothing leaks: after many requests there are as many open files, connections and threads as after the first ones.
 
 use crate::servers::common::cells;
 use crate::support::{Place, eventually};
@@ -24,14 +24,14 @@ fn held(pid: u32) -> Option<Held> {
     Some(Held { files: count("fd")?, threads: count("task")?, memory: pages * 4_096 })
 }
 
-/// The port that a server listens at, as the kernel's table writes it.
+/// A server's listening port, in the format of the kernel's table.
 fn port(server: &Server) -> String {
     let port = server.url().rsplit_once(':').unwrap().1;
     let port: u16 = port.split(['/', '?']).next().unwrap().parse().unwrap();
     format!("{port:04X}")
 }
 
-/// Connections that stand, by the kernel's table: the ports of both ends, and the number of the socket.
+/// Established connections in the kernel's table: the ports of both ends, and the number of the socket.
 fn connections() -> Vec<(String, String, u64)> {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let read = |line: &str| {
@@ -43,7 +43,7 @@ fn connections() -> Vec<(String, String, u64)> {
     table.lines().filter_map(read).collect()
 }
 
-/// The ports of those connections to a server that a process holds: other tests may use the same server.
+/// The ports of a process's connections to a server: other tests may use the same server.
 fn of_process(pid: u32, server: &str) -> BTreeSet<String> {
     let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return BTreeSet::new() };
     let sockets: Vec<u64> = files
@@ -52,7 +52,7 @@ fn of_process(pid: u32, server: &str) -> BTreeSet<String> {
         .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
         .collect();
     let ours = |(_, to, socket): &(String, String, u64)| to == server && sockets.contains(socket);
-    // The kernel's table is read in pieces, and shows a line twice where others come and go meanwhile.
+    // The kernel's table is read in pieces, and shows a line twice if others are added or removed meanwhile.
     connections().into_iter().filter(ours).map(|(from, ..)| from).collect()
 }
 
@@ -93,9 +93,9 @@ fn soak(engine: &str, connection: &str) {
     }
     let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(0), "{engine} {connection}: {answer:?}");
-    // One cell and its repeat.
+    // One cell and its A/A control.
     assert_eq!(cells(&place.report()).len(), 2);
-    // Few looks on a busy machine: as many in each third as show what is held there.
+    // Few samples on a busy machine: enough in each third to show what is open there.
     let (third, all) = (seen.len() / 3, seen.len());
     assert!(all >= 6, "{all} looks");
     let most = |of: &dyn Fn(&(Held, usize)) -> usize, from: usize, to: usize| {
@@ -104,8 +104,8 @@ fn soak(engine: &str, connection: &str) {
     let held =
         |from, to| (most(&|(held, _)| held.files, from, to), most(&|(held, _)| held.threads, from, to));
     let (first, last_third) = (held(0, third), held(2 * third, all));
-    // Each client has a thread and, while the server ends the one before, up to two connections. A trial has thousands of
-    // requests: what is lost at each of them, or at each trial, is far more than this.
+    // Each client has a thread and, while the server closes the previous connection, up to two connections. A trial
+    // has thousands of requests: a leak per request, or per trial, would be far larger than this.
     for (files, threads) in [first, last_third] {
         assert!(
             files <= 2 * CLIENTS + 40 && threads <= CLIENTS + 20,
@@ -119,16 +119,16 @@ fn soak(engine: &str, connection: &str) {
         last_third.0
     );
     if connection == "kept" {
-        // The store's own connections beside those of clients, and as many of the repeat.
+        // The connections of the store in addition to those of clients, and as many for the A/A control.
         let at_once = most(&|(_, connections)| *connections, 0, all);
         assert!((CLIENTS..=CLIENTS + 8).contains(&at_once), "{engine}: {at_once} connections at once");
     }
-    // Later trials hold no more memory than earlier ones did, histograms and the like aside.
+    // Later trials use no more memory than earlier ones, apart from histograms and the like.
     let memory =
         |from: usize, to: usize| seen[from..to].iter().map(|(held, _)| held.memory).max().unwrap_or(0);
     let (early, late) = (memory(0, 2 * third), memory(2 * third, all));
     assert!(late <= early + (32 << 20), "{engine} {connection}: {early} bytes, and {late} later");
-    // At the server's end too.
+    // On the server's side too.
     let left =
         || connections().into_iter().filter(|(at, from, _)| *at == port && last.contains(from)).count();
     let none = eventually(60, || (left() == 0).then_some(()));

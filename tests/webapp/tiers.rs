@@ -1,4 +1,4 @@
-//! Through applications: one process, and two before one database, their figures summed and each tier's CPU beside.
+//! Through applications: one process, and two before one database, with summed results and the CPU of each tier.
 
 use crate::servers::common::cells;
 use crate::support::{Answer, Place};
@@ -33,7 +33,7 @@ fn via(url: &str, rest: &[&str]) -> (Answer, Value) {
     (answer, report)
 }
 
-/// The tiers that the trials of a run saw: each name, and whether it was seen to use CPU.
+/// The tiers in a run's trials: the name of each, and whether it used CPU.
 fn tiers(report: &Value) -> Vec<(String, bool)> {
     let trials = cells(report)[0]["observed"].as_array().unwrap();
     let tiers = trials[0]["tiers"].as_array().unwrap().iter();
@@ -86,8 +86,7 @@ fn two_applications_share_the_data_and_the_clients() {
     for name in ["application 1 CPU", "application 2 CPU", "database CPU"] {
         assert!(answer.out.contains(name), "{name}: {}", answer.out);
     }
-    // Both had their part.
-    // The second joined the first, and goes before it.
+    // Both had their share. The second joined the first, and ends before it.
     for stopped in [second, first].map(App::stop) {
         let answered = stopped
             .err
@@ -137,7 +136,7 @@ fn pages_show_what_they_did_and_nothing_else_is_shown() {
 }
 
 #[test]
-fn applications_that_do_not_belong_together_are_refused() {
+fn unrelated_applications_are_rejected() {
     let first = app("null:", &["--part", "1/2"]);
     let other = app("null:", &[]);
     let both = format!("{},{}", first.url(""), other.url(""));
@@ -147,7 +146,7 @@ fn applications_that_do_not_belong_together_are_refused() {
     for (rest, part) in [
         (vec!["--part", "2/2"], "--join http://127.0.0.1:8080"),
         (vec!["--part", "3/2"], "is not K/N"),
-        (vec!["--part", "2/2", "--join", "sqlite:"], "is no application"),
+        (vec!["--part", "2/2", "--join", "sqlite:"], "is not an application"),
         (vec!["--part", "2/2", "--join", "http://127.0.0.1:1"], "nothing listens at 127.0.0.1:1"),
         (
             vec!["--part", "2/3", "--join", "FIRST", "--records", "300", "--workers", "4"],

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::shell::{Root, run};
 
-/// Installs packages without starting their services, now or at the next boot: Debian's own way to say so is a policy
-/// program, which is put in place for the time being unless there is one. A service that was there before stays.
+/// Installs packages without starting their services, now or at the next boot. Debian's way is a policy program,
+/// which is installed temporarily unless one exists. Services that were installed before are unchanged.
 const INSTALL: &str = r#"
 set -eu
 policy=/usr/sbin/policy-rc.d
@@ -45,7 +45,7 @@ pub fn mirror() -> Result<String, String> {
         "apt-get indextargets",
     )?;
     let uri = debian_archive(&targets).ok_or("no package source of this machine is Debian's main archive")?;
-    // A list of mirrors in a file, as cloud images have it: any of them will do.
+    // A list of mirrors in a file, as in cloud images: any of them will do.
     match uri.strip_prefix("mirror+file:") {
         None => Ok(uri.to_owned()),
         Some(path) => {
@@ -65,7 +65,7 @@ fn debian_archive(targets: &str) -> Option<&str> {
     targets.lines().find_map(|line| line.strip_prefix("Debian|Debian|main|"))
 }
 
-/// What apt uses to reach the archive, for programs that do not ask apt: the environment of curl, wget and the like.
+/// apt's settings for reaching the archive, for other programs: the environment of curl, wget and the like.
 pub fn proxies() -> Vec<(String, String)> {
     let ask = |scheme: &str| {
         let mut command = Command::new("apt-config");
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_is_told_from_security_updates_and_others() {
+    fn archive_is_distinguished_from_security_updates() {
         let targets = "Other|Other|main|http://x.test/\nDebian|Debian-Security|main|http://s.test/\n\
                        Debian|Debian|main|http://d.test/debian/\nDebian|Debian|main|http://e.test/\n";
         assert_eq!(debian_archive(targets), Some("http://d.test/debian/"));

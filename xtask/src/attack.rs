@@ -1,4 +1,5 @@
-//! `cargo xtask attack`: builds kurabe and the program that attacks it, and runs it. The options are that program's.
+//! `cargo xtask attack`: builds kurabe and the attacking program, and runs the attacks. The options are that
+//! program's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +12,7 @@ const PROGRAM: &str = "KURABE_PROGRAM";
 pub fn run(args: &[String]) -> Outcome {
     let built = std::env::var_os(PROGRAM).map(PathBuf::from);
     let mut cargo = Command::new(env!("CARGO"));
-    // The same selection as that of the tests: others have other features, and compile the dependencies anew.
+    // The same selection as for the tests: others have other features, and would recompile the dependencies.
     cargo.args(["build", "--locked", "--workspace", "--bins", "--tests"]);
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {

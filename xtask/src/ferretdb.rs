@@ -1,4 +1,4 @@
-//! A server of MongoDB's protocol for tests, since no distribution has a MongoDB: `FerretDB` with its `SQLite`
+//! A server of MongoDB's protocol for tests, because no distribution has MongoDB: `FerretDB` with its `SQLite`
 //! backend, built from the program and the pinned versions in `xtask/ferretdb`.
 
 use std::fs;
@@ -11,12 +11,12 @@ use crate::programs::{self, is_program};
 use crate::setup::on_path;
 use crate::shell::{Root, run};
 
-/// Where the testbed looks for it.
+/// The path where the testbed expects it.
 fn program() -> Option<PathBuf> {
     Some(programs::cache()?.join("servers/ferretdb-sqlite"))
 }
 
-/// A `mongod`, or the stand-in of the version that is wanted.
+/// A `mongod`, or the stand-in of the right version.
 pub fn there() -> bool {
     if on_path("mongod") {
         return true;
@@ -36,11 +36,11 @@ fn wanted() -> Option<String> {
     programs::word_after(&module, "github.com/FerretDB/FerretDB")
 }
 
-/// Builds it, under another name first, so that a half-made one is never taken for whole. `cannot`: why nothing can be
-/// installed, where Go is missing too.
+/// Builds it under a temporary name, so that an incomplete one is never used. `cannot`: why nothing can be installed,
+/// if Go is missing too.
 pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     let started = Instant::now();
-    let program = program().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let program = program().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
     if go().is_none() {
         let missing = "there is no program `go`, which builds its stand-in";
@@ -59,7 +59,7 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
         .args(["build", "-trimpath", "-mod=readonly", "-o"])
         .arg(&unfinished)
         .arg(".")
-        // Pure Go, so that it runs wherever its cache is carried; and Go itself reports nothing either.
+        // Pure Go, so that it runs wherever its cache is copied; and Go's telemetry is off.
         .envs([("CGO_ENABLED", "0"), ("GOTELEMETRY", "off"), ("GOFLAGS", "")]);
     let built = run(&mut command, "go build").map(drop);
     let moved = built.and_then(|()| {
@@ -71,7 +71,7 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// Go, also where its own installer puts it, which is on nobody's path.
+/// Go, also in the directory of its own installer, which is not in PATH.
 fn go() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =

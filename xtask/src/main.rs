@@ -1,4 +1,4 @@
-//! The chores of the project: `cargo xtask CHORE`. One file per chore.
+//! The tasks of the project: `cargo xtask TASK`. One file per task.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 
 mod apt;
@@ -11,8 +11,8 @@ mod setup;
 mod shell;
 mod test;
 
-// The testbed's own way of finding servers, so that what is installed here is what is found there. As files and not
-// as a dependency: they need nothing but std, and the testbed needs minutes of building that set-up should not wait for.
+// The testbed's own way of finding servers, so that both find the same. As files and not as a dependency: they need
+// only std, and set-up need not wait for building the testbed.
 #[path = "../../crates/testbed/src/environment.rs"]
 mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
@@ -20,13 +20,13 @@ mod programs;
 
 use std::process::ExitCode;
 
-/// What a chore returns: an error is for people.
+/// The result of a task: an error is a message.
 type Outcome = Result<(), String>;
 
-/// A chore: its name, what it does, and how.
-type Chore = (&'static str, &'static str, fn(&[String]) -> Outcome);
+/// A task: its name, its description, and its function.
+type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
-const CHORES: &[Chore] = &[
+const TASKS: &[Task] = &[
     ("attack", "attack this build as hostile servers, clients, disks and users would; --help", attack::run),
     ("bench", "measure again what the documentation claims: overhead, aa, peers", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
@@ -36,15 +36,15 @@ const CHORES: &[Chore] = &[
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let name = args.first().map(String::as_str).unwrap_or_default();
-    let Some((_, _, chore)) = CHORES.iter().find(|(known, _, _)| *known == name) else {
-        eprintln!("cargo xtask CHORE, where CHORE is one of:");
-        for (name, does, _) in CHORES {
+    let Some((_, _, task)) = TASKS.iter().find(|(known, _, _)| *known == name) else {
+        eprintln!("cargo xtask TASK, where TASK is one of:");
+        for (name, does, _) in TASKS {
             eprintln!("  {name:8} {does}");
         }
         let asked = matches!(name, "" | "help" | "--help" | "-h");
         return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
-    match chore(&args[1..]) {
+    match task(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where a missing server is a failure and not a skip.
+/// Whether a missing server is a failure instead of a skip.
 fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }

@@ -1,7 +1,7 @@
-//! MySQL out of Debian's development suite, in a root folder of its own in the cache.
+//! MySQL from Debian's development suite, in its own root directory in the cache.
 //!
-//! `debootstrap` fetches the packages and checks their signatures; nothing of them is installed or run. The server,
-//! its own libraries and its share files are copied into a folder that the testbed runs it in by its own loader.
+//! `debootstrap` fetches the packages and checks their signatures; nothing is installed or run. The server, its own
+//! libraries and its share files are copied into a directory, where the testbed runs the server with its own loader.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use crate::programs::{self, is_program};
 use crate::shell::{Root, run};
 use crate::{apt, setup};
 
-/// The loader of each architecture, from the root folder on. The testbed knows these too.
+/// The loader of each architecture, relative to the root directory. The testbed has the same list.
 const LOADERS: &[&str] = &["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"];
 
 fn home() -> Option<PathBuf> {
     Some(programs::cache()?.join("servers"))
 }
 
-/// Is it there?
+/// Whether it exists.
 pub fn there() -> bool {
     let Some(root) = home().map(|home| home.join("mysql-sid")) else { return false };
     is_program(&root.join("usr/sbin/mysqld")) && LOADERS.iter().any(|loader| is_program(&root.join(loader)))
 }
 
-/// Makes it, under another name first, so that a half-made one is never taken for whole.
+/// Makes it under a temporary name, so that an incomplete one is never used.
 pub fn make(root: Root) -> Result<(), String> {
     let started = Instant::now();
-    let home = home().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     if !setup::on_path("debootstrap") {
         apt::install(root, &["debootstrap"])?;
     }
@@ -44,7 +44,7 @@ pub fn make(root: Root) -> Result<(), String> {
     copy_needed(&full, &slim)?;
     let whole = home.join("mysql-sid");
     let _ = fs::remove_dir_all(&whole);
-    // Someone else may have been quicker; theirs is as good.
+    // Another process may have been faster; its copy is as good.
     fs::rename(&slim, &whole)
         .or_else(|error| if there() { Ok(()) } else { Err(io(&whole) + &error.to_string()) })?;
     drop(unfinished);
@@ -52,7 +52,7 @@ pub fn make(root: Root) -> Result<(), String> {
     Ok(())
 }
 
-/// Downloads the packages, from the archive that this machine uses itself.
+/// Downloads the packages from this machine's own archive.
 fn fetch(root: Root, full: &Path) -> Result<(), String> {
     let mirror = apt::mirror()?;
     let mut command = root.command("debootstrap", &apt::proxies());
@@ -63,7 +63,7 @@ fn fetch(root: Root, full: &Path) -> Result<(), String> {
     run(&mut command, "debootstrap").map(drop)
 }
 
-/// Unpacks the server and the libraries, which `--foreign` has downloaded only.
+/// Unpacks the server and the libraries, which `--foreign` has only downloaded.
 fn extract(full: &Path, root: Root) -> Result<(), String> {
     let archives = full.join("var/cache/apt/archives");
     let entries = fs::read_dir(&archives).map_err(|error| format!("{}: {error}", archives.display()))?;
@@ -78,10 +78,12 @@ fn extract(full: &Path, root: Root) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies what the server needs at run time, an eighth of it all.
+/// Copies what the server needs at run time, an eighth of all.
 fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
-    let loader =
-        LOADERS.iter().find(|loader| is_program(&full.join(loader))).ok_or("the packages hold no loader")?;
+    let loader = LOADERS
+        .iter()
+        .find(|loader| is_program(&full.join(loader)))
+        .ok_or("the packages contain no loader")?;
     let server = full.join("usr/sbin/mysqld");
     copy(&full.join(loader), &slim.join(loader))?;
     copy(&server, &slim.join("usr/sbin/mysqld"))?;
@@ -92,7 +94,7 @@ fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
     let libraries = library_folders.flatten().map(|entry| entry.path());
     let libraries =
         libraries.filter(|path| path.to_string_lossy().ends_with("-linux-gnu")).find(|path| path.is_dir());
-    let libraries = libraries.ok_or("the packages hold no libraries")?;
+    let libraries = libraries.ok_or("the packages contain no libraries")?;
     let mut list = Command::new(full.join(loader));
     list.arg("--library-path").arg(&libraries).arg("--list").arg(&server);
     // `libz.so.1 => PATH (0x…)`
@@ -110,7 +112,7 @@ fn copy_needed(full: &Path, slim: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies a file, following links, or a folder with all in it.
+/// Copies a file, following links, or a directory with its content.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("copying {}: {error}", from.display());
     if !from.is_dir() {
@@ -120,7 +122,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(failed)?;
     for entry in fs::read_dir(from).map_err(failed)?.flatten() {
         let path = entry.path();
-        // A link to a file of a package that was not unpacked leads nowhere, and is not needed.
+        // A link to a file of a package that was not unpacked is dangling, and not needed.
         if path.exists() {
             copy(&path, &to.join(entry.file_name()))?;
         }
@@ -128,7 +130,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A folder that goes with its owner, finished or not. Root's, since debootstrap made it.
+/// A directory that is removed on drop, complete or not. It belongs to root, because debootstrap made it.
 struct Unfinished {
     path: PathBuf,
     root: Root,
@@ -136,13 +138,13 @@ struct Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Never into another file system: a bootstrap that broke off may have mounted one.
+        // Never into another file system: an interrupted bootstrap may have mounted one.
         let mut command = self.root.command("rm", &[]);
         let _ = run(command.args(["-rf", "--one-file-system"]).arg(&self.path), "rm");
     }
 }
 
-/// Removes what set-ups that were killed left behind.
+/// Removes directories of interrupted set-ups.
 fn sweep(root: Root, home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! PouchDB Server, which stands in for CouchDB where no CouchDB is installed: a few hundred packages of Node.js, in a
-//! folder of their own in the cache, each of the version and with the checksum that `xtask/pouchdb` says.
+//! PouchDB Server, the stand-in for CouchDB if no CouchDB is installed: a few hundred packages of Node.js in their
+//! own directory in the cache, each with the version and checksum in `xtask/pouchdb`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::shell::{Root, run};
 const PACKAGE: &str = include_str!("../pouchdb/package.json");
 const LOCK: &str = include_str!("../pouchdb/package-lock.json");
 
-/// The testbed knows this folder too.
+/// The testbed has the same name.
 const FOLDER: &str = "pouchdb-server-4.2.0";
 
 fn home() -> Option<PathBuf> {
     Some(programs::cache()?.join("servers"))
 }
 
-/// Is it there, with the program that runs it; or CouchDB itself?
+/// Whether it exists with the program that runs it, or CouchDB itself does.
 pub fn there() -> bool {
     let installed = on_path("couchdb") || programs::is_program(Path::new("/opt/couchdb/bin/couchdb"));
     installed || (on_path("node") && home().is_some_and(|home| whole(&home.join(FOLDER))))
@@ -30,7 +30,7 @@ fn whole(folder: &Path) -> bool {
     folder.join("node_modules/pouchdb-server/bin/pouchdb-server").exists()
 }
 
-/// Makes it, under another name first, so that a half-made one is never taken for whole.
+/// Makes it under a temporary name, so that an incomplete one is never used.
 pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), String> {
     let started = Instant::now();
     let missing: Vec<&str> = [("node", "nodejs"), ("npm", "npm")]
@@ -41,7 +41,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     if !missing.is_empty() {
         install(&missing)?;
     }
-    let home = home().ok_or("neither KURABE_CACHE nor HOME says where the cache is")?;
+    let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let unfinished = Unfinished(home.join(format!(".unfinished-{}", std::process::id())));
     println!("setup: fetching PouchDB Server, which stands in for CouchDB; once, about a minute");
     let write = || {
@@ -50,17 +50,17 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
         fs::write(unfinished.0.join("package-lock.json"), LOCK)
     };
     write().map_err(|error| format!("{}: {error}", unfinished.0.display()))?;
-    // No package's own script is run: LevelDB comes as a library for this machine.
+    // No scripts of packages are run: LevelDB is a prebuilt library for this machine.
     let npm = programs::find("npm", &programs::folders()).ok_or("there is no program `npm`")?;
     let mut command = Command::new(npm);
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     run(command.current_dir(&unfinished.0), "npm ci")?;
     if !whole(&unfinished.0) {
-        return Err("npm ended well, and PouchDB Server is not there".to_owned());
+        return Err("npm succeeded, but PouchDB Server is missing".to_owned());
     }
     let folder = home.join(FOLDER);
     let _ = fs::remove_dir_all(&folder);
-    // Someone else may have been quicker; theirs is as good.
+    // Another process may have been faster; its copy is as good.
     fs::rename(&unfinished.0, &folder).or_else(|error| {
         if whole(&folder) { Ok(()) } else { Err(format!("{}: {error}", folder.display())) }
     })?;
@@ -68,7 +68,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     Ok(())
 }
 
-/// How it is had by hand.
+/// How to install it manually.
 pub fn how(root: Root) -> &'static str {
     match root {
         Root::No => {
@@ -78,7 +78,7 @@ pub fn how(root: Root) -> &'static str {
     }
 }
 
-/// A folder that goes with its owner, finished or not.
+/// A directory that is removed on drop, complete or not.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {

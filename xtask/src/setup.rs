@@ -1,5 +1,6 @@
-//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's development suite,
-//! since its stable suites have none; what stands in for MongoDB, which no suite has, and for CouchDB, from npm.
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's
+//! development suite, because its stable suites have none; the stand-ins for MongoDB, which no suite has, and for
+//! CouchDB, from npm.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use crate::shell::Root;
 use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, pouchdb, programs};
 
-/// A server of the distribution's, or another program that tests need: its package, and how to see that it is there.
+/// A server of the distribution, or another program that tests need: its package, and how to detect it.
 struct Server {
     engine: &'static str,
     package: &'static str,
@@ -23,13 +24,13 @@ const SERVERS: &[Server] = &[
     },
     Server { engine: "postgres", package: "postgresql", there: postgres },
     Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
-    // No servers: tools that other people put load on web servers with.
+    // Not servers: common load generators for web servers.
     Server { engine: "ab", package: "apache2-utils", there: || on_path("ab") },
     Server { engine: "wrk", package: "wrk", there: || on_path("wrk") },
     Server { engine: "curl", package: "curl", there: || on_path("curl") },
-    // Whose statements and keys the suites of its name are compared with.
+    // Its statements and keys are compared with those of the suites named after it.
     Server { engine: "sysbench", package: "sysbench", there: || on_path("sysbench") },
-    // What counters are held against: packets. Capturing them takes root, or the right to.
+    // Counters are compared with captured packets. Capturing needs root or a capability.
     Server { engine: "tcpdump", package: "tcpdump", there: || on_path("tcpdump") },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
 ];
@@ -54,7 +55,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Installs what is missing, and returns what is missing still, with the way to get it.
+/// Installs what is missing, and returns what is still missing, with instructions.
 fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
@@ -64,7 +65,7 @@ fn install() -> Vec<String> {
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
     let root = Root::find();
     let cannot = match (debian, root) {
-        (false, _) => Some("this is no Debian-like system, so set-up installs nothing"),
+        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
         (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
         _ => None,
     };
@@ -117,7 +118,7 @@ fn postgres() -> bool {
     })
 }
 
-/// A `mysqld` of MySQL's own on the path, or the one in the cache.
+/// A `mysqld` of MySQL's own in PATH, or the one in the cache.
 fn mysql() -> bool {
     let installed = programs::find("mysqld", &programs::folders()).is_some_and(|program| {
         let line = programs::first_line(Command::new(program).arg("--version"));

@@ -1,16 +1,16 @@
-//! Running other programs, as root where that is needed and possible.
+//! Runs other programs, as root if necessary and possible.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
-/// How root's work can be done here.
+/// How to run a command as root here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     /// We are root.
     Us,
     /// `sudo` needs no password.
     Sudo,
-    /// Not at all.
+    /// Impossible.
     No,
 }
 
@@ -29,7 +29,7 @@ impl Root {
     pub fn command(self, program: &str, environment: &[(String, String)]) -> Command {
         let mut command = Command::new(program);
         if self == Self::Sudo {
-            // It drops the environment but for what is named; values stay out of argument lists, which anyone may see.
+            // sudo keeps only the named variables; values stay out of argument lists, which anyone can see.
             let names: Vec<&str> = environment.iter().map(|(name, _)| name.as_str()).collect();
             command = Command::new("sudo");
             command.arg("-n");
@@ -43,12 +43,12 @@ impl Root {
     }
 }
 
-/// Runs a command quietly, and returns what it printed; an error holds the last lines of it.
+/// Runs a command without output, and returns what it printed; an error contains the last lines of it.
 pub fn run(command: &mut Command, doing: &str) -> Result<String, String> {
     Ok(both(command, doing)?.0)
 }
 
-/// As [`run`]: what it printed and, apart from that, what it printed as errors, where some tools show their progress.
+/// As [`run`]: standard output and, separately, standard error, where some tools print their progress.
 pub fn both(command: &mut Command, doing: &str) -> Result<(String, String), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{doing}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

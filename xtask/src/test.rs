@@ -1,8 +1,8 @@
-//! `cargo xtask test`: set-up, then all tests of the workspace with their output as it comes, and a summary.
+//! `cargo xtask test`: set-up, then all tests of the workspace with live output, and a summary.
 //!
-//! Many tests run servers and judge what was measured on them, two at a time on two processors that others may be using
-//! too. Where all are run, the few that fail are run once more with nothing beside them: what fails then is a failure,
-//! and what passes is named in the summary, since a test that needs a calm machine is a fault to mend.
+//! Many tests run servers and check measurements, two at a time on two processors that others may be using too. If
+//! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
+//! named in the summary, because a test that needs an idle machine is a fault.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::{Outcome, in_ci, setup};
 
-/// More failures than this are no matter of what ran beside them.
+/// The maximum number of failures for a second run.
 const AGAIN: usize = 5;
 
 pub fn run(args: &[String]) -> Outcome {
@@ -39,7 +39,7 @@ pub fn run(args: &[String]) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("cargo test ended with {status}")) }
 }
 
-/// `cargo test` with these arguments, its output passed on as it comes.
+/// Runs `cargo test` with these arguments and passes its output on.
 fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
@@ -61,10 +61,10 @@ fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
     Ok((status, tally))
 }
 
-/// What the tests' output says.
+/// The results in the tests' output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
-    /// Test programs that began, and those that came to their end.
+    /// Test programs that began, and those that ended.
     begun: u64,
     ended: u64,
     passed: u64,
@@ -75,8 +75,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Reads a line as libtest prints it: `test NAME ... FAILED`, `test result: ok. 3 passed; 0 failed; …`; or as the
-    /// testbed does: `skipped TEST: REASON`, which may share a line with what libtest was about to say.
+    /// Parses a line of libtest: `test NAME ... FAILED`, `test result: ok. 3 passed; 0 failed; …`; or of the testbed:
+    /// `skipped TEST: REASON`, which may share a line with libtest's output.
     fn read(&mut self, line: &str) {
         let line = plain(line);
         if line.starts_with("running ") && (line.ends_with(" test") || line.ends_with(" tests")) {
@@ -111,16 +111,15 @@ impl Tally {
         self.skips.extend(other.skips);
     }
 
-    /// Names of the tests that failed, where every program came to its end, each failure that it counted is known by name,
-    /// and they are few.
+    /// Names of the failed tests, if every program ended, each counted failure has a name, and they are few.
     fn to_repeat(&self) -> Option<Vec<String>> {
         let counted = self.begun == self.ended && u64::try_from(self.failures.len()) == Ok(self.failed);
         let few = (1..=AGAIN).contains(&self.failures.len());
         (counted && few).then(|| self.failures.iter().map(|line| name(line).to_owned()).collect())
     }
 
-    /// Takes what failed before and passed when it was run again out of the failures; its names. Nothing is taken out where
-    /// not all of it was run again to the end.
+    /// Removes tests from the failures that failed before and passed in the second run; returns their names. Nothing
+    /// is removed if the second run is incomplete.
     fn passed_alone(&mut self, alone: &Self) -> Vec<String> {
         if alone.begun != alone.ended || alone.passed + alone.failed < self.failed {
             return Vec::new();
@@ -143,7 +142,7 @@ impl Tally {
     }
 }
 
-/// The test's name in a line of libtest's: `test NAME ... FAILED`.
+/// The test's name in a line of libtest: `test NAME ... FAILED`.
 fn name(line: &str) -> &str {
     line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")).map_or(line, |(name, _)| name)
 }
@@ -161,7 +160,7 @@ fn pass(from: impl Read, mut to: impl Write) -> Tally {
     tally
 }
 
-/// A line without the escape sequences that colour it.
+/// A line without the escape sequences for colour.
 fn plain(line: &str) -> String {
     let mut parts = line.split('\x1b');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -210,7 +209,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_passes_alone_is_no_failure_and_is_named() {
+    fn test_that_passes_alone_is_reported_as_flaky() {
         let mut tally = told(&TWO_OF_THREE);
         assert_eq!(tally.to_repeat().unwrap(), ["b::c", "d"]);
         let again = told(&[
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_again_stays_a_failure() {
+    fn test_without_rerun_stays_failed() {
         let none = ["running 0 tests", "test result: ok. 0 passed; 0 failed; 0 ignored"];
         let ended_early = ["running 2 tests", "test b::c ... ok"];
         for again in [&none, &ended_early] {
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_run_again_where_a_program_did_not_end_or_much_failed() {
+    fn no_rerun_after_crash_or_many_failures() {
         assert_eq!(told(&TWO_OF_THREE[..4]).to_repeat(), None);
         let crashed = ["running 1 test", "error: test failed (signal: 11)"];
         assert_eq!(told(&[&TWO_OF_THREE[..], &crashed].concat()).to_repeat(), None);

@@ -127,8 +127,8 @@ impl Seat {
         }
         let Some(desk) = &mut self.desks[page] else { return Err(incomplete()) };
         match key {
-            Some(key) => desk.transaction.choose(key)?,
-            None => desk.transaction.draw(),
+            Some(key) => desk.transaction.set_key(key)?,
+            None => desk.transaction.prepare_input(),
         }
         self.calls += 1;
         let began = self.calls.is_multiple_of(TIMED).then(|| clock_gettime(ClockId::ThreadCPUTime));
@@ -145,7 +145,7 @@ impl Seat {
         }
         desk.completed += 1;
         let mut body = Vec::new();
-        desk.transaction.show(&mut body);
+        desk.transaction.render(&mut body);
         Ok(body)
     }
 
@@ -271,7 +271,7 @@ impl Transaction for Health {
         Ok(())
     }
 
-    fn draw(&mut self) {}
+    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         match &self.prepared {
@@ -286,7 +286,7 @@ impl Transaction for Health {
 }
 
 impl Page for Health {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ok\n");
     }
 }

@@ -1,4 +1,4 @@
-//! What an experiment varies: axes, their values, and cells, which are one value of each.
+//! What an experiment varies: axes, their values, and cells. A cell is one value of each axis.
 
 use crate::error::{Error, Result};
 use crate::units;
@@ -6,71 +6,71 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What values an axis takes.
+/// The values that an axis accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum AxisKind {
-    /// Sizes in bytes, from the least to the most.
+    /// Sizes in bytes.
     Size {
-        /// The least size, in bytes.
+        /// The minimum, in bytes.
         least: u64,
-        /// The most, in bytes.
+        /// The maximum, in bytes.
         most: u64,
     },
-    /// Counts, from the least to the most.
+    /// Counts.
     Count {
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// Shares in whole per cent, from the least to the most, or one of these words.
+    /// Shares in whole per cent, or one of these words.
     Percent {
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
-        /// The words, each with what it means.
+        /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
     },
-    /// Numbers with at most two decimals, from 0 to the most; kept as they are written, without zeros at the end.
+    /// Numbers from 0 with at most two decimals, kept as written but for trailing zeros.
     Decimal {
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// One of these words; each with what it means.
+    /// One of these words, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
-    /// Counts, from the least to the most, or one of these words.
+    /// Counts, or one of these words.
     CountOr {
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
-        /// The words, each with what it means.
+        /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
     },
-    /// Counts, one of these words, or the name of a file, which does not begin with a digit.
+    /// Counts, one of these words, or a file name. A file name does not begin with a digit.
     CountOrFile {
-        /// The least count.
+        /// The minimum count.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
-        /// The words, each with what it means.
+        /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
-        /// What the file holds.
+        /// What the file contains.
         file: &'static str,
     },
 }
 
-/// One thing that an experiment varies.
+/// One factor that an experiment varies.
 #[derive(Clone, Copy, Debug)]
 pub struct AxisInfo {
     /// Its name, also its option on the command line (`payload` → `--payload`).
     pub name: &'static str,
-    /// What it is, one line.
+    /// A description in one line.
     pub help: &'static str,
-    /// What values it takes.
+    /// The values that it accepts.
     pub kind: AxisKind,
-    /// Its values where the user names none.
+    /// Its default values.
     pub default: &'static [&'static str],
 }
 
@@ -78,7 +78,7 @@ impl AxisInfo {
     /// Reads one value of this axis.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) with the axis, the text and what is allowed.
+    /// [`Usage`](crate::ErrorKind::Usage) with the axis, the text and the accepted values.
     pub fn parse(&self, text: &str) -> Result<AxisValue> {
         let in_range = |value: u64, least: u64, most: u64, show: fn(u64) -> String| {
             if (least..=most).contains(&value) {
@@ -100,8 +100,8 @@ impl AxisInfo {
             AxisKind::Decimal { most } => {
                 let number = text.parse::<f64>().ok().filter(|number| (0.0..=most as f64).contains(number));
                 let number = number.ok_or_else(|| {
-                    let why = format!("--{}: '{text}' is no such number", self.name);
-                    Error::usage(why).hint(format!("from 0 to {most}, with two decimals at most: 0.99"))
+                    let why = format!("--{}: '{text}' is not a valid number", self.name);
+                    Error::usage(why).hint(format!("from 0 to {most}, with at most two decimals: 0.99"))
                 })?;
                 let exact = format!("{number:.2}");
                 Ok(AxisValue::Word(exact.trim_end_matches('0').trim_end_matches('.').to_owned()))
@@ -138,12 +138,12 @@ impl AxisInfo {
                     || format!("one of: {}", words.join(", ")),
                     |near| format!("did you mean '{near}'?"),
                 );
-                Err(Error::usage(format!("--{}: '{text}' is no value of this axis", self.name)).hint(hint))
+                Err(Error::usage(format!("--{}: '{text}' is not a value of this axis", self.name)).hint(hint))
             }
         }
     }
 
-    /// A value of this axis as people write it.
+    /// Formats a value of this axis for display.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
             (AxisKind::Size { .. }, AxisValue::Number(bytes)) => units::size(*bytes),
@@ -173,13 +173,13 @@ impl fmt::Display for AxisValue {
     }
 }
 
-/// One value of each axis of an experiment. The target is not among them: a run holds it beside the cell.
+/// One value of each axis of an experiment. The target is not part of it: a run keeps the target beside the cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cell(BTreeMap<String, AxisValue>);
 
 impl Cell {
-    /// A cell of these values.
+    /// A cell with these values.
     pub fn new(values: impl IntoIterator<Item = (String, AxisValue)>) -> Self {
         Self(values.into_iter().collect())
     }
@@ -189,12 +189,12 @@ impl Cell {
         &self.0
     }
 
-    /// The same as axes of one value each: those of a run that has no other cell.
+    /// The same values as axes with one value each, as for a run with only this cell.
     pub fn alone(&self) -> BTreeMap<String, Vec<AxisValue>> {
         self.0.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
     }
 
-    /// The value of an axis, where the cell has it.
+    /// The value of an axis, if the cell has it.
     pub fn get(&self, axis: &str) -> Option<&AxisValue> {
         self.0.get(axis)
     }
@@ -202,8 +202,8 @@ impl Cell {
     /// A size or count.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal) where the cell has no such axis: an experiment asked for an axis
-    /// that it does not declare, or a file of another version holds other axes.
+    /// [`Internal`](crate::ErrorKind::Internal) if the cell has no such number: the experiment does not declare
+    /// the axis, or the run file is of another version.
     pub fn number(&self, axis: &str) -> Result<u64> {
         match self.0.get(axis) {
             Some(AxisValue::Number(n)) => Ok(*n),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_have_their_sign_or_none() {
+    fn percentages_parse_with_and_without_percent_sign() {
         let share = AxisInfo {
             name: "share",
             kind: AxisKind::Percent { least: 0, most: 100, words: &[("none", "nothing")] },
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_have_one_way_to_be_written() {
+    fn equal_decimals_have_one_spelling() {
         let exponent = AxisInfo { name: "zipf", kind: AxisKind::Decimal { most: 4 }, ..PAYLOAD };
         for (text, kept) in [("0.99", "0.99"), ("1", "1"), ("1.50", "1.5"), ("0", "0"), (".5", "0.5")] {
             assert_eq!(exponent.parse(text).unwrap(), AxisValue::Word(kept.to_owned()), "{text}");

@@ -1,35 +1,36 @@
-//! What an experiment keeps in a database: typed fields, a key, indexes. Each driver turns it into its own kind.
+//! Collections, the data model of an experiment: typed fields, a primary key and indexes. Each driver maps them
+//! to its database.
 
-/// Every collection's name starts with this; a driver refuses to touch anything else.
+/// The prefix of every collection's name. A driver refuses to change anything else.
 pub const NAMESPACE_PREFIX: &str = "kurabe_";
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldType {
-    /// Text of at most so many characters (`varchar`).
+    /// Text with a maximum length (`varchar`).
     Text {
-        /// The most characters it holds.
+        /// The maximum number of characters.
         max: u32,
     },
     /// Text of any length (`longtext`, `text`, `CLOB`).
     LongText,
-    /// Bytes, at most so many (`varbinary`).
+    /// Bytes with a maximum length (`varbinary`).
     Bytes {
-        /// The most bytes it holds.
+        /// The maximum number of bytes.
         max: u32,
     },
     /// Bytes of any length (`longblob`, `bytea`, `BLOB`).
     LongBytes,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int,
-    /// A moment, to the microsecond, in UTC.
+    /// A timestamp with microseconds, in UTC.
     Timestamp,
 }
 
-/// A named, typed field. Fields hold a value unless the parameter given is `Null`.
+/// A named, typed field. A field is null only if the parameter is `Null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name: lower case letters, digits and underscores.
+    /// Its name: lower-case letters, digits and underscores.
     pub name: &'static str,
     /// Its type.
     pub kind: FieldType,
@@ -38,40 +39,41 @@ pub struct Field {
 /// A table, a document collection or a key space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// Its name on the server, with [`NAMESPACE_PREFIX`]; lower case letters, digits and underscores, at most 60.
+    /// Its name on the server, with [`NAMESPACE_PREFIX`]: lower-case letters, digits and underscores, at most 60
+    /// characters.
     pub name: String,
-    /// Its fields, in the order in which `Insert` takes them.
+    /// Its fields, in the order of the parameters of `Insert`.
     pub fields: Vec<Field>,
-    /// Which fields, by position, make the primary key, in this order.
+    /// The fields of the primary key, by position, in this order.
     pub key: Vec<usize>,
-    /// Further indexes: each the positions of its fields.
+    /// Secondary indexes, each as positions of fields.
     pub indexes: Vec<Vec<usize>>,
-    /// The name of the cache in front of the store that it lies in; `None`: in the store itself.
+    /// The name of the cache that holds it; `None`: the store holds it.
     pub cache: Option<String>,
 }
 
 impl Collection {
-    /// A collection of the store, with a primary key and no further index.
+    /// A collection of the store with a primary key and no secondary index.
     pub fn new(name: impl Into<String>, fields: Vec<Field>, key: Vec<usize>) -> Self {
         Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None }
     }
 
-    /// The fields that are not in the key.
+    /// The fields that are not part of the key.
     pub fn rest(&self) -> Vec<usize> {
         (0..self.fields.len()).filter(|field| !self.key.contains(field)).collect()
     }
 
-    /// Whether a field is in the key or an index.
+    /// Whether a field is part of the key or of an index.
     pub fn is_indexed(&self, field: usize) -> bool {
         self.key.contains(&field) || self.indexes.iter().any(|index| index.contains(&field))
     }
 
-    /// Whether these fields are some of [`Self::rest`], in its order.
+    /// Whether these fields are a subsequence of [`Self::rest`].
     pub fn in_rest(&self, fields: &[usize]) -> bool {
         fields.is_sorted_by(|a, b| a < b) && !fields.iter().any(|field| self.key.contains(field))
     }
 
-    /// Whether the name is one that Kurabe gives: what a driver checks before it makes or removes anything.
+    /// Whether Kurabe could have given this name. A driver checks it before it creates or removes anything.
     pub fn name_is_ours(name: &str) -> bool {
         name.len() <= 60
             && name.strip_prefix(NAMESPACE_PREFIX).is_some_and(|rest| {

@@ -1,5 +1,5 @@
-//! A workload that a user wrote, as a run file keeps it: its text and all that it needs, so that the run can be repeated
-//! where the files are no more.
+//! A custom workload as a run file keeps it: its text and everything that it needs. A run can be repeated after
+//! its files are deleted.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,39 +8,40 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomWorkload {
-    /// In which language it is written.
+    /// The language that it is written in.
     pub language: Language,
-    /// Its files: for TOML the workload and then the lists of values that it names; for pgbench the scripts.
+    /// Its files. TOML: the workload, then the lists of values that it refers to. pgbench: the scripts.
     pub files: Vec<CustomFile>,
-    /// Variables that were given beside the files (`--define`).
+    /// Variables given on the command line (`--define`).
     pub define: BTreeMap<String, String>,
-    /// The scale of pgbench's tables: as `--scale` gave it, or as their rows told it; `None`, and not written: neither.
+    /// The scale of pgbench's tables, from `--scale` or from the number of their rows; `None`, and not written:
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<u64>,
-    /// Whether the tables of pgbench are made for the run (`--init`).
+    /// Whether the run creates the tables of pgbench (`--init`).
     pub init: bool,
-    /// Whether statements may change tables that Kurabe did not make (`--write`).
+    /// Whether statements may change tables that Kurabe did not create (`--write`).
     pub write: bool,
 }
 
-/// A language in which workloads are written.
+/// A language of custom workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Language {
-    /// Kurabe's own.
+    /// Kurabe's own TOML format.
     Toml,
-    /// Scripts of pgbench.
+    /// pgbench scripts.
     Pgbench,
 }
 
-/// A file of a workload.
+/// A file of a custom workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomFile {
-    /// Its name as it was given, for messages.
+    /// Its name as given, for messages.
     pub name: String,
     /// Its content.
     pub text: String,
-    /// How often it is chosen, beside the others; of scripts only.
+    /// Its weight among the scripts; used for scripts only.
     pub weight: u64,
 }

@@ -1,4 +1,5 @@
-//! What a database must offer to be measured: a [`Driver`] opens [`Session`]s, a [`Namespace`] keeps house.
+//! The interface of a database driver: a [`Driver`] opens [`Session`]s; a [`Namespace`] creates and removes
+//! collections.
 
 use crate::collection::Collection;
 use crate::durability::DurabilityClass;
@@ -6,62 +7,62 @@ use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::stats_probe::StatsProbe;
 use crate::value::{Reply, Value};
-use crate::witness::Witness;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Speaks to one target. Shared by all clients of a trial.
+/// Connects to one target. All clients of a trial share it.
 pub trait Driver: Send + Sync {
-    /// Reads from the server what decides its figures: version, settings, durability class, limits.
+    /// Reads from the server what affects results: version, settings, durability class, limits.
     ///
     /// # Errors
-    /// Where the server cannot be reached or does not let itself be asked.
+    /// If the server cannot be reached or does not allow the queries.
     fn describe(&self) -> Result<ServerFacts>;
 
-    /// Whether this database has the operation, natively. Never emulated in silence.
+    /// Whether this database supports the operation natively. Drivers do not emulate operations.
     fn supports(&self, operation: &Operation) -> Support;
 
-    /// What this client and protocol can do beside single operations.
+    /// What this client and its protocol support besides single operations.
     fn capabilities(&self) -> Capabilities;
 
-    /// Where its server listens, for whoever looks what the server's processes do meanwhile.
+    /// Where the server listens. Observers find its processes by that.
     fn endpoint(&self) -> Endpoint {
-        Endpoint::Elsewhere("its driver does not say where it listens".to_owned())
+        Endpoint::Elsewhere("its driver does not report where it listens".to_owned())
     }
 
-    /// Has every later connection acknowledge writes in this durability class, by what a session may set. Settings
-    /// of the server are its owner's and are left alone.
+    /// Makes every later connection acknowledge writes in this durability class, with settings of the session
+    /// only. Settings of the server are not changed.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where that takes a setting that no session may change, with the
-    /// settings as they are; or as for [`Driver::describe`].
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the current settings if the class needs a setting that
+    /// a session cannot change; or as for [`Driver::describe`].
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
         let facts = self.describe()?;
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let hint = "ask the server's owner, or leave --durability out";
+        let hint = "ask the server's administrator, or omit --durability";
         Err(facts.refuse_durability(class, "and no session can change that", hint))
     }
 
-    /// Opens a connection, authenticates and makes it ready for its first operation.
+    /// Opens a connection, authenticates, and prepares it for its first operation.
     ///
     /// # Errors
-    /// Where the server cannot be reached, refuses, or is full.
+    /// If the server cannot be reached, refuses the connection, or has no free connection.
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>>;
 
-    /// Opens a connection that is no client's, over which the engine is asked what it did for a trial.
+    /// Opens the connection over which the server's own statistics are read. No client uses it.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason where it cannot be asked; or as for
-    /// [`Driver::connect`]. The trial goes on without.
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the server has no such statistics; or as
+    /// for [`Driver::connect`]. The trial continues without statistics.
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let _ = options;
-        Err(Error::unsupported("its driver does not ask it"))
+        Err(Error::unsupported("its driver does not read server statistics"))
     }
 
-    /// Opens the part of the database in which Kurabe may work.
+    /// Opens the part of the database that Kurabe may change.
     ///
     /// # Errors
     /// As for [`Driver::connect`].
@@ -70,117 +71,121 @@ pub trait Driver: Send + Sync {
 
 /// One open connection of a driver, used by one client at a time.
 pub trait Session: Send {
-    /// Turns an operation into what the database executes, and announces it to the server where the protocol has
-    /// prepared statements (one round trip).
+    /// Translates an operation for the database, and prepares it on the server if the protocol has prepared
+    /// statements (one round trip).
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason, or the server's error.
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared>;
 
-    /// Gets ready to send an operation as a text in which its parameters stand as literals. Nothing is announced to the
-    /// server: [`Session::execute`] makes the text for the parameters that it is given, and the server parses it, each
-    /// time anew. The answer is the same as that of [`Session::prepare`]'s statement.
+    /// Prepares to send an operation as text with its parameters as literals. The server learns nothing yet:
+    /// [`Session::execute`] writes the text for its parameters, and the server parses it each time. The reply is the
+    /// same as that of [`Session::prepare`]'s statement.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Capabilities::literals`] says no, or where this operation cannot be
-    /// said that way.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::literals`] says no, or this operation
+    /// cannot be written that way.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         let _ = operation;
-        Err(Error::unsupported("this client sends values apart from the statement only"))
+        Err(Error::unsupported("this client cannot write values into the statement text"))
     }
 
-    /// Executes a prepared operation of this session and replaces the content of `out` by its answer.
+    /// Executes a prepared operation of this session and replaces the content of `out` by the reply.
     ///
     /// # Errors
-    /// The server's error with its code; the session stays usable unless the error's kind is
+    /// The server's error with its code. The session stays usable unless the kind is
     /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) or [`Protocol`](crate::ErrorKind::Protocol).
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()>;
 
-    /// Executes a prepared operation once for each of `out`, all requests sent before the first answer is awaited.
-    /// `parameters` holds those of the first request, of the second, … Each request stands alone: it is no transaction
-    /// of all, and one that the server refuses does not take back the others.
+    /// Executes a prepared operation once for each of `out`, and sends all requests before it reads the first
+    /// reply. `parameters` holds those of the first request, then of the second, and so on. Requests are independent:
+    /// they are not one transaction, and a failed one does not undo the others.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where [`Capabilities::pipelining`] says no. Otherwise the first error
-    /// of any request, after the answers to all have been received: replies of requests that were refused are empty,
-    /// the others hold their answers. The session stays usable as after [`Session::execute`].
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::pipelining`] says no. Otherwise the
+    /// first error of any request, after all replies are read: replies of failed requests are empty, the others are
+    /// valid. The session stays usable as after [`Session::execute`].
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
-        Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+        Err(Error::unsupported("this client does not support pipelining"))
     }
 
-    /// Has the server take into its statistics at once what this session did, where it would take its time: so that it is
-    /// not taken for a trial's that comes after. Costs a round trip where it does anything.
+    /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a
+    /// round trip on servers that report statistics late.
     ///
     /// # Errors
-    /// Where the connection is lost.
-    fn settle(&mut self) -> Result<()> {
+    /// If the connection is lost.
+    fn flush_stats(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// How long the parts of opening this connection took; `None` where its client does not say.
+    /// How long each phase of connecting took; `None` if the client does not measure it.
     fn connect_times(&self) -> Option<ConnectTimes> {
         None
     }
 
-    /// What the server counts of the cache in which the collection lies.
+    /// The server's counters of the cache that holds the collection.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) where it is no cache, or none that counts; the server's error.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if the target is no cache, or has no counters; the server's
+    /// error.
     fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
         let _ = collection;
-        Err(Error::unsupported("this is no cache that counts what it is asked"))
+        Err(Error::unsupported("this target has no cache counters"))
     }
 
-    /// Gives a prepared operation back, on the server too where it keeps one.
+    /// Frees a prepared operation, on the server too.
     ///
     /// # Errors
     /// The server's error.
     fn release(&mut self, prepared: Prepared) -> Result<()>;
 
-    /// Ends the connection the way the protocol asks for; where it asks for nothing, dropping the connection says it.
+    /// Closes the connection as the protocol requires. Without such a message, dropping the connection closes it.
     ///
     /// # Errors
-    /// Where the goodbye could not be said; the connection is gone all the same.
+    /// If the message could not be sent. The connection is closed in any case.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 
-    /// Ends the connection as [`Session::close`] does, waits until the server has ended it too, and checks that the
-    /// server sent nothing that was not asked for: an answer that came twice would otherwise be lost here. Clients that
-    /// cannot check it only close.
+    /// Closes the connection as [`Session::close`] does, waits until the server has closed it too, and checks
+    /// that the server sent nothing more. A duplicated reply would otherwise go unnoticed. Clients that cannot check
+    /// this only close.
     ///
     /// # Errors
-    /// [`Protocol`](crate::ErrorKind::Protocol) where the server sent more than was asked for,
-    /// [`Timeout`](crate::ErrorKind::Timeout) where it does not end the connection; or as for [`Session::close`].
+    /// [`Protocol`](crate::ErrorKind::Protocol) if the server sent unexpected data,
+    /// [`Timeout`](crate::ErrorKind::Timeout) if it does not close the connection; or as for [`Session::close`].
     fn close_checked(self: Box<Self>) -> Result<()> {
         self.close()
     }
 }
 
-/// The part of a database that Kurabe made and may touch: collections whose name starts with
-/// [`NAMESPACE_PREFIX`](crate::collection::NAMESPACE_PREFIX) and that stand in Kurabe's own marker.
+/// The part of a database that Kurabe created and may change: collections whose name starts with
+/// [`NAMESPACE_PREFIX`](crate::collection::NAMESPACE_PREFIX) and that are listed in Kurabe's ownership table.
 pub trait Namespace: Send {
-    /// Claims the namespace for one run until this value is dropped (or the connection ends, however).
+    /// Acquires the lease of the namespace for one run. It ends when this value is dropped or the connection
+    /// closes.
     ///
     /// # Errors
-    /// [`InUse`](crate::ErrorKind::InUse) where another run holds it; says which where that is known.
+    /// [`InUse`](crate::ErrorKind::InUse) if another run holds the lease, with its name if known.
     fn claim(&mut self, run: &str) -> Result<()>;
 
-    /// Makes the collection, empty, and enters it in the marker; replaces one that Kurabe made before.
+    /// Creates the collection, empty, and enters it in the ownership table. Replaces one that Kurabe created
+    /// before.
     ///
     /// # Errors
-    /// [`NotOurs`](crate::ErrorKind::NotOurs) where something of that name exists that the marker does not know.
+    /// [`NotOurs`](crate::ErrorKind::NotOurs) if something of that name exists that is not in the ownership
+    /// table.
     fn create(&mut self, collection: &Collection) -> Result<()>;
 
-    /// Empties a collection of ours.
+    /// Empties a collection that Kurabe created.
     ///
     /// # Errors
     /// As for [`Namespace::create`].
     fn clear(&mut self, collection: &Collection) -> Result<()>;
 
-    /// Has the server gather what its planner has to know of a collection of ours that was filled just now, so that no
-    /// trial is of a planner which guesses, nor of one that learns in its middle. Nothing where there is no such planner.
+    /// Updates the planner's statistics of a collection that was just filled (`ANALYZE`), so that no trial runs
+    /// with missing or changing statistics. Does nothing on databases without such statistics.
     ///
     /// # Errors
     /// As for [`Namespace::create`].
@@ -189,8 +194,8 @@ pub trait Namespace: Send {
         Ok(())
     }
 
-    /// What the server's planner does not know of a table, anybody's, with what to do, as a sentence; `None` where it
-    /// knows enough, where there is no such table, and where the planner needs to know nothing. Changes nothing.
+    /// Which statistics of a table the server's planner lacks, and what to do, as a sentence. `None` if they are
+    /// complete, there is no such table, or the planner needs none. Changes nothing.
     ///
     /// # Errors
     /// The server's error.
@@ -199,48 +204,49 @@ pub trait Namespace: Send {
         Ok(None)
     }
 
-    /// Removes a collection of ours and its entry in the marker.
+    /// Removes a collection that Kurabe created, and its entry in the ownership table.
     ///
     /// # Errors
     /// As for [`Namespace::create`].
     fn remove(&mut self, name: &str) -> Result<()>;
 
-    /// The names of all collections that the marker holds, of this run and of earlier ones that died.
+    /// The names of all collections in the ownership table, including those of earlier runs that did not clean
+    /// up.
     ///
     /// # Errors
     /// The server's error.
     fn list(&mut self) -> Result<Vec<String>>;
 
-    /// Removes the marker itself; called when it holds nothing any more.
+    /// Removes the ownership table; called when it is empty.
     ///
     /// # Errors
     /// The server's error.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// What a cache counts, since it was started.
+/// A cache's counters since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Requests for a value that was there.
+    /// Hits.
     pub hits: u64,
-    /// Requests for one that was not.
+    /// Misses.
     pub misses: u64,
-    /// Values thrown out to make room.
+    /// Evictions.
     pub evictions: u64,
-    /// Values that it holds now.
+    /// Items stored now.
     pub items: u64,
 }
 
-/// Names a prepared operation within its session. The number is the driver's own.
+/// A prepared operation of a session. The driver chooses the number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Prepared(pub usize);
 
-/// Whether a database has an operation.
+/// Whether a database supports an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It has it.
+    /// It does.
     Native,
-    /// It has not; the reason, as a clause: "memcached finds a value by its whole key only".
+    /// It does not; the reason, as a clause: "memcached finds a value by its whole key only".
     No(String),
 }
 
@@ -264,31 +270,32 @@ impl Support {
     }
 }
 
-/// What a driver can do beside executing one operation after the other.
+/// What a driver supports besides executing one operation after the other.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
-    /// Whether an operation can be announced to the server once and executed many times, so that preparing it for each
-    /// request and preparing it once differ.
+    /// Whether the server can prepare an operation once and execute it many times, so that preparing once and per
+    /// request differ.
     pub prepared_statements: Support,
-    /// Whether an operation can be a text that holds its parameters as literals ([`Session::prepare_literal`]).
+    /// Whether an operation can be sent as text with literals ([`Session::prepare_literal`]).
     pub literals: Support,
-    /// Whether requests can be sent before the answers to earlier ones have come ([`Session::pipeline`]).
+    /// Whether requests can be sent before earlier replies have arrived ([`Session::pipeline`]).
     pub pipelining: Support,
-    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`) and no database: its
-    /// sessions have the operation [`Page`](Operation::Page) alone, and it keeps its own data.
+    /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
+    /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
     pub is_application: bool,
-    /// Whether its database was made for this driver and goes with it, so that opening its URL again makes another one.
+    /// Whether the database belongs to this driver alone and is deleted with it. Opening its URL again creates
+    /// another one.
     pub is_temporary: bool,
 }
 
 impl Capabilities {
-    /// Those of a client that prepares statements and can also write values into their text.
+    /// The capabilities of a client that prepares statements and can also write values into their text.
     pub fn of_sql(pipelining: Support) -> Self {
         let (prepared_statements, literals) = (Support::Native, Support::Native);
         Self { prepared_statements, literals, pipelining, is_application: false, is_temporary: false }
     }
 
-    /// Those of a database that has no statements; `engine` names it in the reason.
+    /// The capabilities of a database without statements; `engine` names it in the reason.
     pub fn without_statements(engine: &str, pipelining: Support) -> Self {
         let no = Support::No(format!("{engine} has no statements to prepare"));
         Self {
@@ -324,24 +331,23 @@ pub enum Capability {
 /// How a session is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// The longest that connecting may take, and the longest that one answer may take afterwards, however it arrives.
+    /// Time limit of connecting, and of each reply after that.
     pub timeout: Duration,
-    /// The largest answer that is going to be asked for, in bytes. One that is larger by a fixed amount fails.
+    /// The largest expected reply, in bytes. A reply that exceeds it by more than a fixed amount fails.
     pub largest_answer: u64,
 }
 
-/// What [`ConnectOptions::default`] gives: nanoseconds, and bytes.
+/// The values of [`ConnectOptions::default`], in nanoseconds and bytes.
 static TIMEOUT: AtomicU64 = AtomicU64::new(30_000_000_000);
 static LARGEST_ANSWER: AtomicU64 = AtomicU64::new(0);
 
 impl ConnectOptions {
-    /// The usual options with another time limit.
+    /// The default options with another time limit.
     pub fn within(timeout: Duration) -> Self {
         Self { timeout, ..Self::default() }
     }
 
-    /// Makes these the options of this process, which [`ConnectOptions::default`] gives from now on: a program sets
-    /// them once, before it connects to anything.
+    /// Makes these the defaults of this process. A program calls it once, before it connects to anything.
     pub fn make_default(self) {
         TIMEOUT.store(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         LARGEST_ANSWER.store(self.largest_answer, Ordering::Relaxed);
@@ -357,16 +363,18 @@ impl Default for ConnectOptions {
     }
 }
 
-/// How long the parts of opening a connection took, as its client saw them.
+/// How long each phase of opening a connection took, as the client measured it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectTimes {
-    /// To reach the server: TCP's handshake or the Unix socket. A native client looks a name up once for all connections.
+    /// To reach the server: the TCP handshake or the Unix socket. A native client resolves a name once for all
+    /// connections.
     pub reach: Duration,
-    /// To agree on encryption, with the request for it where the protocol has one; `None` without TLS.
+    /// To negotiate encryption, including the request for it if the protocol has one; `None` without TLS.
     pub tls: Option<Duration>,
-    /// To prove who we are. None passes where PostgreSQL asks for no proof; MySQL's answer, proof or not, counts here.
+    /// To authenticate. It is 0 if PostgreSQL requires no authentication. MySQL's login packet always counts
+    /// here.
     pub authenticate: Duration,
-    /// What the server took to have a session, beside that: MySQL's thread, before its greeting; PostgreSQL's process and
-    /// all that it does before it is ready.
+    /// The server's own time to set up the session: MySQL's thread, before its greeting; PostgreSQL's process,
+    /// until it is ready.
     pub set_up: Duration,
 }

@@ -5,38 +5,38 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What an acknowledged write survives: the strongest of these promises that the settings keep. Ordered by what a power
-/// failure takes: a later class loses no more to it than an earlier one.
+/// What an acknowledged write survives: the strongest guarantee of the server's settings. Ordered by the loss in
+/// a power failure: a later class loses no more than an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurabilityClass {
-    /// Nothing that could be counted on: it is gone with the server's process.
+    /// Nothing: the write is lost when the server's process ends.
     Memory,
-    /// The server's crash, but not the machine's: it was handed to the operating system before it was acknowledged.
+    /// A crash of the server, but not of the machine: the operating system had the write before it was
+    /// acknowledged.
     OsCache,
-    /// The server's crash and the machine's, but for about the last second ([`ABOUT_A_SECOND`]) before either. Where it
-    /// is handed to the operating system before it is acknowledged, the server's crash takes nothing; some engines
-    /// keep it to themselves until they sync, and a note of [`ServerFacts`](crate::facts::ServerFacts) says so.
+    /// A crash of the server or the machine, except for about the last second ([`ABOUT_A_SECOND`]). If the
+    /// operating system has the write before it is acknowledged, a crash of the server loses nothing. Some engines
+    /// keep it in memory until they sync; a note of [`ServerFacts`](crate::facts::ServerFacts) says so.
     PeriodicSync,
-    /// The machine's crash: it was on stable storage before it was acknowledged.
+    /// A crash of the machine: the write was on stable storage before it was acknowledged.
     Synced,
-    /// The loss of the machine: another one had it before it was acknowledged.
+    /// The loss of the machine: another machine had the write before it was acknowledged.
     Replicated,
 }
 
-/// What counts as "about a second" of [`DurabilityClass::PeriodicSync`]: an engine that may sync later than this makes no
-/// promise in seconds.
+/// The longest sync interval that [`DurabilityClass::PeriodicSync`] allows.
 pub const ABOUT_A_SECOND: Duration = Duration::from_secs(2);
 
 impl DurabilityClass {
-    /// All classes, the least first.
+    /// All classes, the weakest first.
     pub const ALL: [Self; 5] =
         [Self::Memory, Self::OsCache, Self::PeriodicSync, Self::Synced, Self::Replicated];
 
-    /// The class of a name.
+    /// The class with this name.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) with the names that there are.
+    /// [`Usage`](crate::ErrorKind::Usage) with the existing names.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
@@ -44,11 +44,11 @@ impl DurabilityClass {
                 || format!("there are: {}", names.join(", ")),
                 |near| format!("did you mean '{near}'?"),
             );
-            Error::usage(format!("'{name}' is no durability class")).hint(hint)
+            Error::usage(format!("'{name}' is not a durability class")).hint(hint)
         })
     }
 
-    /// The class as files and reports name it.
+    /// Its name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -59,7 +59,7 @@ impl DurabilityClass {
         }
     }
 
-    /// What an acknowledged write may suffer, as a clause for a verdict.
+    /// What may happen to an acknowledged write, as a clause for a verdict.
     pub fn promise(self) -> &'static str {
         match self {
             Self::Memory => "an acknowledged write may be lost when the server stops",

@@ -1,4 +1,4 @@
-//! The one error type of the libraries: what happened, why it matters, what to do about it.
+//! The error type of all libraries: what happened and what to do about it.
 
 use crate::text::{into_printable, printable};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::fmt;
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of thing went wrong: decides the exit code, and whether a run can go on.
+/// The kind of error. It decides the exit code, and whether a run can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorKind {
@@ -25,32 +25,32 @@ pub enum ErrorKind {
     NotOurs,
     /// Another run is using the target.
     InUse,
-    /// A limit of the server, of this machine or of a file system stands in the way.
+    /// A limit of the server, of this machine or of a file system was reached.
     Limit,
-    /// The database cannot do what was asked.
+    /// The database does not support the request.
     Unsupported,
     /// The server answered with an error.
     Server,
-    /// The connection ended in the middle.
+    /// The connection was lost.
     ConnectionLost,
-    /// No answer within the time allowed.
+    /// No reply within the time limit.
     Timeout,
-    /// An answer was not what it had to be: the trial has no result.
+    /// A reply was wrong: the trial has no result.
     Mismatch,
-    /// What came over the wire is not the protocol.
+    /// The received data violates the protocol.
     Protocol,
-    /// A file of ours is damaged or of another version.
+    /// A run file is damaged or of another version.
     Damaged,
     /// The user asked to stop.
     Interrupted,
-    /// This machine could not do its part (disk full, no more threads, …).
+    /// This machine lacks a resource (disk full, no more threads, …).
     Environment,
     /// A defect of Kurabe itself, such as a panic in a client thread.
     Internal,
 }
 
-/// An error for people. It displays as one line: the message, then what to do, where that is known; below it, indented, the
-/// lines of a log, where there are any. What a server said in it is escaped ([`text`](crate::text)).
+/// An error for display. Its first line is the message, then the hint, if any; below it, indented, the lines of a
+/// log, if any. Text from a server is escaped ([`text`](crate::text)).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     kind: ErrorKind,
@@ -61,12 +61,12 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this kind; `message` says what happened, in words, without a final stop.
+    /// An error of this kind. `message` says what happened, without a final full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Box::default() }
     }
 
-    /// Adds what the reader can do about it; an empty text adds nothing.
+    /// Adds what the reader can do about it. An empty text adds nothing.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         let hint = hint.into();
@@ -76,7 +76,7 @@ impl Error {
         self
     }
 
-    /// Adds the lines of a log that say more.
+    /// Adds the lines of a log.
     #[must_use]
     pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {
         self.log = lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()).collect();
@@ -90,8 +90,8 @@ impl Error {
         self
     }
 
-    /// Puts what was being done, or where, in front of the message: `context: message`; once, where the message
-    /// begins with it already.
+    /// Prefixes the message with the context: `context: message`. Does nothing if the message begins with it
+    /// already.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         let context = into_printable(format!("{context}: "));
@@ -106,7 +106,7 @@ impl Error {
         self.kind
     }
 
-    /// The server's own code, where the error is the server's.
+    /// The server's own code, if the server reported the error.
     pub fn server_code(&self) -> Option<&str> {
         self.code.as_deref()
     }
@@ -116,12 +116,12 @@ impl Error {
         Self::new(ErrorKind::Usage, message)
     }
 
-    /// An answer that is not what it had to be.
+    /// A reply that is wrong.
     pub fn mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Mismatch, message)
     }
 
-    /// Something that the database cannot do, with the reason.
+    /// Something that the database does not support, with the reason.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_forges_no_line_and_moves_no_cursor() {
+    fn error_escapes_control_characters_of_server_text() {
         let error = Error::new(ErrorKind::Server, "no\nkurabe: all is well\u{1b}[1A")
             .code("1\r2")
             .hint("h\u{9b}")
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_that_says_nothing_is_none() {
+    fn empty_hint_is_ignored() {
         let error = Error::new(ErrorKind::Server, "it went wrong").hint("ask again").hint("");
         assert_eq!(error.to_string(), "it went wrong; ask again");
     }
 
     #[test]
-    fn an_error_says_what_happened_and_what_to_do_in_one_line() {
+    fn error_displays_message_and_hint_on_one_line() {
         let error = Error::new(ErrorKind::Denied, "the server refused user bob")
             .code(1045)
             .hint("check the password")

@@ -1,4 +1,5 @@
-//! What an experiment is: a question, its axes, and for each cell a [`PlannedCell`] whose [`Workload`] the engine runs.
+//! The interface of an experiment: a question, its axes, and a [`PlannedCell`] for each cell. The engine runs the
+//! cell's [`Workload`].
 
 use crate::axis::{AxisInfo, Cell};
 use crate::driver::{Namespace, Session};
@@ -10,58 +11,60 @@ use crate::verification::Verification;
 use std::any::Any;
 use std::time::Duration;
 
-/// A question about databases, with what is varied to answer it.
+/// A question about databases, with the factors that are varied to answer it.
 pub trait Experiment: Sync {
-    /// What it is: name, question, axes, operations, charts.
+    /// Its name, question, axes, operations and charts.
     fn info(&self) -> &'static ExperimentInfo;
 
-    /// Whether its cells may have a cache in front of the store ([`Provision::cache`](crate::planned::Provision::cache)).
+    /// Whether its cells can use a cache in front of the store
+    /// ([`Provision::cache`](crate::planned::Provision::cache)).
     fn takes_cache(&self) -> bool {
         false
     }
 
-    /// Plans one cell: what it needs and what it does. The same values give the same plan, and no target is asked.
+    /// Plans one cell: what it requires and what it does. It is a pure function of the values, and contacts no
+    /// target.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) where the values of the
-    /// cell do not go together, with the reason.
+    /// [`Usage`](crate::ErrorKind::Usage) or [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the
+    /// values of the cell are incompatible.
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell>;
 
-    /// Its form through an application; `None` where it has no such form.
+    /// Its form for an application; `None` if it has none.
     fn pages(&self) -> Option<&dyn Pages> {
         None
     }
 }
 
-/// What is known of an experiment before it runs. Help, docs, charts and the test matrix come from it.
+/// The static description of an experiment. Help, docs, charts and the test matrix are generated from it.
 #[derive(Debug)]
 pub struct ExperimentInfo {
     /// Its name on the command line.
     pub name: &'static str,
     /// The question it answers, one sentence.
     pub question: &'static str,
-    /// What it does, for `kurabe list`: a few sentences.
+    /// A description in a few sentences, for `kurabe list`.
     pub about: &'static str,
     /// What it varies. The first values of all axes make the baseline cell.
     pub axes: &'static [AxisInfo],
-    /// What it measures, each apart.
+    /// The operations, which are measured separately.
     pub operations: &'static [OperationInfo],
-    /// What its trials yield beside [what all do](crate::metric::COMMON), in the order in which it is shown; one of those
-    /// that all have may stand here too, to be primary or not.
+    /// Its metrics beside the [common ones](crate::metric::COMMON), in display order. A common metric may be listed
+    /// here to make it primary or not.
     pub metrics: &'static [Metric],
-    /// Which axis is the horizontal one of its charts.
+    /// The axis that its charts show horizontally.
     pub chart_axis: &'static str,
-    /// What answers the question: the first finding of its reports.
+    /// What answers the question: the first finding of a report.
     pub answer: Answer,
-    /// The file of published figures that can be laid under its charts, where there are any.
+    /// The file of published results that can be shown under its charts, if there is one.
     pub published: Option<&'static str>,
 }
 
 impl ExperimentInfo {
-    /// The first value of every axis: the baseline cell, but for the axes whose values are given.
+    /// The baseline cell: the first value of every axis, except for the axes whose values are given.
     ///
     /// # Errors
-    /// Where a value is none of its axis.
+    /// If a value is not valid for its axis.
     pub fn baseline(&self, given: &[(&str, &str)]) -> Result<Cell> {
         let value = |axis: &AxisInfo| {
             let given = given.iter().find(|(name, _)| *name == axis.name).map(|(_, text)| *text);
@@ -80,24 +83,24 @@ impl ExperimentInfo {
 /// What answers an experiment's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Which target is the fastest, and which values of the axes, and by how much.
+    /// Which target is fastest, at which values of the axes, and by how much.
     Comparison,
-    /// Transactions per second of each target.
+    /// The transaction rate of each target.
     Throughput,
     /// The values of its primary metrics.
     Metrics,
 }
 
-/// Something that an experiment measures apart from the rest: `write`, `read`.
+/// Something that an experiment measures separately: `write`, `read`.
 #[derive(Debug)]
 pub struct OperationInfo {
     /// Its name.
     pub name: &'static str,
     /// What one such operation is.
     pub about: &'static str,
-    /// How many the original experiment made, over all clients: the default number of requests.
+    /// The default number of requests over all clients; that of the original experiment.
     pub requests: u64,
-    /// Whether it changes data: whether durability classes matter to it.
+    /// Whether it changes data, so that durability classes matter.
     pub writes: bool,
 }
 
@@ -106,25 +109,26 @@ pub struct OperationInfo {
 pub struct Dataset {
     /// The run's seed: every row is a pure function of (seed, key, version).
     pub seed: u64,
-    /// How many records the store holds before it is read; `None`: the experiment's own rule.
+    /// The number of records in the store before it is read; `None`: the experiment's default.
     pub records: Option<u64>,
-    /// Goes into the names of collections, so that two targets on one server do not share them.
+    /// A part of the collections' names, so that two targets on one server do not share them.
     pub slot: usize,
 }
 
-/// What comes before the trials of a loop or a job. It holds nothing that changes: what is known of the data is a
-/// [`DatasetState`] that the engine keeps with it and lends.
+/// The part of a loop or a job that comes before its trials. It is immutable: the state of the data is a
+/// [`DatasetState`] that the engine keeps and lends.
 pub trait Prepare: Send + Sync {
-    /// Makes the collections and fills them: deterministic, called once per run for each [`PlannedCell::dataset`].
+    /// Creates the collections and fills them. It is deterministic, and called once per run for each
+    /// [`PlannedCell::dataset`].
     ///
     /// # Errors
-    /// The server's error, or a mismatch between what was sent and what the server counts.
+    /// The server's error, or [`Mismatch`](ErrorKind::Mismatch) if the server's row count differs.
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let _ = (namespace, session);
         Ok(DatasetState::default())
     }
 
-    /// Makes ready for one trial of an operation: say, empties the collection that it writes to. Not measured.
+    /// Prepares one trial of an operation, for example empties the collection that it writes to. Not measured.
     ///
     /// # Errors
     /// The server's error.
@@ -134,12 +138,12 @@ pub trait Prepare: Send + Sync {
     }
 }
 
-/// The work of a loop: each client makes its transaction over and over.
+/// The work of a loop: each client repeats its transaction.
 pub trait Workload: Prepare {
     /// The transaction of one client.
     ///
     /// # Errors
-    /// Where the client's buffers cannot be made.
+    /// If the client's buffers cannot be allocated.
     fn transaction(
         &self,
         operation: &str,
@@ -147,42 +151,42 @@ pub trait Workload: Prepare {
         client: Client,
     ) -> Result<Box<dyn Transaction>>;
 
-    /// Checks on the server, after a trial, that what the clients were told is true: reads back what they wrote, and has the
-    /// server count it where it can. Not measured.
+    /// Verifies the clients' results on the server after a trial: reads back their writes, and compares the server's
+    /// row count if it has one. Not measured.
     ///
     /// # Errors
-    /// [`Mismatch`](crate::ErrorKind::Mismatch) where it is not true; or the server's error.
+    /// [`Mismatch`](crate::ErrorKind::Mismatch) if anything differs; or the server's error.
     fn after(&self, trial: After<'_>) -> Result<Checked> {
         let _ = trial;
         Ok(Checked::default())
     }
 }
 
-/// A trial that is about to begin.
+/// The context of a trial that is about to start.
 pub struct Before<'a> {
-    /// What is measured.
+    /// The operation that is measured.
     pub operation: &'a str,
     /// The state of its data.
     pub state: &'a mut DatasetState,
-    /// Where collections are made and emptied.
+    /// Creates and empties collections.
     pub namespace: &'a mut dyn Namespace,
-    /// A session that is no client's.
+    /// A session that no client uses.
     pub session: &'a mut dyn Session,
 }
 
-/// A trial that has ended.
+/// The context of a trial that has ended.
 pub struct After<'a> {
-    /// What was measured.
+    /// The operation that was measured.
     pub operation: &'a str,
     /// The state of its data.
     pub state: &'a DatasetState,
-    /// A session that is no client's.
+    /// A session that no client uses.
     pub session: &'a mut dyn Session,
-    /// What each client did, warm-up included.
+    /// The results of each client, warm-up included.
     pub clients: &'a [ClientSummary],
 }
 
-/// What was found once a trial had ended: by [`Workload::after`], or by [`Job::verify`](crate::job::Job::verify).
+/// The result of the check after a trial, from [`Workload::after`] or [`Job::verify`](crate::job::Job::verify).
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// How answers and writes were verified.
@@ -197,8 +201,8 @@ impl From<Verification> for Checked {
     }
 }
 
-/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Prepare::load`] made, and
-/// lends it to each trial on these data.
+/// What an experiment knows of a dataset beyond its name. The engine keeps it with the data that [`Prepare::load`]
+/// created, and lends it to each trial on that data.
 pub struct DatasetState(Box<dyn Any + Send + Sync>);
 
 impl DatasetState {
@@ -207,15 +211,15 @@ impl DatasetState {
         Self(Box::new(state))
     }
 
-    /// The state, as the type that it was made of.
+    /// The state, as its original type.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it is of another type.
+    /// [`Internal`](ErrorKind::Internal) if it has another type.
     pub fn get<T: Any>(&self) -> Result<&T> {
         self.0.downcast_ref().ok_or_else(other_state)
     }
 
-    /// The state, to be changed.
+    /// The state, mutable, as its original type.
     ///
     /// # Errors
     /// As for [`DatasetState::get`].
@@ -225,75 +229,77 @@ impl DatasetState {
 }
 
 impl Default for DatasetState {
-    /// The state of a dataset of which only its name is known.
+    /// An empty state.
     fn default() -> Self {
         Self::new(())
     }
 }
 
 fn other_state() -> Error {
-    Error::new(ErrorKind::Internal, "the state of a dataset is of another experiment")
+    Error::new(ErrorKind::Internal, "the state of the dataset belongs to another experiment")
 }
 
-/// Which client a transaction belongs to.
+/// The client that a transaction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     /// Its number, from 0.
     pub index: usize,
-    /// How many there are.
+    /// The number of clients.
     pub count: usize,
-    /// Seeds what it draws: differs between rounds, cells, operations and clients; equal between targets.
+    /// Seed of its random inputs: differs between rounds, cells, operations and clients, and is equal for all
+    /// targets.
     pub seed: u64,
-    /// The number of its trial, from 1. It goes up from trial to trial on the same data.
+    /// The number of its trial, from 1. It grows with each trial on the same data.
     pub trial: u64,
 }
 
 impl Client {
-    /// The version before the first that this client writes. A record has a higher version in each later trial, so that no
-    /// write repeats what is there already, and one that never happened cannot be taken for one that did.
+    /// The version before the first one that this client writes. Versions grow with each trial, so that every write
+    /// changes the record, and a lost write cannot be mistaken for a made one.
     pub fn base_version(&self) -> u64 {
-        /// More than the transactions of any client.
+        /// A bound on the number of one client's transactions.
         const VERSIONS: u64 = 1 << 32;
         self.trial * VERSIONS
     }
 }
 
-/// What a client did in a trial, warm-up included.
+/// The results of a client in a trial, warm-up included.
 #[derive(Debug)]
 pub struct ClientSummary {
     /// The client.
     pub client: Client,
-    /// Its completed transactions.
+    /// The number of its completed transactions.
     pub completed: u64,
-    /// Rows that the server acknowledged to have added ([`Transaction::rows_written`]).
+    /// Rows whose insertion the server acknowledged ([`Transaction::rows_written`]).
     pub rows_written: u64,
-    /// What its transaction noted ([`Transaction::notes`]).
+    /// What its transaction recorded ([`Transaction::notes`]).
     pub notes: Option<Notes>,
 }
 
-/// What a transaction hands to the check after its trial.
+/// Data that a transaction passes to the check after its trial.
 pub type Notes = Box<dyn Any + Send>;
 
 impl ClientSummary {
-    /// What the client's transaction noted.
+    /// What the client's transaction recorded.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it noted nothing of that type.
+    /// [`Internal`](ErrorKind::Internal) if it recorded nothing of that type.
     pub fn notes<T: Any>(&self) -> Result<&T> {
         let notes = self.notes.as_ref().and_then(|notes| notes.downcast_ref());
-        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without its notes"))
+        notes.ok_or_else(|| Error::new(ErrorKind::Internal, "a client ended without recording its results"))
     }
 }
 
-/// One client's unit of application work. The engine calls `attach`, then `draw`, `run` and `check` in turn.
+/// A client's unit of application work. The engine calls `attach` once, then `prepare_input`, `run` and `check` in
+/// turn.
 pub trait Transaction: Send {
-    /// Prepares on a new session what is prepared once. Called again for each new connection.
+    /// Prepares statements on a new session. Called for each connection.
     ///
     /// # Errors
     /// The server's error.
     fn attach(&mut self, session: &mut dyn Session) -> Result<()>;
 
-    /// Gives back what [`Transaction::attach`] prepared, before the connection goes back to its pool.
+    /// Releases what [`Transaction::attach`] prepared, before the connection returns to its pool.
     ///
     /// # Errors
     /// The server's error.
@@ -302,65 +308,66 @@ pub trait Transaction: Send {
         Ok(())
     }
 
-    /// The measured phase begins: what there was before was warm-up, which is in no figure.
+    /// Called when the measured phase starts. Warm-up is not part of any result.
     fn warmed_up(&mut self) {}
 
-    /// Chooses what the next `run` asks for and makes what it writes: what in an application is there already when
-    /// the request begins, so it is not timed.
-    fn draw(&mut self);
+    /// Chooses the inputs of the next `run` and generates what it writes. An application has these already when a
+    /// request starts, so this is not timed.
+    fn prepare_input(&mut self);
 
-    /// Does the work: this is what is timed. Allocates nothing.
+    /// Does the work. This is the timed part; it allocates nothing.
     ///
     /// # Errors
     /// The server's error.
     fn run(&mut self, session: &mut dyn Session) -> Result<()>;
 
-    /// Compares the answer of the last `run` with what it must be; not in its time, but in the client's CPU figure.
+    /// Compares the reply of the last `run` with the expected one. Not part of its time, but of the client's CPU
+    /// time.
     ///
     /// # Errors
     /// [`Mismatch`](crate::ErrorKind::Mismatch): the trial fails.
     fn check(&mut self) -> Result<()>;
 
-    /// How often named parts of all runs so far were made and how long they took, where a transaction has parts: each is a
-    /// metric of the experiment, the mean time of the part where it was made.
-    fn parts(&self) -> &[Part] {
+    /// The spans of all runs so far: how often each was executed and how long it took in total. Each span is a metric
+    /// of the experiment: its mean time.
+    fn spans(&self) -> &[Span] {
         &[]
     }
 
-    /// Rows that the server has acknowledged so far: what it must count after the trial. Reads leave it at 0.
+    /// Rows whose insertion the server has acknowledged so far, which it must count after the trial. 0 for reads.
     fn rows_written(&self) -> u64 {
         0
     }
 
-    /// What it saw, for [`Workload::after`]: called once, when the client has ended.
+    /// What it recorded for [`Workload::after`]. Called once, when the client has ended.
     fn notes(&mut self) -> Option<Notes> {
         None
     }
 
-    /// How often it was begun again after an error that asks for it, so far; each time within the `run` that it was.
+    /// How often it was retried so far, after errors that ask for a retry. Retries are part of their `run`.
     fn retries(&self) -> u64 {
         0
     }
 }
 
-/// A named part of a transaction: a step of it, or transactions of one type.
+/// A named span of a transaction: a step of it, or all transactions of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Span {
     /// The name of its metric.
     pub name: &'static str,
-    /// How often it was made.
+    /// How often it was executed.
     pub times: u64,
-    /// How long that took together.
+    /// The total time.
     pub took: Duration,
 }
 
-impl Part {
-    /// A part that was not made yet.
+impl Span {
+    /// A span that was not executed yet.
     pub const fn new(name: &'static str) -> Self {
         Self { name, times: 0, took: Duration::ZERO }
     }
 
-    /// Adds one that took so long.
+    /// Adds one execution.
     #[inline]
     pub fn add(&mut self, took: Duration) {
         self.times += 1;
@@ -368,13 +375,13 @@ impl Part {
     }
 }
 
-/// When a trial's measured phase ends: at whichever of `requests` and `duration` comes first.
+/// When a trial's measured phase ends: when `requests` or `duration` is reached, whichever comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// So many transactions, over all clients.
+    /// The number of transactions over all clients.
     pub requests: Option<u64>,
-    /// So long after its start.
+    /// The time limit.
     pub duration: Option<Duration>,
-    /// Not before this time, though all requests be made.
+    /// The minimum time, even if all requests are done.
     pub least: Option<Duration>,
 }

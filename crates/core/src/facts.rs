@@ -1,14 +1,14 @@
-//! What is known of a server: its version, its settings, its limits.
+//! What is known of a server: version, settings, limits.
 
 use crate::durability::DurabilityClass;
 use crate::error::Error;
 use crate::text::into_printable;
 use serde::{Deserialize, Serialize};
 
-/// A setting of the server, or of the session, that decides figures.
+/// A setting of the server or the session that affects results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Its name in the engine's own words.
+    /// Its name in the server's own notation.
     pub name: String,
     /// Its value as the server prints it.
     pub value: String,
@@ -20,69 +20,69 @@ impl Setting {
         Self { name: name.into(), value: value.into() }
     }
 
-    /// Settings as a list for people: `fsync = on, full_page_writes = on`.
+    /// Formats settings for display: `fsync = on, full_page_writes = on`.
     pub fn list(settings: &[Self]) -> String {
         let shown = settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value));
         shown.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A limit of the server, with the setting that makes it.
+/// A limit of the server, with the setting that defines it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     /// The largest value that is allowed.
     pub most: u64,
-    /// What sets it: `max_allowed_packet`, `-I` (item size).
+    /// The setting that defines it: `max_allowed_packet`, `-I` (item size).
     pub set_by: String,
 }
 
 impl Limit {
-    /// A limit and what sets it.
+    /// A limit and its setting.
     pub fn new(most: u64, set_by: impl Into<String>) -> Self {
         Self { most, set_by: set_by.into() }
     }
 }
 
-/// What a server refuses to exceed. `None`: no limit that matters here.
+/// The limits of a server. `None`: no limit that matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Connections that this user may hold at once.
     pub connections: Option<Limit>,
-    /// Connections open now, ours left out, where the server says.
+    /// Connections that are open now, except Kurabe's, if the server reports them.
     pub connections_in_use: Option<u64>,
     /// Bytes of one value.
     pub value_bytes: Option<Limit>,
-    /// Bytes of one request or answer, with all its parameters.
+    /// Bytes of one request or reply, including all parameters.
     pub request_bytes: Option<Limit>,
     /// Parameters of one request.
     pub parameters: Option<Limit>,
 }
 
-/// What a driver found out about its server: read, not assumed.
+/// What a driver read from its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// The engine's name: "PostgreSQL", "MariaDB".
     pub engine: String,
-    /// Its version as the server says it.
+    /// Its version as the server reports it.
     pub version: String,
-    /// The client code that speaks to it: "mysql crate 28.0", "libsqlite3 3.50 in process".
+    /// The client library: "mysql crate 28.0", "libsqlite3 3.50 in process".
     pub client: String,
-    /// How it is reached: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
+    /// The transport: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
     pub transport: String,
-    /// What an acknowledged write survives; `None` where that is unknown.
+    /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
-    /// The settings that make it so.
+    /// The settings that decide the durability class.
     pub durability_settings: Vec<Setting>,
-    /// Other settings that decide figures: buffer sizes, page size, character set.
+    /// Other settings that affect results: buffer sizes, page size, character set.
     pub settings: Vec<Setting>,
-    /// What it refuses to exceed.
+    /// Its limits.
     pub limits: Limits,
-    /// Operations that it has not, or anything else that a reader must know, one sentence each.
+    /// Unsupported operations and other remarks for the reader, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl ServerFacts {
-    /// The error of a durability class that cannot be had; `why` goes on from "… and not 'synced', ".
+    /// The error for a durability class that the target cannot provide; `why` continues "… and not 'synced', ".
     pub fn refuse_durability(&self, class: DurabilityClass, why: &str, hint: &str) -> Error {
         let found = self.durability.map_or_else(|| "unknown".to_owned(), |found| format!("'{found}'"));
         let settings = Setting::list(&self.durability_settings);
@@ -93,7 +93,7 @@ impl ServerFacts {
         Error::unsupported(message).hint(hint)
     }
 
-    /// The same with whatever the server said escaped ([`text`](crate::text)).
+    /// The same facts with the server's texts escaped ([`text`](crate::text)).
     #[must_use]
     pub fn printable(self) -> Self {
         let settings = |settings: Vec<Setting>| {

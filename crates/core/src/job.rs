@@ -1,4 +1,4 @@
-//! Work that is no loop: it begins, does its parts, and ends, as a bulk load, a dump or a copy.
+//! The interface of a job: work that runs once, such as a bulk load, a dump or a copy.
 
 use crate::driver::{ConnectOptions, Driver, Session};
 use crate::error::{Error, ErrorKind, Result};
@@ -9,20 +9,20 @@ use std::time::Instant;
 
 /// What one trial of a cell does, once.
 pub trait Job: Prepare {
-    /// Does the work: this is what is timed.
+    /// Does the work. This is the timed part.
     ///
     /// # Errors
-    /// Any: the trial fails.
+    /// Any error: the trial fails.
     fn run(&self, operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()>;
 
-    /// Checks that what was done is true. Not measured.
+    /// Verifies the result. Not measured.
     ///
     /// # Errors
-    /// [`Mismatch`](ErrorKind::Mismatch) where it is not true; or the server's error.
+    /// [`Mismatch`](ErrorKind::Mismatch) if it is wrong; or the server's error.
     fn verify(&self, operation: &str, state: &DatasetState, session: &mut dyn Session) -> Result<Checked>;
 }
 
-/// What a job works with, and what it says of itself.
+/// What a job uses to work and to report its progress.
 pub struct JobContext<'a> {
     driver: &'a dyn Driver,
     options: &'a ConnectOptions,
@@ -32,19 +32,19 @@ pub struct JobContext<'a> {
     done: JobDone,
 }
 
-/// What a job did.
+/// The result of a job.
 #[derive(Debug, Default)]
 pub struct JobDone {
-    /// Rows that it moved, or whatever else its work is counted in.
+    /// Rows that it moved, or another unit of its work.
     pub rows: u64,
     /// Bytes that it moved.
     pub bytes: u64,
-    /// Each of its spans, in the order in which they ended, and its samples.
+    /// Its spans, in the order in which they ended, and its samples.
     pub metrics: Vec<MetricValue>,
 }
 
 impl<'a> JobContext<'a> {
-    /// The context of a job on one target, before it begins.
+    /// The context of a job on one target, before it starts.
     pub fn new(
         driver: &'a dyn Driver,
         options: &'a ConnectOptions,
@@ -54,7 +54,7 @@ impl<'a> JobContext<'a> {
         Self { driver, options, cancel, progress, sessions: Vec::new(), done: JobDone::default() }
     }
 
-    /// The session of a role, such as `reader`: opened when it is first asked for, and open until the job has ended.
+    /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
     ///
     /// # Errors
     /// As for [`Driver::connect`].
@@ -68,11 +68,11 @@ impl<'a> JobContext<'a> {
         Ok(&mut *self.sessions[at].1)
     }
 
-    /// Does a part of the work, and notes how long it took.
+    /// Does a part of the work, and records how long it took.
     ///
     /// # Errors
-    /// That of the part, which its name goes before; [`Interrupted`](ErrorKind::Interrupted) once the user has stopped the
-    /// run.
+    /// The part's error, with its name as context; [`Interrupted`](ErrorKind::Interrupted) after the user has stopped
+    /// the run.
     pub fn span<T>(&mut self, name: &'static str, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_cancelled()?;
         let began = Instant::now();
@@ -84,15 +84,15 @@ impl<'a> JobContext<'a> {
         done
     }
 
-    /// Notes the value of a metric in this trial.
+    /// Records the value of a metric in this trial.
     pub fn sample(&mut self, metric: &'static str, unit: Unit, value: f64) {
         self.done.metrics.push(MetricValue::new(metric, unit, value));
     }
 
-    /// Counts work that is done. To be called every few milliseconds: it is where a job that the user stops ends.
+    /// Counts finished work. Call it every few milliseconds: a job that the user stops ends here.
     ///
     /// # Errors
-    /// [`Interrupted`](ErrorKind::Interrupted) once the user has stopped the run.
+    /// [`Interrupted`](ErrorKind::Interrupted) after the user has stopped the run.
     pub fn work(&mut self, rows: u64, bytes: u64) -> Result<()> {
         self.done.rows += rows;
         self.done.bytes += bytes;
@@ -107,7 +107,7 @@ impl<'a> JobContext<'a> {
         Ok(())
     }
 
-    /// What was done, and the sessions, which are still open.
+    /// The result, and the sessions, which are still open.
     pub fn end(self) -> (JobDone, Vec<Box<dyn Session>>) {
         (self.done, self.sessions.into_iter().map(|(_, session)| session).collect())
     }

@@ -1,12 +1,10 @@
-//! Kurabe's vocabulary as types. No I/O happens here.
+//! Kurabe's vocabulary as types, without I/O.
 //!
-//! The words are those of `docs/ARCHITECTURE.md`: a [`Target`](target::TargetUrl) is reached through a
-//! [`Driver`](driver::Driver), which opens [`Session`](driver::Session)s; an
-//! [`Experiment`](experiment::Experiment) spans [`Cell`](axis::Cell)s by its axes, and says of each cell which
-//! [`Operation`](operation::Operation)s make its transaction; a [`TrialRecord`](run::TrialRecord) is one
-//! measurement of one cell, and a run is all of them.
+//! `docs/ARCHITECTURE.md` defines the terms. A [`Target`](target::TargetUrl) is reached through a
+//! [`Driver`](driver::Driver), which opens [`Session`](driver::Session)s. An [`Experiment`](experiment::Experiment)
+//! has axes; one value of each makes a [`Cell`](axis::Cell), and [`Operation`](operation::Operation)s make its
+//! transaction. A [`TrialRecord`](run::TrialRecord) is one measurement of one cell. A run is all of them.
 
-pub mod around;
 pub mod axis;
 pub mod collection;
 pub mod custom;
@@ -15,6 +13,7 @@ pub mod durability;
 pub mod error;
 pub mod experiment;
 pub mod facts;
+pub mod interceptor;
 pub mod job;
 pub mod load;
 pub mod metric;
@@ -25,11 +24,11 @@ pub mod planned;
 pub mod raw;
 pub mod run;
 pub mod secret;
+pub mod stats_probe;
 pub mod target;
 pub mod text;
 pub mod units;
 pub mod value;
 pub mod verification;
-pub mod witness;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,40 +1,40 @@
-//! How load is offered: in a closed loop, where each client waits for its answer, or in an open one, where
-//! transactions are due at given times whether or not earlier ones have ended.
+//! The load model: a closed loop, where each client waits for its reply, or an open loop, where transactions are due
+//! at given times.
 
 use crate::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use serde::{Deserialize, Serialize};
 
-/// The axis that every experiment has beside its own, where the user asks for it: without it the loop is closed.
+/// The axis of the rate, which every experiment has beside its own. Without a rate the loop is closed.
 pub const RATE: AxisInfo = AxisInfo {
     name: "rate",
-    help: "transactions that are due per second, whether or not earlier ones have ended (open loop)",
+    help: "transactions due per second, whether or not earlier ones have ended (open loop)",
     kind: AxisKind::CountOr {
         least: 1,
         most: 10_000_000,
-        words: &[("max", "the highest rate whose p99 of response times stays under --slo")],
+        words: &[("max", "the highest rate with a p99 response time under --slo")],
     },
     default: &[],
 };
 
-/// Clients where a rate is asked for and no number of them: with one, every slow answer would delay all that follow.
+/// The default number of clients of an open loop. With one client, each slow reply would delay all that follow.
 pub const OPEN_CLIENTS: &str = "16";
 
-/// What the 99th percentile of response times must stay under where nothing else is said: 10 ms, in nanoseconds.
+/// The default limit for the 99th percentile of response times: 10 ms, in nanoseconds.
 pub const DEFAULT_SLO_NS: u64 = 10_000_000;
 
-/// The load that a cell asks for.
+/// The load of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Each client begins its next transaction when its last has ended.
+    /// Closed loop: each client starts its next transaction when its last one has ended.
     Closed,
-    /// So many transactions are due per second.
+    /// Open loop: this many transactions are due per second.
     Open(u64),
-    /// The highest rate that keeps the objective.
+    /// Open loop at the highest rate that meets the objective.
     Highest,
 }
 
 impl Load {
-    /// The load of a cell: closed where it has no rate.
+    /// The load of a cell; closed if it has no rate.
     pub fn of(cell: &Cell) -> Self {
         match cell.get(RATE.name) {
             None => Self::Closed,
@@ -44,22 +44,22 @@ impl Load {
     }
 }
 
-/// How transactions that are due per second are spread over it.
+/// The distribution of arrivals over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Evenly.
+    /// At equal intervals.
     #[default]
     Even,
-    /// As independent users come: a Poisson process, whose gaps are distributed exponentially.
+    /// A Poisson process, as from independent users: intervals are exponentially distributed.
     Poisson,
 }
 
 impl Arrivals {
-    /// All of them, by name.
+    /// The names of all distributions.
     pub const NAMES: [&str; 2] = ["even", "poisson"];
 
-    /// The arrivals of a name.
+    /// The distribution with this name.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "even" => Some(Self::Even),

@@ -1,7 +1,8 @@
-//! Metrics: what a trial yields. Each is declared once; tables, charts, intervals, verdicts and exports iterate over the declarations.
+//! Metrics: the results of a trial. Each is declared once; tables, charts, intervals, verdicts and exports are
+//! generated from the declarations.
 //!
-//! An experiment declares its own in [`ExperimentInfo::metrics`](crate::experiment::ExperimentInfo::metrics); [`COMMON`] lists
-//! those that every experiment has.
+//! An experiment declares its own in [`ExperimentInfo::metrics`](crate::experiment::ExperimentInfo::metrics).
+//! [`COMMON`] lists those of every experiment.
 
 use crate::load::Load;
 use crate::observation::{Observation, ServerUse};
@@ -15,11 +16,11 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// A number of things.
+    /// A count.
     Count,
-    /// A part of something, from 0 to 1.
+    /// A share, from 0 to 1.
     Share,
-    /// A number per second.
+    /// A rate per second.
     PerSecond,
 }
 
@@ -31,65 +32,66 @@ pub enum Better {
     Higher,
     /// Lower values are better.
     Lower,
-    /// Neither: it is shown and never judged.
+    /// Neither: the metric is shown, and not compared.
     Neither,
 }
 
 /// Where the values of a metric come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Each trial has one.
+    /// Each trial has a value.
     Trial,
-    /// In each round, the slope of this metric over the experiment's chart axis: what each further unit adds, without what came
-    /// once.
+    /// The slope of this metric over the experiment's chart axis, in each round: the cost of each further unit,
+    /// without fixed costs.
     Slope(&'static str),
-    /// In each round, the time per transaction less that with the first value of this axis.
+    /// The time per transaction minus that of this axis's first value, in each round.
     Cost(&'static str),
 }
 
-/// A metric as it is declared.
+/// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name, as tables head their columns.
+    /// Its name, as in column headings.
     pub name: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
-    /// Whether it answers the experiment's question: its values and verdicts come first, and its intervals are corrected for
-    /// comparisons of primary metrics only.
+    /// Whether it answers the experiment's question. Primary metrics come first, and their intervals are corrected
+    /// for comparisons of primary metrics only.
     pub primary: bool,
-    /// What it is, a clause.
+    /// A description, as a clause.
     pub about: &'static str,
     /// Where its values come from.
     pub source: Source,
 }
 
 impl Metric {
-    /// A metric of which each trial has a value, and which is not primary.
+    /// A metric with a value for each trial, not primary.
     pub const fn new(name: &'static str, unit: Unit, better: Better, about: &'static str) -> Self {
         Self { name, unit, better, primary: false, about, source: Source::Trial }
     }
 
-    /// The same as a primary metric.
+    /// The same metric, as a primary one.
     #[must_use]
     pub const fn primary(self) -> Self {
         Self { primary: true, ..self }
     }
 
-    /// The same, shown and not primary.
+    /// The same metric, as a secondary one.
     #[must_use]
     pub const fn secondary(self) -> Self {
         Self { primary: false, ..self }
     }
 
-    /// The same from another source.
+    /// The same metric, from another source.
     #[must_use]
     pub const fn from(self, source: Source) -> Self {
         Self { source, ..self }
     }
 
-    /// What a transaction costs in time beyond the first value of an axis: primary, and judged by throughput.
+    /// The additional time of a transaction compared with the first value of an axis. It is primary; throughput
+    /// decides its verdict.
     pub const fn cost(axis: &'static str, about: &'static str) -> Self {
         Self::new("cost", Unit::Nanoseconds, Better::Neither, about).primary().from(Source::Cost(axis))
     }
@@ -100,14 +102,14 @@ impl Metric {
     }
 }
 
-/// The value of a metric in one trial; of times, where nothing else is said, the mean over its measured transactions.
+/// The value of a metric in one trial. Times are means over the measured transactions unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricValue {
-    /// The metric's name; a file of another version may have names that are not declared.
+    /// The metric's name. A run file of another version may contain undeclared names.
     pub name: String,
-    /// What it counts.
+    /// The unit.
     pub unit: Unit,
-    /// How much of it.
+    /// The value.
     pub value: f64,
 }
 
@@ -131,12 +133,12 @@ pub const RESPONSE_P99: Metric = time(
     "99th percentile of response times at a given rate, from when a transaction was due",
 )
 .primary();
-/// The highest rate that keeps the objective.
+/// The highest rate that meets the objective.
 pub const HIGHEST_RATE: Metric = Metric::new(
     "highest rate",
     Unit::PerSecond,
     Better::Higher,
-    "the highest rate whose response p99 keeps the objective",
+    "the highest rate with a response p99 within the objective",
 )
 .primary();
 /// Service times.
@@ -145,7 +147,7 @@ pub const SERVICE_P99: Metric = time(
     "99th percentile of service times; the median of the rounds, where p99 is of all rounds together",
 );
 
-/// What a loop is compared by at this load.
+/// The metric by which a loop is compared under this load.
 pub const fn speed(load: Load) -> &'static Metric {
     match load {
         Load::Closed => &THROUGHPUT,
@@ -154,7 +156,7 @@ pub const fn speed(load: Load) -> &'static Metric {
     }
 }
 
-/// Clients that starved: the trial had ended for most others when they had their last answer.
+/// Starved clients: clients that received their last reply long after most others had ended.
 pub const STARVED: Metric = Metric::new(
     "clients starved",
     Unit::Count,
@@ -162,31 +164,30 @@ pub const STARVED: Metric = Metric::new(
     "clients whose last answer came later than twice the median of all clients' ends; throughput counts what they had \
      completed by then",
 );
-/// Until a transaction had a connection of its own.
-pub const CONNECT: Metric = time("connect", "until a new connection was ready");
-/// The part of [`CONNECT`] that it took to reach the server.
+/// Time until a new connection is ready.
+pub const CONNECT: Metric = time("connect", "time until a new connection was ready");
+/// The part of [`CONNECT`] for reaching the server.
 pub const REACH: Metric =
-    time("reach", "of that, to reach the server: its name looked up, and TCP's handshake or the Unix socket");
-/// The part of [`CONNECT`] that encryption took.
-pub const TLS: Metric = time("TLS", "of that, to agree on encryption");
-/// The part of [`CONNECT`] that authentication took.
-pub const AUTHENTICATE: Metric = time("auth", "of that, to prove who we are");
-/// The part of [`CONNECT`] that the server took beside these.
+    time("reach", "of that, reaching the server: name lookup, and TCP handshake or Unix socket");
+/// The part of [`CONNECT`] for encryption.
+pub const TLS: Metric = time("TLS", "of that, negotiating encryption");
+/// The part of [`CONNECT`] for authentication.
+pub const AUTHENTICATE: Metric = time("auth", "of that, authentication");
+/// The part of [`CONNECT`] for the server's own set-up.
 pub const SET_UP: Metric = time(
     "set-up",
-    "of that, what the server took to have a session: a thread on MySQL and MariaDB, a process on PostgreSQL; connections \
-     are split into parts where the client is Kurabe's own",
+    "of that, the server's set-up of the session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
+     measured by native clients only",
 );
-/// The time to close a connection.
-pub const CLOSE: Metric = time("close", "to close a connection");
-/// Until the pool had a connection to give.
-pub const WAIT: Metric = time("wait", "until the pool had a connection to give");
+/// The time time to close a connection.
+pub const CLOSE: Metric = time("close", "time to close a connection");
+/// Time until the pool provides a connection.
+pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
-/// What a job moved.
-pub const BYTES: Metric =
-    Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes that were moved in a trial");
+/// Bytes that a job moved.
+pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
 
-/// Metrics that any experiment may have.
+/// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
     THROUGHPUT,
     RESPONSE_P99,
@@ -203,12 +204,12 @@ pub static COMMON: &[Metric] = &[
     BYTES,
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),
-    time("application 2 CPU", "that of the second"),
-    time("database CPU", "CPU time of the database behind for each request"),
+    time("application 2 CPU", "CPU time of the second application for each request of all"),
+    time("database CPU", "CPU time of the database behind the application for each request"),
 ];
 
-/// The CPU time that each tier behind the client used for each of so many requests, where there are several: named as
-/// the tier, with "CPU". Applications that are several have numbers.
+/// The CPU time of each tier behind the client per request, if there are several tiers. Metrics are named after the
+/// tier, with "CPU"; several applications are numbered.
 pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<MetricValue> {
     let value = |tier: &crate::observation::TierUse| match &tier.used {
         ServerUse::Seen(seen) => {
@@ -220,43 +221,47 @@ pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<MetricValue> {
     observed.tiers.iter().filter_map(value).collect()
 }
 
-/// Memory of the server with all connections of a trial open.
+/// The server's memory with all connections of a trial open.
 pub const MEMORY: Metric = Metric::new(
     "memory",
     Unit::Bytes,
     Better::Lower,
-    "resident memory of the server's processes with all connections open, a page that several share divided among them \
-     (PSS); of the client's own where the database is in it; without pages of files, such as programs and libraries, and \
-     what the kernel holds for sockets and page tables",
+    "resident memory of the server's processes with all connections open, shared pages divided among them \
+     (PSS); of the client's own where the database is in it; without pages of files, such as programs and \
+     libraries, and what the kernel holds for sockets and page tables",
 );
-/// By how much that was more than just before they were opened.
+/// The increase of the memory since just before the connections were opened.
 pub const MEMORY_ADDED: Metric = Metric::new(
     "added",
     Unit::Bytes,
     Better::Lower,
-    "by how much memory was more than just before they were opened",
+    "increase of memory since just before the connections were opened",
 );
-/// [`MEMORY_ADDED`] for each connection.
+/// [`MEMORY_ADDED`] per connection.
 pub const MEMORY_EACH: Metric = Metric::new("each", Unit::Bytes, Better::Lower, "added for each connection");
-/// The part of [`MEMORY_EACH`] that is no other process's.
+/// The private part of [`MEMORY_EACH`].
 pub const PRIVATE_EACH: Metric =
-    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, what no other process has");
-/// Processes of the server with all connections open.
+    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, private memory");
+/// The server's processes with all connections open.
 pub const PROCESSES: Metric =
     Metric::new("processes", Unit::Count, Better::Neither, "of the server, with all connections open");
-/// How many of them came with the connections.
+/// The increase of their number since before the connections were opened.
 pub const PROCESSES_ADDED: Metric = Metric::new(
     "processes added",
     Unit::Count,
     Better::Neither,
-    "how many of them came with the connections",
+    "increase since before the connections were opened",
 );
-/// Threads of the server with all connections open.
+/// The server's threads with all connections open.
 pub const THREADS: Metric =
     Metric::new("threads", Unit::Count, Better::Neither, "of the server, with all connections open");
-/// How many of them came with the connections.
-pub const THREADS_ADDED: Metric =
-    Metric::new("threads added", Unit::Count, Better::Neither, "how many of them came with the connections");
+/// The increase of their number since before the connections were opened.
+pub const THREADS_ADDED: Metric = Metric::new(
+    "threads added",
+    Unit::Count,
+    Better::Neither,
+    "increase since before the connections were opened",
+);
 
 #[cfg(test)]
 mod tests {
@@ -264,7 +269,7 @@ mod tests {
     use crate::observation::{ProcessUse, TierUse};
 
     #[test]
-    fn tiers_that_were_seen_have_their_cpu_for_each_request() {
+    fn observed_tiers_have_cpu_per_request() {
         let seen = |cpu_ns| ServerUse::Seen(Box::new(ProcessUse { cpu_ns, ..ProcessUse::default() }));
         let tier = |name: &str, used| TierUse { name: name.to_owned(), used };
         let mut observed = Observation::default();

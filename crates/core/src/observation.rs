@@ -1,53 +1,53 @@
-//! What the host, the client's process and the server's processes did during a trial, as it is recorded; and who looks.
+//! Observations, as recorded: what the machine, the client's process and the server's processes did during a trial.
 //!
-//! Counters are read when the gate opens and when the last client has ended; samples are taken between. What could not
-//! be seen is absent, with the reason where a reader needs one: nothing is made up.
+//! Counters are read when the gate opens and when the last client has ended. Samples are taken in between. What
+//! cannot be observed is absent, with a reason if the reader needs one.
 
-use crate::witness::{EngineUse, EngineWaits};
+use crate::stats_probe::{EngineUse, EngineWaits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where a target's server is: what an observer needs to find its processes.
+/// Where a target's server runs, so that an observer can find its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// The database works within this process.
+    /// The database runs within this process.
     InProcess,
     /// A server that listens at a host (name or address, without brackets) and a port.
     Tcp {
-        /// Name or address.
+        /// The name or address.
         host: String,
-        /// Port.
+        /// The port.
         port: u16,
     },
     /// A server that listens at a Unix socket.
     Unix(PathBuf),
-    /// Several servers, or one whose place this driver does not know; the reason, as a clause.
+    /// Several servers, or a server with an unknown location; the reason, as a clause.
     Elsewhere(String),
-    /// Servers that work together, such as a store and the caches in front of it, or applications and the database behind
-    /// them: looked at as one, and those that are a tier each apart too.
-    Together(Vec<Member>),
+    /// Servers that form one target, such as a store and its caches, or applications and the database behind them.
+    /// They are observed as one, and tiers separately too.
+    Composite(Vec<Member>),
 }
 
-/// One of several servers that work together.
+/// A server of a composite target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Where it is.
-    pub place: Endpoint,
-    /// The tier that it is; `None` where it is looked at with the others alone.
+    /// Its endpoint.
+    pub endpoint: Endpoint,
+    /// Its tier; `None` if it is observed only as a part of the whole.
     pub tier: Option<Tier>,
 }
 
 /// A tier between a client and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// An application, to which clients speak.
+    /// An application, to which clients connect.
     Application,
-    /// The database behind it, to which they do not.
+    /// The database behind it.
     Database,
 }
 
 impl Tier {
-    /// What it is called where there is one of its kind.
+    /// Its name if there is only one of its kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Application => TierUse::APPLICATION,
@@ -57,7 +57,7 @@ impl Tier {
 }
 
 impl Endpoint {
-    /// Whether it is on this machine as far as its address says so.
+    /// Whether it is on this machine, judged by its address.
     pub fn is_here(&self) -> bool {
         match self {
             Self::InProcess | Self::Unix(_) => true,
@@ -65,100 +65,101 @@ impl Endpoint {
                 host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
             }
             Self::Elsewhere(_) => false,
-            Self::Together(members) => members.iter().all(|member| member.place.is_here()),
+            Self::Composite(members) => members.iter().all(|member| member.endpoint.is_here()),
         }
     }
 }
 
-/// Watches trials. The engine knows observers only as this.
+/// Observes trials. The engine uses observers only through this trait.
 pub trait Observer: Send + Sync {
-    /// Begins to watch: all clients of the trial are connected and stand at the gate.
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch>;
+    /// Starts to observe a trial. All clients are connected and wait at the gate.
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard>;
 
-    /// The same, where a connection that begins at this local port is ours and no client's.
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
-        let _ = witness;
+    /// As [`Observer::begin`], but excludes the connection from this local port, which is not a client's.
+    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
+        let _ = probe_port;
         self.begin(endpoint)
     }
 
-    /// What the server's processes hold at this moment; this process itself where the database is in it. The reason, as
-    /// a clause, where they cannot be seen.
+    /// The current memory usage of the server's processes, or of this process if it contains the database.
     ///
     /// # Errors
-    /// That reason.
-    fn holding(&self, endpoint: &Endpoint) -> Result<Holding, String> {
+    /// The reason, as a clause, if the processes cannot be observed.
+    fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
         let _ = endpoint;
         Err("nobody looked".to_owned())
     }
 }
 
-/// What the processes of a server hold at one moment.
+/// The memory usage of a server's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Holding {
-    /// Processes.
+pub struct MemoryUsage {
+    /// The number of processes.
     pub processes: u64,
-    /// Threads of all of them.
+    /// The number of their threads.
     pub threads: u64,
-    /// Resident memory in bytes but for pages of files, a page that several processes share divided among them (PSS).
+    /// Resident memory in bytes without pages of files; a page shared by several processes is divided among them
+    /// (PSS).
     pub memory_bytes: u64,
-    /// The part of it that no other process has.
+    /// The private part of it.
     pub private_bytes: u64,
 }
 
-/// One trial under watch.
-pub trait Watch: Send {
-    /// Ends it: all clients have made their last transaction, and their connections are still open.
+/// The observation of one trial while it runs.
+pub trait MonitorGuard: Send {
+    /// Ends the observation. All clients have made their last transaction, and their connections are still open.
     fn end(self: Box<Self>) -> Observation;
 }
 
-/// What happened from the opening of the gate to the end of the last client's last transaction.
+/// What happened from the opening of the gate until the last client's last transaction ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// How long that was, in nanoseconds.
+    /// Its length in nanoseconds.
     pub wall_ns: u64,
-    /// The client's own process; with the database in it, where that is embedded.
+    /// The client's process, including an embedded database.
     pub client: ProcessUse,
     /// The server's processes.
     pub server: ServerUse,
-    /// Where the server is applications and the database behind them: each of these apart. All of them are in `server`.
+    /// Each tier, if the server consists of applications and a database. `server` includes all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierUse>,
     /// The machine that the client ran on.
     pub host: HostUse,
-    /// The server's, where that is another one and an observer looked there.
+    /// The server's machine, if it is another one and an observer ran there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_host: Option<HostUse>,
-    /// The TCP connections to the server; `None` for a Unix socket, an embedded database, or where the kernel does not say.
+    /// The TCP connections to the server; `None` for a Unix socket, an embedded database, or if the kernel does not
+    /// report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireUse>,
-    /// What the engine itself says its sessions were doing, where its driver asks.
+    /// Wait states of the server's sessions, if its driver has a stats probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<EngineWaits>,
-    /// What came to the engine's own counters, where its driver asks.
+    /// Counters of the server, if its driver has a stats probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineUse>,
-    /// The same along the time.
+    /// The time series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
-    /// How many samples were taken; more than are recorded where neighbours were put together.
+    /// The number of samples taken. Fewer are recorded if adjacent ones were merged.
     pub samples_taken: u64,
-    /// CPU time that sampling took, in nanoseconds; it is in the client's.
+    /// CPU time of sampling, in nanoseconds; part of the client's.
     pub cost_ns: u64,
 }
 
-/// One tier of several between a client and its data.
+/// One of several tiers between a client and its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TierUse {
-    /// What it is: [`TierUse::APPLICATION`], with a number where there are several, or [`TierUse::DATABASE`].
+    /// Its name: [`TierUse::APPLICATION`], numbered if there are several, or [`TierUse::DATABASE`].
     pub name: String,
-    /// What its processes did.
+    /// The resource usage of its processes.
     pub used: ServerUse,
 }
 
 impl TierUse {
-    /// The name of an application's tier.
+    /// The name of the application tier.
     pub const APPLICATION: &str = "application";
-    /// The name of the database's.
+    /// The name of the database tier.
     pub const DATABASE: &str = "database";
 }
 
@@ -166,11 +167,11 @@ impl TierUse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerUse {
-    /// There are none: the database works within the client's process.
+    /// None: the database runs within the client's process.
     InClient,
-    /// They were seen.
+    /// They were observed.
     Seen(Box<ProcessUse>),
-    /// They were not; the reason, as a clause.
+    /// They could not be observed; the reason, as a clause.
     NotObserved(String),
 }
 
@@ -180,103 +181,103 @@ impl Default for ServerUse {
     }
 }
 
-/// What a process, or several that are one server, did.
+/// The resource usage of a process, or of several processes that form one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUse {
     /// The program's name.
     pub name: String,
-    /// Processes at the end.
+    /// The number of processes at the end.
     pub processes: u64,
-    /// Threads at the end.
+    /// The number of threads at the end.
     pub threads: u64,
-    /// CPU time, user and system, of all threads, those that ended meanwhile included.
+    /// CPU time, user and system, of all threads, including those that ended.
     pub cpu_ns: u64,
-    /// Time that threads were ready to run and waited for a processor; `None` where the kernel does not count it.
+    /// Time that threads were runnable and waited for a processor; `None` if the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_ns: Option<u64>,
-    /// The threads that used the most CPU, the first first; at most [`BUSIEST`].
+    /// The threads with the most CPU time, in descending order; at most [`BUSIEST`].
     pub busiest: Vec<ThreadUse>,
-    /// Times that a thread gave the processor up to wait for something.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times that it was taken from one.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Bytes that storage had to deliver; `None` where this user may not see it.
+    /// Bytes read from storage; `None` if this user may not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<u64>,
-    /// Bytes that were to go to storage.
+    /// Bytes written to storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Resident memory at the end, in bytes; what processes share is counted in each.
+    /// Resident memory at the end, in bytes. Shared memory is counted once per process.
     pub memory_bytes: u64,
-    /// Processors that it may run on.
+    /// The processors that it may run on.
     pub cpus: Vec<u32>,
-    /// Processors' worth of time that its control group may use; `None`: no limit.
+    /// The CPU limit of its control group, in processors; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota_cpus: Option<f64>,
-    /// Time for which its control group was kept from running by that limit.
+    /// Time for which that limit throttled its control group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<u64>,
-    /// The share of samples in which at least one of its threads was in uninterruptible sleep, which is waiting for
-    /// storage in all but rare cases; `None` without samples.
+    /// The share of samples with at least one thread in uninterruptible sleep, which nearly always waits for storage;
+    /// `None` without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_wait: Option<f64>,
-    /// The share of samples in which at least one of its threads was stopped by a signal.
+    /// The share of samples with at least one thread stopped by a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<f64>,
 }
 
-/// How many threads of a process are recorded one by one.
+/// The number of threads of a process that are recorded individually.
 pub const BUSIEST: usize = 8;
 
-/// What a thread did.
+/// The resource usage of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadUse {
     /// Its name.
     pub name: String,
     /// CPU time.
     pub cpu_ns: u64,
-    /// Time that it was ready to run and waited for a processor.
+    /// Time that it was runnable and waited for a processor.
     pub queue_ns: u64,
 }
 
-/// What the machine did.
+/// The resource usage of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostUse {
     /// Each processor.
     pub cpus: Vec<CpuUse>,
-    /// Disks that did anything.
+    /// Disks with any activity.
     pub disks: Vec<DiskUse>,
-    /// Network interfaces that did anything.
+    /// Network interfaces with any activity.
     pub interfaces: Vec<InterfaceUse>,
-    /// Time in which at least one task of the machine waited for storage (pressure stall information).
+    /// Time in which at least one task waited for storage (pressure stall information).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_stall_ns: Option<u64>,
 }
 
 impl HostUse {
-    /// Time at work of all processors together.
+    /// Busy time of all processors together.
     pub fn busy_ns(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
     }
 }
 
-/// What a processor did, to a hundredth of a second.
+/// The usage of a processor, with a resolution of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
     /// Its number.
     pub cpu: u32,
-    /// Time at work.
+    /// Busy time.
     pub busy_ns: u64,
-    /// Time that the machine below gave to somebody else.
+    /// Time that the hypervisor gave to other machines.
     pub steal_ns: u64,
 }
 
-/// What a disk did.
+/// The usage of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
     /// Its name.
     pub name: String,
-    /// Time in which at least one request was under way.
+    /// Time with at least one request in progress.
     pub busy_ns: u64,
     /// Reads completed.
     pub reads: u64,
@@ -286,13 +287,13 @@ pub struct DiskUse {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Flushes of its cache: what a sync ends in.
+    /// Flushes of its cache, as caused by syncs.
     pub flushes: u64,
-    /// Time that flushes took together.
+    /// Total time of flushes.
     pub flush_ns: u64,
 }
 
-/// What a network interface did.
+/// The usage of a network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceUse {
     /// Its name.
@@ -301,61 +302,60 @@ pub struct InterfaceUse {
     pub received_bytes: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
-    /// What it can carry each way, in bits per second; `None` where it does not say, as loopback.
+    /// Its speed in each direction, in bits per second; `None` if unknown, as for loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<u64>,
 }
 
-/// The TCP connections of the trial's clients to the server, from the kernel's own counters. Those that were closed within
-/// the trial are not in it: where each request has a connection of its own, it is of the last ones.
+/// The TCP connections of the trial's clients to the server, from the kernel's counters. Connections closed within
+/// the trial are not included: with a connection per request, only the last ones are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WireUse {
     /// Connections that were open at the end.
     pub connections: u64,
-    /// Payload that the clients sent, each byte once.
+    /// Payload bytes that the clients sent, without retransmissions.
     pub sent_bytes: u64,
-    /// Payload that they received.
+    /// Payload bytes that they received.
     pub received_bytes: u64,
     /// Segments that they sent.
     pub segments_out: u64,
     /// Segments that they received.
     pub segments_in: u64,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// The mean over connections of the least round-trip time of the wire itself, in microseconds.
+    /// The mean over connections of the minimum network round-trip time, in microseconds.
     pub rtt_us: f64,
-    /// How often it could be told, connection by connection and sample by sample, who had the move. Only where both
-    /// ends are on this machine.
-    pub told: u64,
-    /// In how many of these the server had a request and had not answered it.
+    /// Samples, over all connections, in which it was clear whether the client or the server had to act next. Only if
+    /// both ends are on this machine.
+    pub classified: u64,
+    /// Of these, those in which the server had an unanswered request.
     pub at_server: u64,
 }
 
-/// One moment. Shares are of one processor, and those of processes since the sample before.
+/// One sample of the time series. Shares are of one processor; those of processes are since the previous sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Milliseconds since the gate opened.
     pub at_ms: u64,
-    /// Processors' worth of time that the client used.
+    /// The client's CPU usage, in processors.
     pub client_cpu: f64,
-    /// The same of the server.
+    /// The server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<f64>,
-    /// The same of the whole machine.
+    /// The whole machine's.
     pub host_cpu: f64,
-    /// Threads of the server (or of the client, where the database is in it) in uninterruptible sleep.
+    /// Threads of the server (or of the client, for an embedded database) in uninterruptible sleep.
     pub disk_waits: u64,
 }
 
 impl Observation {
-    /// CPU time of everything on the client's machine that was neither client nor server, where the server was seen.
+    /// CPU time on the client's machine of everything except client and server, if the server was observed.
     pub fn others_cpu_ns(&self) -> u64 {
         let server = self.server_seen().filter(|_| self.server_host.is_none()).map_or(0, |s| s.cpu_ns);
         self.host.busy_ns().saturating_sub(self.client.cpu_ns).saturating_sub(server)
     }
 
-    /// Time that the machine below gave to somebody else, as a share of all its processors' time; of two machines, the
-    /// one that lost more.
+    /// Stolen time as a share of all processors' time; of two machines, the larger share.
     pub fn steal(&self) -> f64 {
         let of = |host: &HostUse| {
             let steal: u64 = host.cpus.iter().map(|cpu| cpu.steal_ns).sum();
@@ -365,7 +365,7 @@ impl Observation {
         of(&self.host).max(self.server_host.as_ref().map_or(0.0, of))
     }
 
-    /// The server's processes, where they are apart from the client and were seen.
+    /// The server's processes, if they are separate from the client and were observed.
     pub fn server_seen(&self) -> Option<&ProcessUse> {
         match &self.server {
             ServerUse::Seen(seen) => Some(seen),
@@ -373,7 +373,7 @@ impl Observation {
         }
     }
 
-    /// Takes the names of programs and threads out, which tell the engine.
+    /// Removes the names of programs and threads, which reveal the engine.
     pub fn without_names(&mut self) {
         let server = match &mut self.server {
             ServerUse::Seen(seen) => Some(&mut **seen),

@@ -1,109 +1,109 @@
-//! What an experiment asks of a database, in no database's words.
+//! Operations: the requests of an experiment, independent of any database.
 
 use crate::collection::Collection;
 use crate::raw::RawStatement;
 use std::sync::Arc;
 
-/// One request to a database. A driver prepares it once into what its database really executes, and executes
-/// that with parameters.
+/// One request to a database. A driver prepares it once for its database, and executes it with parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The least request that the server answers. No parameters, no rows.
+    /// The smallest request that the server answers. No parameters, no rows.
     Ping,
     /// Starts a transaction. No parameters, no rows.
     Begin,
-    /// Makes what was done since [`Operation::Begin`] permanent.
+    /// Commits the transaction since [`Operation::Begin`].
     Commit,
-    /// Takes back what was done since [`Operation::Begin`].
+    /// Rolls back the transaction since [`Operation::Begin`].
     Rollback,
     /// One row by its primary key. Parameters: the key's fields. Reply: `fields` of the row, or no row.
     Get {
-        /// Where from.
+        /// The collection.
         collection: Arc<Collection>,
-        /// Which fields come back, by position.
+        /// The fields to return, by position.
         fields: Vec<usize>,
     },
-    /// Adds one row; an error where the key exists. Parameters: every field. Reply: affected 1.
+    /// Adds one row; an error if the key exists. Parameters: every field. Reply: affected 1.
     Insert {
-        /// Where to.
+        /// The collection.
         collection: Arc<Collection>,
     },
     /// Adds rows in one request, all or none. Parameters: every field of the first row, of the second, …
     /// Reply: affected = `rows`.
     InsertMany {
-        /// Where to.
+        /// The collection.
         collection: Arc<Collection>,
-        /// How many rows.
+        /// The number of rows.
         rows: usize,
     },
-    /// Adds rows in one request, each on its own: where one is refused, which is an error, others may have gone in. What
-    /// a database without [`Operation::InsertMany`] may have to load many rows. Parameters and reply as there.
+    /// Adds rows in one request without atomicity: if one fails, which is an error, others may have been added.
+    /// Databases without [`Operation::InsertMany`] use it to load many rows. Parameters and reply as there.
     InsertEach {
-        /// Where to.
+        /// The collection.
         collection: Arc<Collection>,
-        /// How many rows.
+        /// The number of rows.
         rows: usize,
     },
     /// Adds a row or replaces the one with its key. Parameters: every field.
     Put {
-        /// Where to.
+        /// The collection.
         collection: Arc<Collection>,
     },
     /// Changes fields of one row. Parameters: `fields`, then the key's fields. Reply: affected 1, or 0 where no
     /// row has the key.
     Update {
-        /// Where.
+        /// The collection.
         collection: Arc<Collection>,
-        /// Which fields change, by position.
+        /// The fields to change, by position.
         fields: Vec<usize>,
     },
     /// Removes one row by its key. Parameters: the key's fields. Reply: affected 1, or 0.
     Delete {
-        /// Where from.
+        /// The collection.
         collection: Arc<Collection>,
     },
     /// All rows whose fields `by` equal the parameters, in the order of the primary key. Reply: `fields` of each.
     FindEqual {
-        /// Where from.
+        /// The collection.
         collection: Arc<Collection>,
-        /// Which fields are compared, by position: the first fields of the key, or of an index.
+        /// The fields to compare, by position: the first fields of the key, or of an index.
         by: Vec<usize>,
-        /// Which fields come back, by position.
+        /// The fields to return, by position.
         fields: Vec<usize>,
     },
-    /// All rows whose field `by` is not less than the first parameter and less than the second, in the order of that field
-    /// and then of the primary key. Text is compared by its bytes, so that a search by prefix is such a range, from the
-    /// prefix to [`after_prefix`]: what every ordered index answers. Reply: `fields` of each row.
+    /// All rows whose field `by` is at least the first parameter and less than the second, in the order of that field
+    /// and then of the primary key. Text is compared by its bytes. A prefix search is such a range, from the prefix
+    /// to [`after_prefix`], and every ordered index supports it. Reply: `fields` of each row.
     FindRange {
-        /// Where from.
+        /// The collection.
         collection: Arc<Collection>,
-        /// Which field is compared, by position: the first of the key, or of an index.
+        /// The field to compare, by position: the first of the key, or of an index.
         by: usize,
-        /// Which fields come back, by position.
+        /// The fields to return, by position.
         fields: Vec<usize>,
     },
-    /// A page of an application, which keeps its own data and has no other operation. Parameters: its path. Reply: one row with
-    /// the body as bytes. An error where it has no such page or record ([`NotFound`](crate::ErrorKind::NotFound)), or
-    /// could not do what was asked, with its reason and HTTP's status as code.
+    /// A page of an application, which manages its own data and has no other operation. Parameters: its path. Reply:
+    /// one row with the body as bytes. An error if there is no such page or record
+    /// ([`NotFound`](crate::ErrorKind::NotFound)), or if the application failed, with its reason and the HTTP status
+    /// as code.
     Page {
-        /// Whether this connection is asked nothing more, so that the application may close it.
+        /// Whether this is the last request of the connection, so that the application may close it.
         last: bool,
     },
-    /// How many rows there are, counted by the server. Reply: one row, one whole number.
+    /// The number of rows, counted by the server. Reply: one row with one integer.
     Count {
-        /// Where.
+        /// The collection.
         collection: Arc<Collection>,
     },
-    /// A statement of the user's own, in SQL. Parameters: one for each place that it has. Reply: the rows that come, a
-    /// number that is not whole as text, or how many were changed.
+    /// A statement written by the user, in SQL. Parameters: one per placeholder. Reply: the rows, with non-integer
+    /// numbers as text, or the number of changed rows.
     Raw {
-        /// What it says.
+        /// The statement.
         statement: Arc<RawStatement>,
     },
 }
 
 impl Operation {
-    /// The operation's name, as docs and messages say it.
+    /// The operation's name in docs and messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Ping => "Ping",
@@ -125,7 +125,7 @@ impl Operation {
         }
     }
 
-    /// The collection it works on; none for `Ping`, transactions, pages and a user's own statement.
+    /// The collection that it works on; `None` for `Ping`, transactions, pages and a user's statement.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Self::Ping
@@ -147,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// How many parameters it takes.
+    /// The number of its parameters.
     pub fn parameters(&self) -> usize {
         match self {
             Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Count { .. } => 0,
@@ -165,11 +165,12 @@ impl Operation {
     }
 }
 
-/// The least text that comes after all texts with this prefix, compared by bytes: where a range of
-/// [`Operation::FindRange`] ends. `None` where there is no such text: the prefix is empty, or its last sign is the last of all.
+/// The smallest text after all texts with this prefix, compared by bytes: the end of a range of
+/// [`Operation::FindRange`]. `None` if there is no such text: the prefix is empty, or its last character is the
+/// largest one.
 pub fn after_prefix(prefix: &str) -> Option<String> {
     let last = prefix.chars().next_back()?;
-    // Surrogates are no signs: the range of `char` steps over them.
+    // Surrogates are not characters; the range of `char` skips them.
     let next = (last..=char::MAX).nth(1)?;
     let mut end = prefix[..prefix.len() - last.len_utf8()].to_owned();
     end.push(next);
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_holds_exactly_the_texts_of_its_prefix() {
+    fn prefix_range_contains_exactly_texts_with_prefix() {
         let prefixes = ["100", "109", "東", "a\u{d7ff}", "~"];
         let texts = [
             "1",

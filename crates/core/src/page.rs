@@ -1,4 +1,4 @@
-//! Pages of a web application: experiments that have them are served by an application, driven through one, or both.
+//! Pages of a web application. Experiments with pages can be served by an application and measured through one.
 
 use crate::axis::Cell;
 use crate::driver::Session;
@@ -8,7 +8,7 @@ use crate::operation::Operation;
 use crate::planned::PlannedCell;
 use crate::value::{Reply, Value};
 
-/// The form of an experiment in which each transaction is one page of an application.
+/// The form of an experiment in which each transaction is a page of an application.
 pub trait Pages: Sync {
     /// Plans one cell on a target that is an application.
     ///
@@ -17,49 +17,51 @@ pub trait Pages: Sync {
     fn plan(&self, cell: &Cell) -> Result<PlannedCell>;
 }
 
-/// A workload of which an application serves each operation as a page, and further pages.
+/// A workload whose operations an application serves as pages, with additional pages.
 pub trait Serve: Workload {
-    /// Further pages: by them a client that is not the application can hold it to what it said.
+    /// Additional pages, with which an external client can verify the application's replies.
     fn further(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether each request of this page has a database connection of its own, whatever the application does for others.
+    /// Whether each request of this page opens its own database connection, whatever the application does for other
+    /// pages.
     fn connects_anew(&self, page: &str) -> bool {
         let _ = page;
         false
     }
 
-    /// What a client has to know to verify answers: names and numbers.
+    /// What a client needs to verify replies: names and numbers.
     fn facts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// The page of one client of the database.
+    /// The page for one client of the database.
     ///
     /// # Errors
-    /// Where there is no such page, or its buffers cannot be made.
+    /// If there is no such page, or its buffers cannot be allocated.
     fn page(&self, name: &str, state: &DatasetState, client: Client) -> Result<Box<dyn Page>>;
 }
 
-/// A transaction whose answer is shown. The application calls `choose` or `draw`, then `run` and `check`, and shows it.
+/// A transaction whose reply is rendered. The application calls `set_key` or `prepare_input`, then `run`, `check` and
+/// `render`.
 pub trait Page: Transaction {
-    /// Chooses this record: in place of [`Transaction::draw`], where a client of the application names one.
+    /// Sets the record for the next `run`, instead of [`Transaction::prepare_input`], if the request names one.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) where the page chooses itself;
-    /// [`NotFound`](crate::ErrorKind::NotFound) where there is no such record.
-    fn choose(&mut self, key: u64) -> Result<()> {
+    /// [`Usage`](crate::ErrorKind::Usage) if the page chooses its record itself;
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is no such record.
+    fn set_key(&mut self, key: u64) -> Result<()> {
         let _ = key;
-        Err(Error::usage("this page chooses its record itself"))
+        Err(Error::usage("this page does not take a record number"))
     }
 
-    /// Appends what the last `run` read or wrote, in the form that `docs/app.openapi.yaml` describes: the body of the
-    /// answer. Called after a `check` that found all right.
-    fn show(&self, out: &mut Vec<u8>);
+    /// Appends the body of the reply: what the last `run` read or wrote, in the format of `docs/app.openapi.yaml`.
+    /// Called after a successful `check`.
+    fn render(&self, out: &mut Vec<u8>);
 }
 
-/// The body of one page of an application.
+/// Requests a page of an application and returns its body.
 ///
 /// # Errors
 /// As for [`Session::execute`] of [`Operation::Page`].
@@ -71,7 +73,7 @@ pub fn get(session: &mut dyn Session, path: &str) -> Result<Vec<u8>> {
     Ok(body(&reply).to_vec())
 }
 
-/// The body in an answer to [`Operation::Page`].
+/// The body in a reply to [`Operation::Page`].
 pub fn body(reply: &Reply) -> &[u8] {
     reply.field_bytes(0, 0).unwrap_or_default()
 }

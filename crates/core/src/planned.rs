@@ -1,5 +1,5 @@
-//! What an experiment says of one cell before anything is measured: what it needs, what the engine arranges for it, and how
-//! its clients work. All of it are values; the engine compares them with targets and groups trials by them.
+//! The plan of a cell: what it requires, what the engine provides, and how its clients work. All of these are values.
+//! The engine checks them against targets and groups trials by them.
 
 use crate::driver::Capability;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,29 +9,30 @@ use crate::operation::Operation;
 use crate::page::Serve;
 use std::sync::Arc;
 
-/// One cell of an experiment, planned.
+/// The plan of one cell.
 pub struct PlannedCell {
-    /// What it needs of its target.
+    /// What it requires of its target.
     pub demand: Demand,
-    /// What the engine arranges before each trial.
+    /// What the engine provides before each trial.
     pub provision: Provision,
-    /// Names the data that [`Prepare::load`](crate::experiment::Prepare::load) makes: cells with the same name on one target share it.
+    /// The name of the data that [`Prepare::load`](crate::experiment::Prepare::load) creates. Cells with the same
+    /// name on one target share it.
     pub dataset: String,
-    /// Mean bytes handed to the database for one record, after compression and encoding.
+    /// Mean bytes per record sent to the database, after compression and encoding.
     pub stored_bytes: Option<u64>,
-    /// How its clients work. A job is one client.
+    /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
-    /// What they do.
+    /// Its work.
     pub work: Work,
-    /// Makes what an application serves of it; `None` where it has no pages.
+    /// Makes what an application serves of it; `None` if it has no pages.
     pub serve: Option<MakeServed>,
 }
 
-/// The work of a cell, made for each trial, so that no large buffers are held for cells that wait.
+/// The work of a cell. It is made for each trial, so that waiting cells hold no large buffers.
 pub enum Work {
-    /// Transactions, over and over.
+    /// Repeated transactions.
     Loop(Make),
-    /// Something that begins and ends.
+    /// Work that runs once.
     Job(MakeJob),
 }
 
@@ -41,11 +42,11 @@ pub type Make = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
 /// Makes a job.
 pub type MakeJob = Box<dyn Fn() -> Arc<dyn Job> + Send + Sync>;
 
-/// What [`PlannedCell::serve`] is.
+/// The type of [`PlannedCell::serve`].
 pub type MakeServed = Box<dyn Fn() -> Arc<dyn Serve> + Send + Sync>;
 
 impl PlannedCell {
-    /// A cell of clients that work on these data, with nothing arranged. A struct update says what else there is.
+    /// A cell whose clients work on this data, without provisions. Use a struct update to add some.
     pub fn new(
         dataset: impl Into<String>,
         demand: Demand,
@@ -69,7 +70,7 @@ impl PlannedCell {
         Self { serve: Some(Box::new(move || serve())), ..Self::of(dataset.into(), demand, policy, work) }
     }
 
-    /// A cell that is a job on these data. It has so many sessions, and is made alone.
+    /// A job on this data with that many sessions. It is never interleaved.
     pub fn job(dataset: impl Into<String>, demand: Demand, sessions: usize, job: impl Job + 'static) -> Self {
         let job: Arc<dyn Job> = Arc::new(job);
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(1, Connections::Pool(sessions)) };
@@ -84,15 +85,15 @@ impl PlannedCell {
     /// The work of a loop.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it is a job.
+    /// [`Internal`](ErrorKind::Internal) if it is a job.
     pub fn workload(&self) -> Result<Arc<dyn Workload>> {
         match &self.work {
             Work::Loop(make) => Ok(make()),
-            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is no loop")),
+            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
     }
 
-    /// Connections that are open at once: the clients', idle ones, and two by which the engine loads and checks.
+    /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.
     pub fn connections(&self) -> u64 {
         let clients = match self.policy.connections {
             Connections::Pool(size) => size,
@@ -102,50 +103,52 @@ impl PlannedCell {
     }
 }
 
-/// What the engine arranges before a trial, so that no experiment does it by hand.
+/// What the engine provides before a trial, so that experiments do not implement it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provision {
-    /// Restarts the server, where it is ours, before each trial: for what earlier trials leave in a server's memory.
+    /// Whether to restart the server before each trial, if possible, to remove the effects of earlier trials on its
+    /// memory.
     pub restart: bool,
-    /// Connections that are opened once the clients have warmed up, and stand idle until the trial ends.
+    /// The number of idle connections, opened after warm-up and kept until the trial ends.
     pub idle_connections: usize,
-    /// The cache in front of the store, where there is one.
+    /// The cache in front of the store, if there is one.
     pub cache: Option<CacheNeed>,
-    /// Reads what the server's processes hold with the idle connections open, or with the clients' where there are none idle,
-    /// and what they held just before.
+    /// Whether to measure the server's memory with the idle connections open (or the clients', if there are none) and
+    /// just before.
     pub server_memory: bool,
 }
 
-/// A cache that a cell needs in front of its store. A run has one of each name.
+/// A cache that a cell needs in front of its store. A run has one cache per name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheNeed {
-    /// Its name, by which collections say that they lie in it.
+    /// Its name, to which collections refer.
     pub name: String,
-    /// Values that it must have memory for, and the bytes of each: it is a throwaway server. `None`: it is taken as it is.
+    /// The number of values that it must have memory for, and the bytes of each, for a throwaway server; `None`: any
+    /// size.
     pub capacity: Option<(u64, u64)>,
 }
 
 /// How the clients of a loop work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopPolicy {
-    /// How many run at once.
+    /// The number of clients.
     pub clients: usize,
-    /// Where a transaction has its connection from.
+    /// Where transactions get their connections from.
     pub connections: Connections,
-    /// Requests that one transaction sends before it awaits their answers. Each counts as a request of its own, and its
-    /// service time is that of them all.
+    /// Requests that one transaction sends before it reads their replies. Each counts as one request; its service
+    /// time is that of all of them.
     pub pipeline: u64,
-    /// Whether its trials may be interleaved with those of other cells: not where what one leaves behind decides what the
-    /// next one finds, as in a cache.
+    /// Whether its trials may be interleaved with those of other cells. Not if one trial's remains affect the next,
+    /// as in a cache.
     pub interleave: bool,
-    /// Whether every answer of a transaction that only reads is compared with what it must be.
+    /// Whether every reply of a read-only transaction is compared with the expected one.
     pub verifies_reads: bool,
-    /// How many transactions of an operation that writes one trial may have; `None` where they never run out of records.
+    /// How many transactions of a writing operation one trial may have; `None`: no limit.
     pub capacity: Option<Capacity>,
 }
 
 impl LoopPolicy {
-    /// Clients that send one request at a time, and that any number of trials may follow.
+    /// Clients that send one request at a time, with no limit on the number of trials.
     pub fn new(clients: usize, connections: Connections) -> Self {
         Self { clients, connections, pipeline: 1, interleave: true, verifies_reads: true, capacity: None }
     }
@@ -154,66 +157,68 @@ impl LoopPolicy {
 /// Where the transactions of a loop have their connections from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connections {
-    /// Each client keeps one.
+    /// Each client keeps one connection.
     Kept,
-    /// All clients share so many: each transaction is attached to one that it takes, and detached before it gives it back.
+    /// All clients share a pool of this size. Each transaction takes a connection, attaches to it, and detaches
+    /// before returning it.
     Pool(usize),
-    /// Each transaction opens one and closes it.
+    /// Each transaction opens and closes a connection.
     PerRequest,
 }
 
-/// What a cell needs of its target: compared with what the driver supports and with the server's limits when the
-/// run is planned, before anything is measured.
+/// What a cell requires of its target. The plan checks it against the driver and the server's limits before anything
+/// is measured.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     /// Every operation that the transaction, the load and the check prepare.
     pub operations: Vec<Operation>,
-    /// What its driver must be able to do beside them: a target without one of these has no such cell.
+    /// Required capabilities of the driver, besides operations.
     pub capabilities: Vec<Capability>,
     /// The largest single value, in bytes.
     pub value_bytes: u64,
-    /// The largest request or answer, values together, in bytes.
+    /// The largest request or reply, all values together, in bytes.
     pub request_bytes: u64,
-    /// The most parameters of one request.
+    /// The maximum number of parameters of a request.
     pub parameters: u64,
-    /// Bytes that the load puts into the store.
+    /// Bytes loaded into the store.
     pub loaded_bytes: u64,
     /// Bytes of memory that each client holds.
     pub client_bytes: u64,
-    /// What the target must have said of itself.
+    /// Settings that the target must report.
     pub settings: Vec<NeededSetting>,
 }
 
-/// A setting that a target must have.
+/// A required setting of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededSetting {
-    /// Its name, as the target tells it.
+    /// Its name, as the target reports it.
     pub name: String,
-    /// The value that it must have.
+    /// The required value.
     pub value: String,
-    /// How it comes to have it, a clause: "start it with …".
+    /// How to set it, as a clause: "start it with …".
     pub remedy: String,
 }
 
-/// How many transactions one trial may have where each record is changed at most once.
+/// The number of transactions of one trial if each record is changed at most once.
 ///
-/// Records are dealt out to clients in turn: of n records and c clients, each has n/c, and the first n mod c have one more.
+/// Records are assigned to clients in turn: of n records and c clients, each has n/c, and the first n mod c have one
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Records that a trial may change.
     pub records: u64,
-    /// Requests for each record: 20 where one request in 20 changes one.
+    /// Requests per record: 20 if one request in 20 changes a record.
     pub requests_per_record: u64,
 }
 
 impl Capacity {
-    /// Requests that a client may make in one trial, warm-up included.
+    /// The maximum number of requests of a client in one trial, including warm-up.
     pub fn of_client(&self, index: usize, count: usize) -> u64 {
         share(self.records, index, count).saturating_mul(self.requests_per_record)
     }
 }
 
-/// The part of `n` that falls to a client where it is dealt out in turn.
+/// The share of `n` that a client gets if items are assigned in turn.
 pub fn share(n: u64, index: usize, count: usize) -> u64 {
     let count = count.max(1) as u64;
     n / count + u64::from((index as u64) < n % count)

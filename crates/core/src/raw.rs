@@ -1,20 +1,20 @@
-//! A statement of the user's own: SQL with places for parameters, one text for all engines or one for each.
+//! User-written statements: SQL with placeholders, as one text for all engines or one per engine.
 
-/// A statement. What it may do is the user's affair; the words around it are each engine's own.
+/// A user-written statement. The driver sends it unchanged, apart from placeholders and table names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawStatement {
-    /// Where it stands, for messages: "mine.toml, transaction pay, step 2".
+    /// Its location, for messages: "mine.toml, transaction pay, step 2".
     pub place: String,
     /// Its texts. All have the same parameters in the same order.
     pub texts: Vec<RawText>,
-    /// How many places for parameters each text has.
+    /// The number of placeholders of each text.
     pub parameters: usize,
 }
 
 /// A text of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawText {
-    /// The engine's word ("mysql"); `None`: for every engine that has no text of its own.
+    /// The engine's keyword ("mysql"); `None`: for all engines without a text of their own.
     pub engine: Option<String>,
     /// Its parts, in order.
     pub pieces: Vec<RawPiece>,
@@ -23,17 +23,17 @@ pub struct RawText {
 /// A part of a statement's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawPiece {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// A place for the next parameter.
+    /// A placeholder for the next parameter.
     Parameter,
-    /// The name of a table of ours, to be quoted.
+    /// The name of one of Kurabe's tables, to be quoted.
     Table(String),
 }
 
 impl RawStatement {
-    /// The names that stand where a statement names a table, as far as that is to be seen without being a database: what
-    /// follows `FROM`, `JOIN`, `UPDATE` and `INTO`, in any of its texts. Some may be no tables.
+    /// Names at positions where statements name tables: after `FROM`, `JOIN`, `UPDATE` and `INTO`, in any of its
+    /// texts. The statement is not parsed, so some may not be tables.
     pub fn tables(&self) -> Vec<&str> {
         let mut tables = Vec::new();
         for piece in self.texts.iter().flat_map(|text| &text.pieces) {
@@ -51,7 +51,7 @@ impl RawStatement {
         tables
     }
 
-    /// The text for an engine that goes by these words.
+    /// The text for an engine with these keywords.
     pub fn text(&self, words: &[&str]) -> Option<&RawText> {
         let own =
             self.texts.iter().find(|text| text.engine.as_deref().is_some_and(|word| words.contains(&word)));
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_a_statement_are_seen_by_the_words_before_them() {
+    fn tables_are_detected_by_preceding_keywords() {
         let texts = [
             "SELECT abalance FROM pgbench_accounts a JOIN shop.branches b USING (bid) WHERE aid = ",
             "UPDATE orders SET total=1",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engines_own_text_goes_before_the_one_for_all() {
+    fn engine_specific_text_takes_precedence() {
         let text = |engine: Option<&str>, sql: &str| RawText {
             engine: engine.map(str::to_owned),
             pieces: vec![RawPiece::Text(sql.to_owned())],

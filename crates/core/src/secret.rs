@@ -1,9 +1,9 @@
-//! A password that cannot be printed by accident.
+//! Passwords that cannot be printed by accident.
 
 use std::fmt;
 
-/// A secret text. `Debug` and `Display` print `***`; only [`Secret::expose`] gives the text, so that every place
-/// that uses it can be found by that name.
+/// A secret text. `Debug` and `Display` print `***`. Only [`Secret::expose`] returns the text, so that all uses can
+/// be found by that name.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -13,7 +13,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The secret itself: for authentication, never for output.
+    /// The secret text: for authentication, never for output.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! A target: one database, reached in one way, named by a URL.
+//! Targets: a database and the way to reach it, named by a URL.
 //!
-//! `scheme://[user[:password]@][host][:port][/path][?option=value&…]`, or `scheme:[path][?options]` where there is no
-//! host (`sqlite:sessions.db`, `null:`, `up:postgres`). IPv6 hosts stand in brackets. Percent escapes are decoded.
+//! `scheme://[user[:password]@][host][:port][/path][?option=value&…]`, or `scheme:[path][?options]` without a host
+//! (`sqlite:sessions.db`, `null:`, `up:postgres`). IPv6 hosts are in brackets. Percent escapes are decoded.
 
 use crate::error::{Error, Result};
 use crate::secret::Secret;
@@ -11,32 +11,31 @@ use std::fmt;
 
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'@');
 
-/// A parsed target URL. It displays without its password.
+/// A parsed target URL. It is displayed without its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUrl {
-    /// The scheme, in lower case: which driver.
+    /// The scheme in lower case, which selects the driver.
     pub scheme: String,
-    /// The user, where one is named.
+    /// The user, if given.
     pub user: Option<String>,
-    /// The password, where one is given; an empty one (`user:@host`) says that there is none, wherever else one could be
-    /// found.
+    /// The password, if given. An empty one (`user:@host`) means no password, even if one could be found elsewhere.
     pub password: Option<Secret>,
     /// The host, without brackets.
     pub host: Option<String>,
     /// The port.
     pub port: Option<u16>,
-    /// What follows the host, without the first `/`; or all that follows `scheme:` where there is no host.
+    /// What follows the host, without the first `/`; or everything after `scheme:` if there is no host.
     pub path: String,
-    /// The options after `?`, in order of name.
+    /// The options after `?`, sorted by name.
     pub options: BTreeMap<String, String>,
 }
 
 impl TargetUrl {
-    /// Reads a target URL.
+    /// Parses a target URL.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage), saying which part is wrong; the text is not repeated, since it may hold
-    /// a password.
+    /// [`Usage`](crate::ErrorKind::Usage) with the invalid part. The text is not repeated, since it may contain a
+    /// password.
     pub fn parse(text: &str) -> Result<Self> {
         let (scheme, rest) = text.split_once(':').ok_or_else(|| {
             Error::usage(format!("'{}' is not a target", shown(text)))
@@ -57,7 +56,7 @@ impl TargetUrl {
             options: parse_options(query)?,
         };
         let Some(rest) = rest.strip_prefix("//") else {
-            // `mysql:me:password@host` lacks its slashes, and its password must not pass for a path that is shown.
+            // `mysql:me:password@host` lacks its slashes; its password must not be displayed as a path.
             let first = rest.split('/').next().unwrap_or_default();
             if first.split_once(':').is_some_and(|(_, after)| after.contains('@')) {
                 return Err(Error::usage(format!("a target of '{}:' names its user after '//'", url.scheme))
@@ -68,7 +67,7 @@ impl TargetUrl {
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         url.path = decode(path)?;
-        // The last '@' ends the user part, so that a password with an unescaped '@' still is no host.
+        // The last '@' ends the user part, so that an unescaped '@' in a password does not start the host.
         let host = match authority.rsplit_once('@') {
             None => authority,
             Some((who, host)) => {
@@ -87,7 +86,7 @@ impl TargetUrl {
 
     fn set_host(&mut self, text: &str) -> Result<()> {
         let bad = |what: &str| Error::usage(format!("target {}: {what}", self.scheme.clone() + "://…"));
-        // Several hosts, each with its port, are one text that the driver reads.
+        // Several hosts with ports are one text that the driver parses.
         let (host, port) = if text.contains(',') {
             (text, None)
         } else if let Some(rest) = text.strip_prefix('[') {
@@ -107,15 +106,15 @@ impl TargetUrl {
         Ok(())
     }
 
-    /// The error of a URL in which something is wrong.
+    /// An error about this URL.
     pub fn wrong(&self, what: impl fmt::Display) -> Error {
         Error::usage(format!("{}: {what}", self.scheme))
     }
 
-    /// What the value of an option stands for; the first of all where it is not given.
+    /// The meaning of an option's value; the first choice if the option is not given.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) for a value that is none of these.
+    /// [`Usage`](crate::ErrorKind::Usage) for any other value.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T> {
         let given = self.option(name);
         let chosen = choices.iter().find(|(value, _)| given.is_none_or(|given| given == *value));
@@ -131,10 +130,10 @@ impl TargetUrl {
         self.options.get(name).map(String::as_str)
     }
 
-    /// Refuses options that are not among `known`, suggesting the nearest.
+    /// Rejects options that are not in `known`, and suggests the nearest one.
     ///
     /// # Errors
-    /// [`Usage`](crate::ErrorKind::Usage) with the options that there are.
+    /// [`Usage`](crate::ErrorKind::Usage) with the existing options.
     pub fn check_options(&self, known: &[&str]) -> Result<()> {
         for name in self.options.keys() {
             if !known.contains(&name.as_str()) {
@@ -149,7 +148,7 @@ impl TargetUrl {
     }
 }
 
-/// The URL without its password, but for an empty one, which is no secret.
+/// The URL without its password. An empty password is shown, since it is no secret.
 impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.scheme)?;
@@ -163,7 +162,7 @@ impl fmt::Display for TargetUrl {
             }
             match &self.host {
                 Some(host) if host.contains(':') && !host.contains(',') => write!(f, "[{host}]")?,
-                // A Unix socket's path as host holds the sign that would end the host.
+                // A Unix socket's path as host contains the character that would end the host.
                 Some(host) => f.write_str(&host.replace('/', "%2F"))?,
                 None => {}
             }
@@ -203,7 +202,7 @@ fn decode(text: &str) -> Result<String> {
         .map_err(|_| Error::usage("the target's percent escapes are not UTF-8"))
 }
 
-/// What may be shown of a text that could hold a password: all of it only if it cannot.
+/// The part of a text that may be displayed: all of it only if it cannot contain a password.
 fn shown(text: &str) -> &str {
     if text.contains('@') { "…" } else { text }
 }
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_the_first_where_nothing_is_said_and_no_other_than_those_there_are() {
+    fn option_defaults_to_first_choice_and_rejects_unknown_values() {
         let chosen = |text: &str| {
             TargetUrl::parse(text).unwrap().choice("client", &[("lean", false), ("driver", true)])
         };
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_never_shown() {
+    fn password_is_never_displayed() {
         let url = parse("postgres://bob:hunter2@db.example:5432/shop?sslpassword=hunter2");
         assert_eq!(url.to_string(), "postgres://bob@db.example:5432/shop?sslpassword=***");
         assert!(!format!("{url:?}").replace("\"sslpassword\": \"hunter2\"", "").contains("hunter2"));
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_password_says_that_there_is_none_and_is_shown() {
+    fn empty_password_means_no_password_and_is_displayed() {
         for text in ["mysql://root:@127.0.0.1:3307/shop", "redis://:@127.0.0.1:1"] {
             let url = parse(text);
             assert_eq!(url.password.as_ref().map(Secret::expose), Some(""));

@@ -1,14 +1,14 @@
-//! Text that others wrote: a server's error or version, a process's name, a run file.
+//! Escaping of foreign text: a server's error or version, a process's name, a run file.
 //!
-//! Such text is data. Shown as it is, a control character in it could move a terminal's cursor, forge a line of output or hide a
-//! part of it. It is escaped once where it comes in ([`Error`](crate::Error)s escape their own), so that what is recorded and
-//! shown is clean.
+//! Control characters in such text could move the terminal's cursor, forge a line of output or hide a part of it. The
+//! text is escaped once where it comes in ([`Error`](crate::Error)s escape their own), so that recorded and displayed
+//! text is clean.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with each character that a terminal or a reader would not show as one escaped as Rust writes it: `\n`, `\u{1b}`.
-/// These are the control characters (C0, DEL, C1), line and paragraph separators, and what changes the direction of text.
+/// The text with each non-displayable character escaped as in Rust: `
+/// `, `\u{1b}`. These are control characters (C0, DEL, C1), line and paragraph separators, and bidirectional formatting characters.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unprintable) {
         return Cow::Borrowed(text);
@@ -24,7 +24,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same of a text that is owned.
+/// The same for an owned text.
 pub fn into_printable(text: String) -> String {
     match printable(&text) {
         Cow::Borrowed(_) => text,
@@ -32,7 +32,7 @@ pub fn into_printable(text: String) -> String {
     }
 }
 
-/// A JSON text whose strings are [printable] once they are read. What is no JSON stays none.
+/// A JSON text whose strings are [printable] after parsing. Invalid JSON stays invalid.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|byte| byte < 0x7f && byte != b'\\') {
         return Cow::Borrowed(json);
@@ -41,7 +41,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut rest = json.chars();
     while let Some(character) = rest.next() {
         if character != '\\' {
-            // The escape sequence of a character below it would have been JSON's own.
+            // The escape sequences of characters below it are JSON's own.
             if is_unprintable(character) && character >= '\u{7f}' {
                 let _ = write!(out, "\\\\u{{{:x}}}", u32::from(character));
             } else {
@@ -68,7 +68,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character controls how text is shown, and is not shown itself.
+/// Whether a character controls how text is displayed and is not displayed itself.
 pub fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_shown_stays_as_it_is() {
+    fn printable_text_is_unchanged() {
         for text in ["", "a b", "µ – “ü” 日本 👩‍👧", r"C:\new"] {
             assert!(matches!(printable(text), Cow::Borrowed(_)), "{text}");
             let json = serde_json::to_string(text).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_stays_none() {
+    fn invalid_json_stays_invalid() {
         for text in [r#""\u12"#, r#""\"#, "\"\n\"", r#""\uzzzz""#, "\"\u{1}\""] {
             assert!(serde_json::from_str::<String>(&printable_json(text)).is_err(), "{text:?}");
         }

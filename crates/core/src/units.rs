@@ -1,12 +1,12 @@
-//! Human words for sizes, counts and times, both ways.
+//! Formatting and parsing of sizes, counts and times.
 //!
-//! `k`, `m`, `g` are powers of 1,000, as the field's published payload sizes are; `KiB`, `MiB`, `GiB` (or `Ki`, `Mi`,
-//! `Gi`) are powers of 1,024.
+//! `k`, `m`, `g` are powers of 1,000, as in published payload sizes; `KiB`, `MiB`, `GiB` (or `Ki`, `Mi`, `Gi`) are
+//! powers of 1,024.
 
 use crate::error::{Error, Result};
 use std::time::Duration;
 
-/// Reads a size in bytes: `100`, `4k`, `1.5 MB`, `64KiB`.
+/// Parses a size in bytes: `100`, `4k`, `1.5 MB`, `64KiB`.
 ///
 /// # Errors
 /// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
@@ -28,7 +28,7 @@ pub fn parse_size(text: &str) -> Result<u64> {
     scaled(number, factor).ok_or_else(bad)
 }
 
-/// Reads a count: `100`, `10k`, `1,000`, `1_000`.
+/// Parses a count: `100`, `10k`, `1,000`, `1_000`.
 ///
 /// # Errors
 /// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
@@ -45,7 +45,7 @@ pub fn parse_count(text: &str) -> Result<u64> {
     scaled(number, factor).ok_or_else(bad)
 }
 
-/// Reads a time: `500ms`, `2s`, `1.5 min`, `1h`, `90` (seconds).
+/// Parses a time: `500ms`, `2s`, `1.5 min`, `1h`, `90` (seconds).
 ///
 /// # Errors
 /// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
@@ -78,7 +78,7 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     (value.is_finite() && value < 1e18).then_some(value.round() as u64)
 }
 
-/// A size as people write it, in powers of 1,000: `999 B`, `4 kB`, `1.5 MB`.
+/// Formats a size in powers of 1,000: `999 B`, `4 kB`, `1.5 MB`.
 pub fn size(bytes: u64) -> String {
     let (value, unit) = match bytes {
         0..1_000 => return format!("{bytes} B"),
@@ -89,7 +89,7 @@ pub fn size(bytes: u64) -> String {
     format!("{} {unit}", short(value))
 }
 
-/// A time as people write it: `850 ns`, `12.3 µs`, `4.5 ms`, `2.1 s`, `3 min 20 s`, `2 h 5 min`.
+/// Formats a time: `850 ns`, `12.3 µs`, `4.5 ms`, `2.1 s`, `3 min 20 s`, `2 h 5 min`.
 pub fn time(duration: Duration) -> String {
     let nanos = duration.as_nanos() as f64;
     match nanos {
@@ -113,7 +113,7 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// A count with thousands apart: `1,234,567`.
+/// Formats a count with thousands separators: `1,234,567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -126,7 +126,7 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// Three significant digits, without needless zeros: `1.5`, `12.3`, `123`.
+/// Formats a number with three significant digits, without trailing zeros: `1.5`, `12.3`, `123`.
 fn short(value: f64) -> String {
     let text = match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -136,8 +136,8 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The nearest of `known` to a misspelt word, if one is near enough to be meant: by edit distance, in
-/// which two neighbouring letters in the wrong order are one mistake.
+/// The most similar of `known` to a misspelt word, if one is similar enough: by edit distance, in which a
+/// transposition of neighbouring letters is one error.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let most = (word.chars().count() / 3).max(1);
     known
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_to_a_thousand_has_the_next_unit() {
+    fn value_that_rounds_to_1000_uses_next_unit() {
         assert_eq!((size(999_700), size(999_700_000)), ("1 MB".to_owned(), "1 GB".to_owned()));
         assert_eq!(time(Duration::from_nanos(999_700)), "1 ms");
         assert_eq!(time(Duration::from_micros(999_700)), "1 s");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_written_with_three_digits() {
+    fn numbers_have_three_significant_digits() {
         assert_eq!(size(1_000), "1 kB");
         assert_eq!(size(1_333_336), "1.33 MB");
         assert_eq!(time(Duration::from_nanos(12_345)), "12.3 µs");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_word_finds_its_neighbour() {
+    fn misspelt_word_finds_nearest_word() {
         assert_eq!(nearest("paylod", &["payload", "layout"]), Some("payload"));
         assert_eq!(nearest("raed", &["write", "read"]), Some("read"));
         assert_eq!(nearest("zebra", &["payload", "layout"]), None);

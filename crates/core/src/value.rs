@@ -1,23 +1,23 @@
-//! What goes to a database and what comes back, without an allocation per operation.
+//! Parameters and replies of operations, without an allocation per operation.
 
 use std::ops::Range;
 
 /// A parameter of an operation, or a field of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// No value.
+    /// Null.
     Null,
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// Text. Only parameters are `Text`: a reply gives text as [`Value::Bytes`], since checking a megabyte for
-    /// UTF-8 would cost the client more than receiving it.
+    /// Text. Only parameters are `Text`. A reply returns text as [`Value::Bytes`], since validating a megabyte of
+    /// UTF-8 costs more than receiving it.
     Text(&'a str),
     /// Bytes.
     Bytes(&'a [u8]),
     /// A timestamp: microseconds since 1970-01-01 00:00 UTC.
     Time(i64),
-    /// A truth value. Only parameters of [`Operation::Raw`](crate::operation::Operation::Raw) are: no field has such a
-    /// type. An engine without truth values takes 1 and 0.
+    /// A boolean. Only parameters of [`Operation::Raw`](crate::operation::Operation::Raw) are booleans, since no
+    /// field has this type. Engines without booleans get 1 and 0.
     Bool(bool),
 }
 
@@ -29,7 +29,7 @@ enum Slot {
     Bytes(Range<usize>),
 }
 
-/// The answer to one operation: rows of fields. A client owns one and reuses its buffers; a driver fills it.
+/// The reply to one operation: rows of fields. A client owns one and reuses its buffers; a driver fills it.
 #[derive(Debug, Default)]
 pub struct Reply {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Reply {
         Self::default()
     }
 
-    /// Forgets the last answer and keeps the buffers. A driver calls it first in `execute`.
+    /// Clears the reply and keeps the buffers. A driver calls it first in `execute`.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -55,18 +55,18 @@ impl Reply {
         self.affected = 0;
     }
 
-    /// Appends a field with no value to the current row.
+    /// Appends a null to the current row.
     pub fn push_null(&mut self) {
         self.slots.push(Slot::Null);
     }
 
-    /// Appends a whole number to the current row.
+    /// Appends an integer to the current row.
     #[inline]
     pub fn push_int(&mut self, value: i64) {
         self.slots.push(Slot::Int(value));
     }
 
-    /// Appends a moment to the current row, in microseconds since 1970-01-01 00:00 UTC.
+    /// Appends a timestamp to the current row, in microseconds since 1970-01-01 00:00 UTC.
     #[inline]
     pub fn push_time(&mut self, micros: i64) {
         self.slots.push(Slot::Time(micros));
@@ -80,11 +80,11 @@ impl Reply {
         self.slots.push(Slot::Bytes(start..self.bytes.len()));
     }
 
-    /// Appends a field of bytes that `fill` writes in place (it appends to the vector it is given), so that a
-    /// driver can receive straight into the reply. If `fill` fails, nothing is appended.
+    /// Appends a field of bytes that `fill` writes in place, so that a driver can receive directly into the reply.
+    /// `fill` appends to the vector that it gets. If it fails, nothing is appended.
     ///
     /// # Errors
-    /// Whatever `fill` returns.
+    /// The error of `fill`.
     pub fn push_bytes_with<E>(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         let start = self.bytes.len();
         if let Err(error) = fill(&mut self.bytes) {
@@ -99,41 +99,41 @@ impl Reply {
     #[inline]
     pub fn end_row(&mut self) {
         if self.rows == 0 {
-            // Kept rather than divided out at each look at a field, which costs more than the look.
+            // Stored, since a division at each access to a field costs more than the access.
             self.width = self.slots.len();
         }
         self.rows += 1;
     }
 
-    /// Says how many rows the operation inserted, changed or removed, as the server counts them.
+    /// Sets the number of rows inserted, changed or removed, as reported by the server.
     pub fn set_affected(&mut self, rows: u64) {
         self.affected = rows;
     }
 
-    /// How many rows the operation inserted, changed or removed, as the server counts them.
+    /// The number of rows inserted, changed or removed, as reported by the server.
     pub fn affected(&self) -> u64 {
         self.affected
     }
 
-    /// Bytes of memory that the fields take.
+    /// The memory used by the fields, in bytes.
     #[inline]
     pub fn held(&self) -> usize {
         self.bytes.len() + self.slots.len() * size_of::<Slot>()
     }
 
-    /// How many rows came back.
+    /// The number of rows.
     #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many fields each row has.
+    /// The number of fields per row.
     #[inline]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// A field of the reply; `None` where there is no such row or field. Text comes as [`Value::Bytes`].
+    /// A field of the reply; `None` if there is no such row or field. Text is returned as [`Value::Bytes`].
     #[inline]
     pub fn field(&self, row: usize, field: usize) -> Option<Value<'_>> {
         let width = self.width();
@@ -148,7 +148,7 @@ impl Reply {
         })
     }
 
-    /// The bytes of a text or bytes field; `None` where the field is absent or of another type.
+    /// The bytes of a text or bytes field; `None` if the field is missing or has another type.
     #[inline]
     pub fn field_bytes(&self, row: usize, field: usize) -> Option<&[u8]> {
         match self.field(row, field)? {
@@ -157,7 +157,7 @@ impl Reply {
         }
     }
 
-    /// A whole number field; `None` where the field is absent or of another type.
+    /// The value of an integer field; `None` if the field is missing or has another type.
     #[inline]
     pub fn field_int(&self, row: usize, field: usize) -> Option<i64> {
         match self.field(row, field)? {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_failed_half_way_leaves_nothing_behind() {
+    fn failed_field_leaves_no_partial_value() {
         let mut reply = Reply::new();
         let failed = reply.push_bytes_with(|out| {
             out.extend_from_slice(b"half");

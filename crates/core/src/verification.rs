@@ -1,26 +1,28 @@
-//! What was proven of a trial: of the answers that its clients got, and of the writes that the server acknowledged.
+//! How a trial's replies and acknowledged writes were verified.
 
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// What was proven of one trial, or of several together. Warm-up is included. All of it was right: one mismatch fails the trial.
+/// How one trial, or several together, were verified, including warm-up. Everything was correct: one mismatch fails
+/// the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Recorded", from = "Recorded")]
 pub struct Verification {
-    /// Answers that were compared, as they came, with what they must be.
+    /// Replies that were compared with the expected ones.
     pub answers: u64,
     /// Writes that the server acknowledged.
     pub writes: u64,
-    /// Different records that these writes added or changed: fewer than `writes` where a record was changed again.
+    /// Distinct records that these writes added or changed; fewer than `writes` if a record was changed more than
+    /// once.
     pub records: u64,
-    /// Writes whose rows are in the number of rows that the server itself counted after the trial.
+    /// Writes whose rows are included in the server's own row count after the trial.
     pub counted: u64,
-    /// Written records that were read back after the trial, each compared byte for byte with its last version.
+    /// Written records that were read back after the trial and compared byte for byte with their last version.
     pub read_back: u64,
 }
 
 impl Verification {
-    /// The strongest statement that holds for all of it.
+    /// The strongest statement that holds for all of them.
     pub fn how(&self) -> Proof {
         match self {
             Self { writes: 0, answers: 0, .. } => Proof::Nothing,
@@ -44,23 +46,23 @@ impl AddAssign for Verification {
     }
 }
 
-/// How the work of a trial was verified, from the strongest proof of writes to none.
+/// How a trial was verified, from the strongest proof of writes to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// Nothing was written, and answers were compared with what they must be.
+    /// No writes; replies were compared with the expected ones.
     Compared,
     /// The record of each write was read back and compared byte for byte.
     ReadBackAll,
-    /// The last version of each written record was read back and compared; earlier versions were acknowledged only.
+    /// The last version of each written record was read back and compared; earlier versions were only acknowledged.
     ReadBackLast,
     /// The server counted the rows of all writes.
     Counted,
-    /// Some of the written records were read back and compared.
+    /// Some written records were read back and compared.
     Sample,
-    /// The server acknowledged the writes, and nothing else was asked of it.
+    /// The server acknowledged the writes; nothing else was checked.
     Acknowledged,
-    /// Nothing was written, and nothing is known that answers could be compared with.
+    /// No writes, and the expected replies are not known.
     Nothing,
 }
 
@@ -79,7 +81,7 @@ impl Proof {
     }
 }
 
-/// A verification as it stands in files: `how` follows from the numbers.
+/// A verification in files: `how` follows from the numbers.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_say_what_is_proven() {
+    fn verification_level_follows_from_counts() {
         assert_eq!(how(0, 0, 0, 0, 0), Proof::Nothing);
         assert_eq!(how(9, 0, 0, 0, 0), Proof::Compared);
         assert_eq!(how(9, 5, 5, 5, 5), Proof::ReadBackAll);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_that_proved_less_weakens_the_sum() {
+    fn weakest_trial_decides_verification_of_sum() {
         let mut sum =
             Verification { writes: 5, records: 5, counted: 5, read_back: 5, ..Verification::default() };
         assert_eq!(sum.how(), Proof::ReadBackAll);
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_how_beside_the_numbers() {
+    fn serialised_verification_contains_its_level() {
         let all = Verification { writes: 2, records: 2, read_back: 2, ..Verification::default() };
         let text = serde_json::to_string(&all).unwrap();
         assert_eq!(

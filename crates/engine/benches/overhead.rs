@@ -1,7 +1,7 @@
-//! What the tool itself costs per operation: the session experiment's reads on `null:`, one client, with histogram,
-//! clock and verification. `cargo bench -p kurabe-engine` prints nanoseconds per operation; the requirement is at most
-//! 150 for a read of 1 kB. Beside it: what finding and copying the record in the store of `null:` takes of that
-//! (`answer`), the check of one answer with the clock read that times it, and what a pair of clock reads costs here.
+//! The tool's own cost per operation: the session experiment's reads on `null:`, one client, with histogram, clock
+//! and verification. `cargo bench -p kurabe-engine` prints nanoseconds per operation; the limit is 150 for a read of
+//! 1 kB. It also prints the part of finding and copying the record in `null:`'s store (`answer`), of the check of one
+//! reply with its clock read, and of a pair of clock reads.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 use kurabe_core::driver::ConnectOptions;
@@ -10,7 +10,7 @@ use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{Pace, Trial};
+use kurabe_engine::trial::{LoadModel, Trial};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -52,8 +52,8 @@ fn row(payload: &str, operation: &str) {
                 workload: &*workload,
                 operation,
                 number: run as u64 + 1,
-                // Writes are kept: not so many that memory is what is measured.
-                pace: Pace::Closed,
+                // Writes are kept in memory: few enough that memory is not what is measured.
+                load_model: LoadModel::Closed,
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),
                     duration: Some(Duration::from_millis(200)),
@@ -63,7 +63,7 @@ fn row(payload: &str, operation: &str) {
                 cancel: &cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
-                sides: None,
+                cpu_partition: None,
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)
@@ -80,7 +80,7 @@ fn row(payload: &str, operation: &str) {
     );
 }
 
-/// What `null:` itself takes for a read: the transaction without the loop around it, nothing checked.
+/// The time of a read in `null:` itself: the transaction without the loop, and without checks.
 fn answer(target: &Target, fixture: &mut Fixture, cell: &PlannedCell) -> f64 {
     const READS: u32 = 20_000;
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
@@ -95,13 +95,13 @@ fn answer(target: &Target, fixture: &mut Fixture, cell: &PlannedCell) -> f64 {
     for _ in 0..RUNS {
         let began = Instant::now();
         for _ in 0..READS {
-            transaction.draw();
+            transaction.prepare_input();
             transaction.run(&mut *session).unwrap();
         }
         let with = began.elapsed();
         let began = Instant::now();
         for _ in 0..READS {
-            transaction.draw();
+            transaction.prepare_input();
         }
         best = best.min((with.saturating_sub(began.elapsed())).as_nanos() as f64 / f64::from(READS));
     }

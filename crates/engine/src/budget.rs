@@ -1,10 +1,9 @@
-//! How a run keeps a time that was given for the whole of it: which values of the axes, how many rounds, how long each
-//! trial.
+//! Fits a run into a time budget: which axis values, how many rounds, how long each trial.
 //!
-//! A trial takes [`LEAST_TRIAL`] at least: shorter ones neither warm up nor can be checked for interference. Where the time
-//! does not suffice for all of them, axes that the user left to their defaults lose values, and then rounds go. What the
-//! user asked for stays; then the run takes longer, and the expected time says so. Where there is time for trials much longer
-//! than [`LONG_TRIAL`], there are more rounds instead.
+//! A trial takes at least [`LEAST_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
+//! budget is too small, axes with default values lose values first, then rounds are dropped. What the user asked for
+//! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
+//! [`LONG_TRIAL`], rounds are added instead.
 
 use crate::plan::Plan;
 use crate::target::Target;
@@ -15,57 +14,57 @@ use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// The part of a run's time that is for measuring; the rest is for loading, warming up and checking.
+/// The share of a run's time for measuring. The rest is for loading, warming up and checking.
 const MEASURING: f64 = 0.6;
-/// A search for the highest rate takes so long at least.
+/// The minimum time of a search for the highest rate.
 const LEAST_SEARCH: Duration = Duration::from_secs(5);
-/// Warming up takes this part of a trial's time, on average.
+/// The mean share of a trial's time for warming up.
 const WARM_UP: f64 = 0.15;
-/// What each trial takes beside that: to clear what it writes to and to check it afterwards.
+/// The fixed time of each trial for preparing and checking.
 const AROUND: Duration = Duration::from_millis(20);
-/// To open a connection.
+/// The time to open a connection.
 const CONNECT: Duration = Duration::from_millis(1);
-/// To start a throwaway server again.
+/// The time to restart a throwaway server.
 const RESTART: Duration = Duration::from_secs(2);
-/// Bytes that a store is filled with in a second.
+/// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 20e6;
-/// Values that a default axis keeps at least.
+/// The minimum number of values of a default axis.
 const LEAST_VALUES: usize = 2;
-/// Rounds that are kept at least: intervals of fewer say next to nothing.
+/// The minimum number of rounds. Intervals of fewer rounds are too wide.
 const LEAST_ROUNDS: u32 = 4;
-/// A longer trial says less than a further round: what differs between the connections of two trials lasts as long as they
-/// do. With 16 clients of PostgreSQL, trials of 2 s differed by 1.8 % and those of 0.5 s by 2.9 % (standard deviation of ratios
-/// of interleaved trials of one server; `docs/trust.md`).
+/// A longer trial is worth less than another round, because a difference between the connections of two trials lasts as
+/// long as the trials. With 16 clients of PostgreSQL, trials of 2 s differed by 1.8 % and those of 0.5 s by 2.9 %
+/// (standard deviation of ratios of interleaved trials of one server; `docs/trust.md`).
 const LONG_TRIAL: Duration = Duration::from_secs(1);
-/// Rounds that are added at most.
+/// The maximum number of rounds after adding some.
 const MOST_ROUNDS: u32 = 16;
 
-/// What the user left to the tool.
+/// What the user did not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Free {
-    /// Axes that have their default values.
+    /// Axes with default values.
     pub axes: Vec<String>,
     /// Whether the number of rounds is the default one.
     pub rounds: bool,
 }
 
-/// How a run fits into its time.
+/// The result of fitting a run into a budget.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The time of each trial's measured phase.
     pub trial: Duration,
-    /// Values that were taken from the axes, in the axes' order.
+    /// Values removed from axes, in the order of the axes.
     pub left_out: Vec<(AxisInfo, Vec<AxisValue>)>,
-    /// How many rounds there would have been, where some were dropped.
+    /// The number of rounds before the reduction, if rounds were dropped.
     pub rounds_before: Option<u32>,
-    /// The time that nothing would have been left out in.
+    /// The budget that would need no reductions.
     pub time_for_all: Duration,
-    /// About how long the run takes.
+    /// The expected time of the run.
     pub expected: Duration,
 }
 
-/// Fits a run into `budget`: takes values, with their cells, and rounds from `plan` as far as they are free, and says what it
-/// took, or adds rounds. Trials last as long as there is time for.
+/// Fits a run into `budget`. Removes values, with their cells, and rounds from `plan` as far as the user did not set
+/// them, and reports what it removed; or adds rounds. Trials use the time that is left.
 pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
     let mut cost = Cost::of(plan, targets);
@@ -108,15 +107,15 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     }
 }
 
-/// The next smaller number of rounds, of which blocks of equal length can be made where servers are restarted between them;
-/// `None` where that would be too few.
+/// The next smaller number of rounds, divisible into blocks of equal length if servers are restarted between them;
+/// `None` if that is too small.
 fn fewer_rounds(spec: &RunSpec) -> Option<u32> {
     let fewer = spec.rounds.checked_sub(spec.blocks())?;
     (fewer >= spec.rounds_in_blocks(LEAST_ROUNDS)).then_some(fewer)
 }
 
-/// The value to leave out next: of the free axis that has the most, the one whose neighbours are closest to each other. Of axes
-/// that have as many, the chart's is the last. The first value, the baseline's, stays.
+/// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
+/// other. Of several such axes, the chart's comes last. The baseline's value stays.
 fn next_value(
     info: &ExperimentInfo,
     axes: &BTreeMap<String, Vec<AxisValue>>,
@@ -139,12 +138,12 @@ fn next_value(
     Some((name.to_owned(), inner.map_or(values.len() - 1, |(at, _)| at)))
 }
 
-/// What a run costs beside its trials' measured time.
+/// The costs of a run besides the trials' measured time.
 struct Cost {
     trials: f64,
-    /// The least time of all trials' measured phases.
+    /// The minimum total of all measured phases.
     measured: Duration,
-    /// All else, but for warming up.
+    /// Everything else except warming up.
     fixed: Duration,
 }
 
@@ -156,7 +155,7 @@ impl Cost {
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
-        for ((record, cell), is_repeat) in plan.available().map(|cell| (cell, false)).chain(firsts) {
+        for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let restart = cell.provision.restart && targets[record.target].restart.is_some();
@@ -164,26 +163,27 @@ impl Cost {
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
-            // A repeat has data of its own on another start, and where trials are interleaved.
-            let own = is_repeat && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
+            // An A/A control has its own data on another instance, and if trials are interleaved.
+            let own =
+                is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
                 let load = Duration::from_secs_f64(cell.demand.loaded_bytes as f64 / LOADED_PER_SECOND);
-                // After each restart it is loaded again.
+                // Data is reloaded after each restart.
                 let again = targets[record.target].restart.is_some();
                 cost.fixed += load * if again { plan.spec.blocks() } else { 1 };
             }
         }
-        // All servers are restarted at once.
+        // All servers restart at the same time.
         cost.fixed += RESTART * plan.spec.restarts;
         cost
     }
 
-    /// The least time that the run takes.
+    /// The minimum time of the run.
     fn least(&self) -> Duration {
         self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + WARM_UP) + self.fixed)
     }
 
-    /// The time of a trial's measured phase, so that the run takes about `budget`.
+    /// The time of a trial's measured phase so that the run takes about `budget`.
     fn trial(&self, budget: Duration) -> Duration {
         let trials = self.trials.max(1.0);
         let least = self.measured.div_f64(trials);
@@ -191,7 +191,7 @@ impl Cost {
         least.max(budget.mul_f64(MEASURING).min(rest).div_f64(trials))
     }
 
-    /// About how long the run takes with such trials.
+    /// The expected time of the run with such trials.
     fn expected(&self, trial: Duration) -> Duration {
         trial.mul_f64((1.0 + WARM_UP) * self.trials) + self.fixed
     }

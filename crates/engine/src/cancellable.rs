@@ -1,22 +1,22 @@
-//! What the tool itself does on a session, filling a store above all, ends when the user stops the run: on a slow server it
-//! may take longer than all trials.
+//! Makes the tool's own work on a session, such as loading data, end when the user stops the run. On a slow server
+//! that work may take longer than all trials.
 
-use kurabe_core::around::{Hook, Hooked};
 use kurabe_core::driver::Session;
+use kurabe_core::interceptor::{InterceptedSession, Interceptor};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A session whose next request fails with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
+/// A session whose requests fail with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
 pub fn cancellable<'a>(
     session: &'a mut (dyn Session + 'static),
     cancel: &'a AtomicBool,
 ) -> impl Session + 'a {
-    Hooked::new(session, Cancellable(cancel))
+    InterceptedSession::new(session, Cancellable(cancel))
 }
 
 struct Cancellable<'a>(&'a AtomicBool);
 
-impl Hook for Cancellable<'_> {
+impl Interceptor for Cancellable<'_> {
     fn before_request(&mut self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

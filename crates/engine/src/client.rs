@@ -1,15 +1,15 @@
-//! One client: connects, warms up, waits for the others, and runs its transactions until it is told to stop.
+//! One client: connects, warms up, waits for the others, and runs its transactions until it is stopped.
 
 use crate::connections::Connections;
-use crate::curve::Curve;
+use crate::cpu_partition;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup, sleep_sharply};
-use crate::parts::Parts;
 use crate::pool::Pool;
 use crate::schedule::Schedule;
-use crate::sides;
 use crate::slices::Lane;
-use crate::warm::Warmth;
+use crate::spans::Spans;
+use crate::timeline::Timeline;
+use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -17,20 +17,20 @@ use kurabe_stats::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The processor's cycle counter where it runs evenly, the system's monotonic clock elsewhere. Two reads of it cost
-/// some six tenths of two of the system's clock (`cargo xtask bench overhead`); the measured phase as a whole, and so
-/// throughput, is still timed by the system's clock.
+/// The processor's cycle counter if it is invariant, otherwise the system's monotonic clock. Two reads of it cost
+/// about 60 % of two reads of the system's clock (`cargo xtask bench overhead`). The system's clock times the whole
+/// measured phase, and so throughput.
 pub(crate) type Tick = quanta::Instant;
 
-/// Of so many checks one is timed, so that timing them costs nothing.
+/// One of this many checks is timed, so that timing costs nothing.
 const TIMED_CHECKS: u64 = 64;
-/// How often a client says how far it is.
-const TELL: Duration = Duration::from_millis(50);
-/// Warm-up is a twentieth of the client's requests, at least one …
+/// How often a client reports its progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
+/// Warm-up is a twentieth of the client's requests, but at least one request, …
 const WARMUP_PART: u64 = 20;
-/// … and at most a tenth of the time that the trial may take, …
+/// … at most a tenth of the trial's time, …
 const WARMUP_TIME_PART: u32 = 10;
-/// … and of the records that it may change, where the measured phase could need them all.
+/// … and at most a tenth of the records that it may change, if the measured phase could need them all.
 const WARMUP_CAPACITY_PART: u64 = 10;
 
 /// What all clients of a trial share.
@@ -38,34 +38,34 @@ pub(crate) struct Shared<'a> {
     pub(crate) driver: &'a dyn Driver,
     pub(crate) options: &'a ConnectOptions,
     pub(crate) connection_per_request: bool,
-    /// The connections that all clients share, where they do.
+    /// The connection pool that all clients share, if there is one.
     pub(crate) pool: Option<Pool>,
-    /// Requests of one transaction, sent before their answers are awaited.
+    /// Requests of one transaction that are sent before the first reply is read.
     pub(crate) pipeline: u64,
-    /// The schedule of an open loop; none where the loop is closed.
+    /// The schedule of an open loop; `None` for a closed loop.
     pub(crate) schedule: Option<Schedule>,
-    /// The warm-up of an open loop; none where the loop is closed.
+    /// The warm-up of an open loop; `None` for a closed loop.
     pub(crate) warmup: Option<Warmup>,
     pub(crate) duration: Option<Duration>,
-    /// The measured phase lasts so long, though all requests be made.
+    /// The minimum time of the measured phase, even if all requests are done.
     pub(crate) least: Option<Duration>,
-    /// What says when a long trial has warmed up.
-    pub(crate) warmth: Option<Warmth>,
-    /// The trial's lane among interleaved trials; none where it has the machine to itself.
+    /// Detects when a long trial has warmed up.
+    pub(crate) warmup_detector: Option<WarmupDetector>,
+    /// The trial's lane among interleaved trials; `None` if it is not interleaved.
     pub(crate) lane: Option<Lane<'a>>,
-    /// The processors that its clients keep to; all where it is empty.
+    /// The processors for the clients; all if empty.
     pub(crate) cpus: &'a [u32],
     pub(crate) gate: Gate,
-    /// Where clients that have ended stand until the others have too: what is seen then is seen with all connections open.
+    /// Where clients wait at the end for the others, so that all connections are still open for the last observation.
     pub(crate) finish: Gate,
-    /// Set when one client failed or the user asked to stop: all end at their next transaction.
+    /// Set when a client fails or the user stops the run. All clients end at their next transaction.
     pub(crate) stop: AtomicBool,
     pub(crate) cancel: &'a AtomicBool,
-    /// Transactions completed, for the progress display; behind by up to [`TELL`].
+    /// Completed transactions, for the progress display; late by up to [`PROGRESS_INTERVAL`].
     pub(crate) progress: &'a AtomicU64,
 }
 
-/// What a client did.
+/// The results of a client.
 pub(crate) struct Outcome {
     pub(crate) done: ClientSummary,
     pub(crate) warmup: u64,
@@ -76,20 +76,20 @@ pub(crate) struct Outcome {
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
-    /// How far it was when; a closed loop's.
-    pub(crate) curve: Curve,
-    /// The time that named parts of the measured transactions took.
-    pub(crate) parts: Parts,
-    /// What an open loop shows beside; `None` for a closed one.
+    /// Its progress over time, in a closed loop.
+    pub(crate) timeline: Timeline,
+    /// The spans of the measured transactions.
+    pub(crate) spans: Spans,
+    /// The results of an open loop; `None` for a closed loop.
     pub(crate) paced: Option<Box<Paced>>,
     pub(crate) retries: u64,
-    /// Whether it ended the trial, having changed each of its records.
+    /// Whether it ended the trial because it had changed each of its records.
     pub(crate) exhausted: bool,
     pub(crate) error: Option<Error>,
 }
 
-/// Closes a connection that was kept. The figures are taken, and a goodbye that cannot be said changes nothing; but an
-/// answer that nobody asked for is one that came twice, or late.
+/// Closes a kept connection. An error while closing is ignored, since the results are complete; an unexpected reply
+/// is not: it was duplicated or late.
 pub(crate) fn goodbye(session: Box<dyn Session>) -> Result<()> {
     match session.close_checked() {
         Err(error) if matches!(error.kind(), ErrorKind::Protocol | ErrorKind::Timeout) => {
@@ -107,23 +107,23 @@ pub(crate) struct Worker<'a> {
     pub(crate) outcome: Outcome,
 }
 
-/// What ends a client's part of a trial, beside its time.
+/// What ends a client's part of a trial, besides time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Requests of the measured phase; `None`: as many as there is time for.
+    /// Requests of the measured phase; `None`: no limit.
     pub(crate) requests: Option<u64>,
-    /// Requests that it has records for, warm-up included.
+    /// Requests that it has records for, including warm-up.
     pub(crate) capacity: u64,
 }
 
-/// The most requests of a client in a trial of so many, warm-up included.
+/// The maximum requests of one client in a trial of that many, including warm-up.
 pub(crate) fn requests(requests: u64, clients: usize, pipeline: u64) -> u64 {
     let quota = requests.div_ceil(clients.max(1) as u64);
     quota.next_multiple_of(pipeline) + (quota / WARMUP_PART).max(1).next_multiple_of(pipeline)
 }
 
 impl Limits {
-    /// Requests that it may warm up with: what the measured phase leaves, or else a small part.
+    /// Requests for its warm-up: what the measured phase leaves, or a small share.
     fn warmup(&self, pipeline: u64) -> u64 {
         let measured = self.requests.map(|requests| requests.next_multiple_of(pipeline));
         match measured {
@@ -151,8 +151,8 @@ impl<'a> Worker<'a> {
             service: Histogram::new(),
             checks: Histogram::new(),
             connections: Connections::default(),
-            curve: Curve::new(),
-            parts: Parts::default(),
+            timeline: Timeline::new(),
+            spans: Spans::default(),
             paced: None,
             retries: 0,
             exhausted: false,
@@ -161,10 +161,10 @@ impl<'a> Worker<'a> {
         Self { shared, transaction, session: None, limits, outcome }
     }
 
-    /// Runs the client from its connection to its last transaction. Reports to each gate exactly once, whatever
-    /// happens, or the others would wait for ever.
+    /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
+    /// cases; otherwise the others would wait forever.
     pub(crate) fn run(mut self) -> Outcome {
-        let connected = sides::keep_to(self.shared.cpus).and_then(|()| self.connect());
+        let connected = cpu_partition::pin_thread(self.shared.cpus).and_then(|()| self.connect());
         let failed = connected.is_err();
         self.note(connected);
         let warmed_up = match &self.shared.warmup {
@@ -223,17 +223,16 @@ impl<'a> Worker<'a> {
         let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
         while (self.outcome.warmup < most || began.elapsed() < least) && self.may_warm_up() && !self.stopped()
         {
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.warmup += self.shared.pipeline;
             self.outcome.done.completed += self.shared.pipeline;
             let Some(until) = until else { continue };
             let now = Instant::now();
-            let even =
-                self.shared.warmth.as_ref().is_none_or(|warmth| {
-                    warmth.done(self.shared.pipeline, now) || now >= began + warmth.most()
-                });
+            let even = self.shared.warmup_detector.as_ref().is_none_or(|warmup_detector| {
+                warmup_detector.done(self.shared.pipeline, now) || now >= began + warmup_detector.most()
+            });
             if now >= until && even {
                 break;
             }
@@ -269,10 +268,10 @@ impl<'a> Worker<'a> {
 
     fn measure(&mut self, start: Instant) -> Result<()> {
         let shared = self.shared;
-        // Those of the warm-up are in no figure.
+        // Warm-up is not part of any result.
         self.outcome.connections = Connections::default();
         let retries = self.transaction.retries();
-        let before = Parts::of(self.transaction.parts());
+        let before = Spans::of(self.transaction.spans());
         self.transaction.warmed_up();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
@@ -291,7 +290,7 @@ impl<'a> Worker<'a> {
         };
         self.outcome.done.completed += self.outcome.completed;
         self.outcome.retries = self.transaction.retries() - retries;
-        self.outcome.parts = Parts::of(self.transaction.parts()).since(&before);
+        self.outcome.spans = Spans::of(self.transaction.spans()).since(&before);
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
@@ -299,7 +298,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Its time is that of its own slices alone.
+    /// Runs in slices. Its time is the sum of its own slices.
     fn in_slices(&mut self, lane: &Lane<'_>) -> Result<()> {
         let mut worker = lane.client();
         while !self.ended()
@@ -309,8 +308,8 @@ impl<'a> Worker<'a> {
             let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
-            if slice <= TELL {
-                // Too short for it to have told anything itself.
+            if slice <= PROGRESS_INTERVAL {
+                // Too short for a progress report of its own.
                 self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
             }
         }
@@ -322,13 +321,13 @@ impl<'a> Worker<'a> {
         self.outcome.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
     }
 
-    /// Whether another transaction of the warm-up leaves the measured phase its records.
+    /// Whether another warm-up transaction leaves enough records for the measured phase.
     pub(crate) fn may_warm_up(&self) -> bool {
         let pipeline = self.shared.pipeline;
         self.outcome.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
     }
 
-    /// Whether there is no record left for another transaction.
+    /// Whether there are no records left for another transaction.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
         let made = self.outcome.warmup + self.outcome.offered;
@@ -341,17 +340,17 @@ impl<'a> Worker<'a> {
         let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut told = (ended, self.outcome.completed);
-        self.outcome.curve.begin(self.outcome.elapsed);
+        let mut reported = (ended, self.outcome.completed);
+        self.outcome.timeline.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
         while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
             if self.is_exhausted() {
-                // All end here: fewer clients would be another load.
+                // All clients end here: fewer clients would be a different load.
                 self.outcome.exhausted = true;
                 self.shared.stop.store(true, Ordering::Relaxed);
                 break;
             }
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.outcome.offered += pipeline;
             let began = Tick::now();
             let answer = self.transact();
@@ -362,8 +361,8 @@ impl<'a> Worker<'a> {
             }
             self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
             self.outcome.completed += pipeline;
-            self.outcome.curve.note(ended, self.outcome.completed);
-            self.tell(ended, &mut told);
+            self.outcome.timeline.note(ended, self.outcome.completed);
+            self.report_progress(ended, &mut reported);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
             }
@@ -371,12 +370,12 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Says now and then how far it is.
+    /// Reports its progress now and then.
     #[inline]
-    pub(crate) fn tell(&self, now: Tick, told: &mut (Tick, u64)) {
-        if now - told.0 > TELL {
-            self.shared.progress.fetch_add(self.outcome.completed - told.1, Ordering::Relaxed);
-            *told = (now, self.outcome.completed);
+    pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
+        if now - last.0 > PROGRESS_INTERVAL {
+            self.shared.progress.fetch_add(self.outcome.completed - last.1, Ordering::Relaxed);
+            *last = (now, self.outcome.completed);
         }
     }
 

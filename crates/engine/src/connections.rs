@@ -1,10 +1,10 @@
-//! What a client's connections cost it: sums over the measured transactions that had to get one.
+//! The cost of a client's connections: sums over the measured transactions that opened or obtained one.
 
 use kurabe_core::driver::ConnectTimes;
 use kurabe_core::metric::{AUTHENTICATE, CLOSE, CONNECT, MetricValue, REACH, SET_UP, TLS, WAIT};
 use std::time::Duration;
 
-/// So many times, and how long they took together.
+/// A count and a total time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     times: u64,
@@ -23,7 +23,7 @@ impl Sum {
     }
 }
 
-/// The costs of connections, each part where it was measured.
+/// The costs of connections, each part as far as it was measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     connect: Sum,
@@ -36,7 +36,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// A new connection was ready after so long; of that its parts, where the driver knows them.
+    /// Adds a new connection that was ready after this time, with its phases if the driver measures them.
     pub(crate) fn opened(&mut self, took: Duration, parts: Option<ConnectTimes>) {
         self.connect.add(took);
         if let Some(parts) = parts {
@@ -49,12 +49,12 @@ impl Connections {
         }
     }
 
-    /// A connection was closed.
+    /// Adds a closed connection.
     pub(crate) fn closed(&mut self, took: Duration) {
         self.close.add(took);
     }
 
-    /// The pool gave a connection after so long.
+    /// Adds a wait for the pool.
     pub(crate) fn waited(&mut self, took: Duration) {
         self.wait.add(took);
     }
@@ -69,7 +69,7 @@ impl Connections {
         self.wait.merge(other.wait);
     }
 
-    /// The means of what was measured.
+    /// The means of the measured values.
     pub(crate) fn metrics(&self) -> Vec<MetricValue> {
         [
             (CONNECT, self.connect),

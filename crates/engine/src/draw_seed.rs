@@ -1,25 +1,25 @@
-//! Seeds of what the clients of a trial draw.
+//! Seeds of the clients' random inputs.
 //!
-//! Two trials of one target whose clients draw the same keys measure a cache: the second one reads what the first one
-//! loaded into the buffer pool. So each trial has a seed of its own, made from everything that tells it from the others.
-//! The target is left out: all targets are asked for the same keys.
+//! Two trials of one target with the same keys would measure a cache: the second one reads what the first one loaded
+//! into the buffer pool. So each trial has its own seed, derived from everything that distinguishes it. The target is
+//! not part of it: all targets get the same keys.
 
 use kurabe_core::run::CellRecord;
 use kurabe_stats::rng::{mix, mix_text};
 
-/// The seed of one trial's draws.
+/// The seed of one trial's random inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DrawSeed(u64);
 
 impl DrawSeed {
-    /// The seed of a cell's operation in a round. A cell is known by its axis values, not by its position, so that
-    /// targets with different cells agree. `rerun`: the trial takes the place of one that was disturbed.
+    /// The seed of a cell's operation in a round. It depends on a cell's axis values, not on its position, so that
+    /// targets with different cells agree. `rerun`: the trial replaces a disturbed one.
     pub(crate) fn new(run_seed: u64, round: u32, cell: &CellRecord, operation: &str, rerun: bool) -> Self {
         let mut seed = mix_text(mix(run_seed, u64::from(round) + 1), operation);
         for (axis, value) in cell.axes.values() {
             seed = mix_text(mix_text(seed, axis), &value.to_string());
         }
-        Self(mix(seed, u64::from(cell.repeat) | u64::from(rerun) << 1))
+        Self(mix(seed, u64::from(cell.aa_control) | u64::from(rerun) << 1))
     }
 
     /// The seed of one probe of a rate search, counted from 0. A trial without a search is its probe 0.
@@ -34,13 +34,13 @@ mod tests {
     use kurabe_core::axis::{AxisValue, Cell};
     use std::collections::HashSet;
 
-    fn cell(target: usize, codec: &str, payload: u64, repeat: bool) -> CellRecord {
+    fn cell(target: usize, codec: &str, payload: u64, aa_control: bool) -> CellRecord {
         let axes = [
             ("codec".to_owned(), AxisValue::Word(codec.to_owned())),
             ("payload".to_owned(), AxisValue::Number(payload)),
         ];
-        let (second_start, unavailable, stored_bytes) = (false, None, None);
-        CellRecord { target, axes: Cell::new(axes), repeat, second_start, unavailable, stored_bytes }
+        let (second_instance, unavailable, stored_bytes) = (false, None, None);
+        CellRecord { target, axes: Cell::new(axes), aa_control, second_instance, unavailable, stored_bytes }
     }
 
     #[test]
@@ -50,10 +50,10 @@ mod tests {
         for round in 0..4 {
             for codec in ["json", "zstd"] {
                 for payload in [100, 1_000] {
-                    for (repeat, rerun) in [(false, false), (false, true), (true, false), (true, true)] {
+                    for (aa_control, rerun) in [(false, false), (false, true), (true, false), (true, true)] {
                         for operation in ["read", "write"] {
                             for probe in 0..3 {
-                                let cell = cell(0, codec, payload, repeat);
+                                let cell = cell(0, codec, payload, aa_control);
                                 let seed = DrawSeed::new(7, round, &cell, operation, rerun);
                                 seeds.insert(seed.of_probe(probe));
                                 trials += 1;

@@ -1,19 +1,19 @@
-//! What the engine tells while it works. The progress display and the recorder are its listeners.
+//! Events of the engine, for the progress display and the recorder.
 
 use kurabe_core::run::{CellRecord, TrialRecord};
 use std::time::Duration;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A store is being filled, before the first trial that needs it.
+    /// Data is being loaded, before the first trial that needs it.
     Loading {
-        /// The cell that needs it.
+        /// The cell.
         cell: &'a CellRecord,
     },
-    /// The throwaway servers are being restarted, between two blocks of rounds.
+    /// Throwaway servers are being restarted, between two blocks of rounds.
     Restarting,
-    /// A trial begins.
+    /// A trial starts.
     TrialBegins {
         /// Its round, from 0.
         round: u32,
@@ -21,23 +21,23 @@ pub enum Event<'a> {
         cell: &'a CellRecord,
         /// The operation.
         operation: &'a str,
-        /// Trials ended so far, those of an earlier sitting included.
+        /// Trials that have ended, including those recorded before a resume.
         ended: usize,
-        /// Trials planned in all.
+        /// The total number of planned trials.
         planned: usize,
-        /// How long the rest will take, from what the trials took so far; `None` before anything is known.
+        /// The estimated remaining time; `None` before the first trial has ended.
         left: Option<Duration>,
     },
-    /// All rounds planned so far are made. The listener may ask for further ones.
+    /// All planned rounds are complete. The listener may request more.
     RoundsEnd {
-        /// How many they are.
+        /// The number of rounds.
         rounds: u32,
-        /// How many more are wanted: 0 unless the listener says otherwise.
+        /// The number of additional rounds; 0 unless the listener sets it.
         further: &'a mut u32,
     },
-    /// A trial ended, well or not. The listener records it before it returns.
+    /// A trial ended, successfully or not. The listener records it before it returns.
     TrialEnds {
-        /// What came out.
+        /// The result.
         record: &'a TrialRecord,
     },
 }

@@ -1,5 +1,5 @@
-//! A target's fixture: the part of its database that the run works in, opened, claimed and cleaned up, and what is known of
-//! the data in it.
+//! A target's fixture: the part of its database that the run uses, opened, leased and cleaned up, and the state of
+//! its data.
 
 use crate::cancellable::cancellable;
 use crate::target::Target;
@@ -11,41 +11,42 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-/// A claimed namespace and a session beside it: what loads, clears and checks, apart from the clients. What the run made
-/// there goes with it, as far as the server can still be reached.
+/// A leased namespace, and a session that loads, clears and checks, separate from the clients. Dropping it removes
+/// what the run created there, if the server can still be reached.
 pub struct Fixture {
-    /// Where collections are made and removed.
+    /// Creates and removes collections.
     pub namespace: Box<dyn Namespace>,
     /// Loads and checks.
     pub session: Box<dyn Session>,
     slot: usize,
-    /// The datasets that have been loaded, by name.
+    /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
     /// Trials made on this data so far.
     trials: u64,
 }
 
 impl Fixture {
-    /// Opens a target's namespace, claims it for the run, and removes what an earlier run that died left there.
+    /// Opens a target's namespace, acquires its lease for the run, and removes what an earlier crashed run left
+    /// there.
     ///
     /// # Errors
-    /// Where the target cannot be reached, or another run holds it.
+    /// If the target cannot be reached, or another run holds the lease.
     pub fn open(target: &Target, slot: usize, slots: usize, run: &str) -> Result<Self> {
         let mut namespace = target.driver.namespace()?;
         if target.claims {
             namespace.claim(run)?;
         }
-        // Other targets of this run may be the same server: their slots are theirs.
+        // Other targets of this run may be on the same server; their slots are kept.
         let old = |of: Option<usize>| target.claims && of.is_none_or(|of| of >= slots);
         Self::within(namespace, &*target.driver, slot, old)
     }
 
-    /// Opens the fixture of a target's repeat: on the second start of its server, or where there is none, beside the
-    /// first fixture, which has claimed the namespace.
+    /// Opens the fixture of a target's A/A control: on the second instance of its server, or beside the first
+    /// fixture, which holds the lease.
     ///
     /// # Errors
-    /// Where the server cannot be reached.
-    pub(crate) fn of_repeat(target: &Target, slot: usize, run: &str) -> Result<Self> {
+    /// If the server cannot be reached.
+    pub(crate) fn of_aa_control(target: &Target, slot: usize, run: &str) -> Result<Self> {
         let driver = target.second.as_ref().map_or(&target.driver, |second| &second.driver);
         let mut namespace = driver.namespace()?;
         if target.second.is_some() {
@@ -54,7 +55,7 @@ impl Fixture {
         Self::within(namespace, &**driver, slot, |_| false)
     }
 
-    /// `old`: by its slot, whether a collection is what an earlier run left.
+    /// `old`: whether a collection with this slot was left by an earlier run.
     fn within(
         namespace: Box<dyn Namespace>,
         driver: &dyn Driver,
@@ -63,7 +64,7 @@ impl Fixture {
     ) -> Result<Self> {
         let session = driver.connect(&ConnectOptions::default())?;
         let mut fixture = Self { namespace, session, slot, datasets: HashMap::new(), trials: 0 };
-        // Whether collections may be made here is better known now than after an hour.
+        // Missing permissions should show up now, not after an hour.
         let probe = Collection::new(
             format!("{NAMESPACE_PREFIX}{slot}_probe"),
             vec![Field { name: "id", kind: FieldType::Int }],
@@ -90,7 +91,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Makes ready for a trial on the data of a cell.
+    /// Prepares a trial on the data of a cell.
     ///
     /// # Errors
     /// As for [`Prepare::before`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
@@ -105,13 +106,13 @@ impl Fixture {
         let (namespace, mut session) = (&mut *self.namespace, cancellable(&mut *self.session, cancel));
         data.before(Before { operation, state, namespace, session: &mut session })?;
         drop(session);
-        self.session.settle()
+        self.session.flush_stats()
     }
 
     /// The state of a cell's data.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it has not been loaded.
+    /// [`Internal`](ErrorKind::Internal) if it is not loaded.
     pub(crate) fn state(&self, cell: &PlannedCell) -> Result<&DatasetState> {
         self.datasets.get(&cell.dataset).ok_or_else(not_loaded)
     }
@@ -119,7 +120,7 @@ impl Fixture {
     /// The state of a cell's data, and the session that checks it.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it has not been loaded.
+    /// [`Internal`](ErrorKind::Internal) if it is not loaded.
     pub fn lend(&mut self, cell: &PlannedCell) -> Result<(&DatasetState, &mut (dyn Session + 'static))> {
         let state = self.datasets.get(&cell.dataset).ok_or_else(not_loaded)?;
         Ok((state, &mut *self.session))
@@ -131,13 +132,13 @@ impl Fixture {
         self.trials
     }
 
-    /// Opens the namespaces of all targets of a run on which anything is measured.
+    /// Opens the namespaces of all targets with measurable cells.
     ///
     /// # Errors
     /// As for [`Fixture::open`]; the message begins with the target's name.
     pub fn open_all(targets: &[Target], run: &str) -> Result<Vec<Option<Self>>> {
         let open = |(slot, target): (usize, &Target)| {
-            if target.refused.is_some() {
+            if target.skip_reason.is_some() {
                 return Ok(None);
             }
             Self::open(target, slot, targets.len(), run)
@@ -160,7 +161,7 @@ impl Fixture {
         Ok(kept)
     }
 
-    /// Removes everything that the run made here, and says whether that was possible.
+    /// Removes everything that the run created here.
     ///
     /// # Errors
     /// The server's error.
@@ -173,7 +174,7 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        // Best effort: what is left is removed by the next run that claims the namespace.
+        // Errors are ignored: the next run on this namespace removes what is left.
         let _ = self.clean_up();
     }
 }

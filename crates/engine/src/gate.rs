@@ -1,7 +1,7 @@
-//! Where clients wait until all of them are ready.
+//! A gate at which clients wait until all of them are ready.
 //!
-//! A barrier would hang the others when one client dies on its way; here each client reports, ready or not, and the
-//! coordinator opens the gate, or turns everybody away.
+//! With a barrier, a client that dies early would block the others. Here each client reports, ready or not, and the
+//! coordinator opens the gate or abandons the trial.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub(crate) struct Gate {
     state: Mutex<(usize, State)>,
     /// For the clients.
     changed: Condvar,
-    /// For the coordinator: a client that reports must not wake all those that wait already.
+    /// For the coordinator. A report must not wake the clients that wait already.
     reported: Condvar,
 }
 
@@ -27,17 +27,17 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, (usize, State)> {
-        // A client that panicked elsewhere left plain numbers behind: they are still right.
+        // A client that panicked left plain numbers behind, which are still correct.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client has come as far as it will: ready, or dead.
+    /// Reports that a client is ready or has failed.
     pub(crate) fn report(&self) {
         self.lock().0 += 1;
         self.reported.notify_one();
     }
 
-    /// Waits until so many clients have reported.
+    /// Waits until that many clients have reported.
     pub(crate) fn wait_for_reports(&self, clients: usize) {
         let mut state = self.lock();
         while state.0 < clients {
@@ -45,20 +45,20 @@ impl Gate {
         }
     }
 
-    /// Lets all clients go. They start together, `lead` from now, so that a schedule finds all of them awake.
+    /// Opens the gate. Clients start together, `lead` from now, so that all of them are awake when a schedule begins.
     pub(crate) fn open(&self, lead: Duration) {
         let start = Instant::now() + lead;
         self.lock().1 = State::Open(start);
         self.changed.notify_all();
     }
 
-    /// Sends all clients home.
+    /// Abandons the trial: all waiting clients end.
     pub(crate) fn abandon(&self) {
         self.lock().1 = State::Abandoned;
         self.changed.notify_all();
     }
 
-    /// Waits for the gate; the common start, or `None` where the trial was abandoned.
+    /// Waits for the gate. Returns the common start time, or `None` if the trial was abandoned.
     pub(crate) fn pass(&self) -> Option<Instant> {
         let mut state = self.lock();
         loop {

@@ -1,26 +1,27 @@
-//! Which trials of a round are interleaved.
+//! Decides which trials of a round are interleaved.
 
 use crate::plan::{Plan, TrialId};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 
-/// Clients that stand ready at once, at most: no server's limit of connections lies below.
+/// The maximum number of clients that are ready at the same time, below the connection limit of any server.
 const CLIENTS: usize = 64;
 
-/// Trials that are made together.
+/// Trials that are interleaved with each other.
 struct Group {
-    /// What they have in common; `None` for one that is made alone.
+    /// What they have in common; `None` for a single trial.
     alike: Option<(usize, Cell)>,
     trials: Vec<TrialId>,
-    /// Where their data is.
+    /// Their fixtures.
     slots: Vec<usize>,
     clients: usize,
 }
 
-/// Groups the trials that are interleaved; each is on its own where that was not asked for.
+/// Groups the trials that are interleaved. Without interleaving, each trial is a group.
 ///
-/// Together are cells of one operation that verdicts compare with each other: those which differ in their targets or in a
-/// choice, not in an amount. Where they write, one of each fixture: two would find each other's rows.
+/// A group contains cells of one operation that are compared with each other: those that differ in the target or in a
+/// choice, but not in an amount. If they write, a group has one cell of each fixture, since two would see each
+/// other's rows.
 pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     if plan.spec.slice_ns.is_none() {
         return plan.trials.iter().map(|trial| vec![*trial]).collect();
@@ -53,7 +54,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     groups.into_iter().map(|group| group.trials).collect()
 }
 
-/// What cells that are compared with each other have in common.
+/// The key that compared cells have in common.
 fn alike(axes: &Cell, writes: bool) -> Cell {
     let kept = axes.values().iter().filter(|(_, value)| writes || matches!(value, AxisValue::Number(_)));
     Cell::new(kept.map(|(name, value)| (name.clone(), value.clone())))

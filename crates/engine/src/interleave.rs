@@ -1,14 +1,14 @@
-//! Making the interleaved trials of a group.
+//! Executes a group of interleaved trials.
 
 use crate::cancellable::cancellable;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::TrialId;
-use crate::run_state::{Progress, Repeat, TrialResult};
+use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
-use crate::trial::{Failure, Pace, Played, Trial, panicked};
+use crate::trial::{Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A trial that is ready: its work, and its number among the trials on its data.
+/// A prepared trial: its work, and its number among the trials on its data.
 type Ready = Result<(Arc<dyn Workload>, u64), Failure>;
 
-/// Leaves a trial's lane, however the trial ends.
+/// Leaves a trial's lane in all cases.
 struct LeaveOnDrop<'a>(Lane<'a>);
 
 impl Drop for LeaveOnDrop<'_> {
@@ -33,12 +33,12 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 impl Runner<'_> {
-    /// Makes trials interleaved and emits their outcomes; `None` where the user stopped them.
+    /// Executes trials interleaved and emits their outcomes; `None` if the user stopped them.
     pub(crate) fn interleave(
         &self,
         round: u32,
         group: &[TrialId],
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -68,15 +68,17 @@ impl Runner<'_> {
         let trials: Vec<_> = group
             .iter()
             .zip(&ready)
-            .map(|(id, ready)| self.member(round, *id, ready, &options, repeat.is_some()))
+            .map(|(id, ready)| self.member(round, *id, ready, &options, rerun.is_some()))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
-        let played = self.play(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
+        let executed =
+            self.execute(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
         let mut outcomes = Vec::with_capacity(group.len());
-        for ((trial, played), id) in trials.iter().zip(played).zip(group) {
+        for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
-            let judged = played.and_then(|(played, stats)| judge(trial, played, stats, fixture, self.cancel));
-            let (judged, disturbed) = self.judge_disturbance(judged, repeat);
+            let judged =
+                executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
+            let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
             outcomes.push((outcome, disturbed));
         }
@@ -87,10 +89,10 @@ impl Runner<'_> {
                 fixtures[self.plan.cells[cell].slot] = None;
             }
             let operation = self.plan.operations[operation].name.to_owned();
-            let again = repeat.map(|repeat| repeat.why.clone());
-            let mut record = TrialRecord { round, cell, operation, at_ms, outcome, again };
+            let rerun_reason = rerun.map(|rerun| rerun.why.clone());
+            let mut record = TrialRecord { round, cell, operation, at_ms, outcome, rerun_reason };
             if let Outcome::Measured(measured) = &mut record.outcome {
-                measured.around_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+                measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
             emit(Event::TrialEnds { record: &record })?;
             attempts.push(TrialResult { record, took, disturbed });
@@ -117,25 +119,25 @@ impl Runner<'_> {
             operation,
             number: *number,
             stop: self.plan.stop(operation),
-            pace: Pace::Closed,
+            load_model: LoadModel::Closed,
             seed: self.draw_seed(round, &run_cell.record, operation, rerun).of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
-            // What others do meanwhile could not be told from what this one does.
+            // Its effect on counters could not be separated from that of the others.
             observer: None,
-            sides: self.sides,
+            cpu_partition: self.cpu_partition,
         })
     }
 
     /// Runs the clients of all trials that could be prepared, interleaved.
-    fn play(
+    fn execute(
         &self,
         trials: &[Result<Trial<'_>, Failure>],
         group: &[TrialId],
         fixtures: &[Option<Fixture>],
         time: Option<Duration>,
         seed: u64,
-    ) -> Vec<Result<(Played, SliceStats), Failure>> {
+    ) -> Vec<Result<(Executed, SliceStats), Failure>> {
         let scheduler = SliceScheduler::new(
             trials.len(),
             Duration::from_nanos(self.plan.spec.slice_ns.unwrap_or_default()),
@@ -150,42 +152,44 @@ impl Runner<'_> {
             let mut playing = Vec::with_capacity(trials.len());
             for (number, (trial, state)) in trials.iter().zip(&datasets).enumerate() {
                 let lane = scheduler.lane(number);
-                let play = move || {
+                let execute = move || {
                     let _leave = LeaveOnDrop(lane);
                     let state = state.as_ref().map_err(Failure::clone)?;
-                    trial.as_ref().map_err(Failure::clone)?.play(state, Some(lane))
+                    trial.as_ref().map_err(Failure::clone)?.execute(state, Some(lane))
                 };
-                let thread = thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, play);
+                let thread =
+                    thread::Builder::new().name(format!("trial-{number}")).spawn_scoped(scope, execute);
                 if thread.is_err() {
                     lane.leave();
                 }
-                // One after the other: each warms up alone.
+                // One after the other, so that each warms up alone.
                 scheduler.wait_until_ready(number);
                 playing.push(thread);
             }
             let monitor = Monitor::start();
             let mut stats = scheduler.run(time, seed, self.cancel);
-            // Whose slice it was is not asked: what was made together is made again together.
+            // Trials that ran interleaved are repeated interleaved, whichever of them was disturbed.
             let stood_still = monitor.end();
             for stats in &mut stats {
                 stats.stood_still = stood_still;
             }
             let ended = |(thread, stats): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {
-                let thread = thread
-                    .map_err(|e| Error::new(ErrorKind::Limit, format!("a trial got no thread: {e}")))?;
-                let played: Result<Played, Failure> =
+                let thread = thread.map_err(|e| {
+                    Error::new(ErrorKind::Limit, format!("cannot start a trial's thread: {e}"))
+                })?;
+                let executed: Result<Executed, Failure> =
                     thread.join().unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-                Ok((played?, stats))
+                Ok((executed?, stats))
             };
             playing.into_iter().zip(stats).map(ended).collect()
         })
     }
 }
 
-/// Adds up and checks what the clients of a trial did.
+/// Adds up and verifies the results of a trial's clients.
 fn judge(
     trial: &Result<Trial<'_>, Failure>,
-    played: Played,
+    executed: Executed,
     slices: SliceStats,
     fixture: &mut Option<Fixture>,
     cancel: &AtomicBool,
@@ -193,11 +197,11 @@ fn judge(
     let trial = trial.as_ref().map_err(Failure::clone)?;
     let (state, session) = fixture.as_mut().ok_or_else(no_fixture)?.lend(trial.cell)?;
     let judged = catch_unwind(AssertUnwindSafe(|| {
-        trial.judge(played, Some(slices), state, &mut cancellable(session, cancel))
+        trial.judge(executed, Some(slices), state, &mut cancellable(session, cancel))
     }));
     judged.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()))
 }
 
 fn no_fixture() -> Error {
-    Error::new(ErrorKind::Internal, "a target without a fixture")
+    Error::new(ErrorKind::Internal, "no fixture for the target")
 }

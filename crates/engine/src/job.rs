@@ -1,10 +1,10 @@
-//! One trial of a job: its work as one lane, timed from its beginning to its end, and then verified.
+//! One trial of a job: timed from its start to its end in one thread, then verified.
 
 use crate::clock::process_cpu;
+use crate::cpu_partition;
 use crate::fixture::Fixture;
 use crate::plan::RunCell;
 use crate::runner::Runner;
-use crate::sides;
 use crate::standstill::Monitor;
 use crate::trial::Failure;
 use kurabe_core::driver::ConnectOptions;
@@ -19,7 +19,7 @@ use kurabe_stats::Histogram;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What one thread measured of a job.
+/// The measurements of a job's thread.
 struct Ran {
     done: JobDone,
     elapsed: Duration,
@@ -28,7 +28,7 @@ struct Ran {
 }
 
 impl Runner<'_> {
-    /// Makes one trial of a job.
+    /// Executes one trial of a job.
     pub(crate) fn job(
         &self,
         run_cell: &RunCell,
@@ -43,23 +43,26 @@ impl Runner<'_> {
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = ConnectOptions::default();
         let run = || -> Result<Ran> {
-            sides::keep_to(self.sides.map_or(&[], |sides| &sides.clients))?;
+            cpu_partition::pin_thread(
+                self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
+            )?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
-            let watch = self.observer.map(|observer| observer.begin(&driver.endpoint()));
+            let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
-            let observed = watch.map(kurabe_core::observation::Watch::end);
+            let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
             sessions.into_iter().try_for_each(crate::client::goodbye)?;
             Ok(Ran { done, elapsed, cpu, observed })
         };
         let monitor = Monitor::start();
-        // A thread of its own, whose processors are not those of what checks.
+        // A separate thread, so that the checks do not run on its processors.
         let ran = thread::scope(|scope| {
             let thread = thread::Builder::new().name("job".to_owned()).spawn_scoped(scope, run);
-            let thread = thread
-                .map_err(|why| Error::new(ErrorKind::Limit, format!("the job got no thread: {why}")))?;
+            let thread = thread.map_err(|why| {
+                Error::new(ErrorKind::Limit, format!("cannot start the job's thread: {why}"))
+            })?;
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();
@@ -67,7 +70,7 @@ impl Runner<'_> {
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
         let mut session = crate::cancellable(session, self.cancel);
         let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
-        // A job that counts nothing is one piece of work.
+        // A job that counts nothing is one unit of work.
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
         service.record(elapsed.as_nanos() as u64);
@@ -89,7 +92,7 @@ impl Runner<'_> {
             verify_ns_per_op: 0.0,
             verified: Some(verification),
             exhausted: None,
-            around_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
+            overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes.into_iter().collect(), metrics, tiers.unwrap_or_default()].concat(),
             windows: Vec::new(),

@@ -1,13 +1,12 @@
-//! The measuring loop. It plans cells, runs their trials in randomised rounds, drives the clients, verifies every
-//! answer and accounts for every transaction. What happens it tells as [`Event`](event::Event)s; it prints nothing.
+//! The measuring loop. It plans cells, runs trials in randomised rounds, drives clients, verifies every reply and
+//! accounts for every transaction. It reports progress as [`Event`](event::Event)s and prints nothing.
 
-mod asking;
 pub mod budget;
 mod cancellable;
 mod client;
 mod clock;
 mod connections;
-mod curve;
+pub mod cpu_partition;
 mod draw_seed;
 pub mod event;
 pub mod fixture;
@@ -18,7 +17,6 @@ mod job;
 mod open;
 mod order;
 pub mod overhead;
-mod parts;
 pub mod plan;
 mod pool;
 pub mod preflight;
@@ -28,13 +26,15 @@ mod run_state;
 pub mod runner;
 mod schedule;
 mod server_memory;
-pub mod sides;
+mod server_stats;
 mod slices;
+mod spans;
 mod standstill;
 pub mod target;
 mod throughput;
+mod timeline;
 mod totals;
 pub mod trial;
-mod warm;
+mod warmup_detector;
 
 pub use cancellable::cancellable;

@@ -1,9 +1,9 @@
-//! The open loop of one client: takes transactions from the schedule when they are due, whether or not it is late.
+//! The open loop of one client: starts transactions when they are due, whether or not it is late.
 //!
-//! All clients take from one schedule, as a pool of workers takes from a queue: a free client holds the next
-//! transaction and sleeps until it is due. Where all clients wait for answers, transactions that are due wait too, and
-//! their response times say so, since they are taken from when each was due ("coordinated omission" is what hides that;
-//! Gil Tene, "How NOT to Measure Latency").
+//! All clients take from one schedule, as workers take from a queue: a free client holds the next transaction and
+//! sleeps until it is due. If all clients wait for replies, due transactions wait too. Response times include that
+//! wait, since they start when a transaction is due. Ignoring it is called "coordinated omission" (Gil Tene, "How NOT
+//! to Measure Latency").
 
 use crate::client::{Tick, Worker};
 use crate::gate::Gate;
@@ -14,12 +14,12 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Closer than this the processor waits for the time instead of going to sleep, which would take about as long.
+/// In nanoseconds. For shorter waits the client spins, since going to sleep takes about as long.
 const SPIN: u64 = 5_000;
-/// A sleep is no longer than this at once, so that a client notices when the others have stopped.
+/// The maximum length of one sleep, in nanoseconds, so that a client notices when the others have stopped.
 const NAP: u64 = 50_000_000;
 
-/// What one client's open loop shows.
+/// The open-loop results of one client.
 pub(crate) struct Paced {
     pub(crate) response: Histogram,
     pub(crate) lag: Histogram,
@@ -35,7 +35,7 @@ impl Paced {
         Self { response, lag, backlog: 0, dropped: 0, last_end: 0 }
     }
 
-    /// Adds another client's.
+    /// Adds the results of another client.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
         self.lag.merge(&other.lag);
@@ -45,7 +45,7 @@ impl Paced {
     }
 }
 
-/// The warm-up of an open loop: transactions that are due at the trial's own rate, begun once every client is connected.
+/// The warm-up of an open loop: transactions at the trial's rate, started once every client is connected.
 pub(crate) struct Warmup {
     pub(crate) schedule: Schedule,
     /// Opens when every client is connected.
@@ -58,15 +58,15 @@ impl Warmup {
     }
 }
 
-/// Lets this thread's sleeps end when they should: the kernel is free to add 50 µs (`prctl(2)`, `PR_SET_TIMERSLACK`).
+/// Makes sleeps of this thread precise. By default the kernel may add 50 µs (`prctl(2)`, `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_sharply() {
-    // Where it cannot be set, dispatch lag shows it.
+    // If it cannot be set, dispatch lag shows it.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 impl Worker<'_> {
-    /// Warms up at the rate of the trial: a burst as fast as the server answers would fill its logs and its queues, and
-    /// the measured phase would begin with them. What is still waiting when the warm-up ends is not begun.
+    /// Warms up at the rate of the trial. A burst at full speed would fill the server's logs and queues before the
+    /// measured phase. Transactions still waiting at the end of the warm-up are not started.
     pub(crate) fn warm_up_paced(&mut self, start: Instant, warmup: &Warmup) -> Result<()> {
         sleep_sharply();
         let start = Tick::now() + start.saturating_duration_since(Instant::now());
@@ -78,7 +78,7 @@ impl Worker<'_> {
             if began > end {
                 break;
             }
-            self.transaction.draw();
+            self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.warmup += 1;
@@ -87,15 +87,15 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Runs transactions as they are due. `start` may lie ahead.
+    /// Runs transactions as they are due. `start` may be in the future.
     pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule, paced: &mut Paced) -> Result<()> {
         let last_begin = schedule.last_begin();
-        let mut told = (Tick::now(), 0);
+        let mut last = (Tick::now(), 0);
         let mut drawn = false;
-        // One that has no record left leaves what is due to the others, which have more than is due in all.
+        // A client without records leaves due transactions to the others, which have enough for all.
         while !self.stopped() && !self.is_exhausted() {
             if !drawn {
-                self.transaction.draw();
+                self.transaction.prepare_input();
                 drawn = true;
             }
             let Some(due) = schedule.take() else { break };
@@ -121,13 +121,13 @@ impl Worker<'_> {
             paced.response.record(end.saturating_sub(due));
             paced.last_end = end;
             self.outcome.completed += 1;
-            self.tell(ended, &mut told);
+            self.report_progress(ended, &mut last);
         }
         Ok(())
     }
 
-    /// Waits until a transaction is due, where it is not yet, and notes lag or backlog. Gives when it is begun, in
-    /// nanoseconds from the start; `None` where the trial was stopped meanwhile.
+    /// Waits until a transaction is due, and records lag or backlog. Returns its start in nanoseconds from the
+    /// trial's start; `None` if the trial was stopped.
     fn wait_until(
         &self,
         start: Tick,
@@ -145,7 +145,7 @@ impl Worker<'_> {
         }
         let _ready = schedule.ready_client();
         loop {
-            // Before the start, offsets are 0: the time left is worked out from the instant.
+            // Offsets before the start are 0: the remaining time is computed from the instant.
             let left =
                 (start + Duration::from_nanos(due)).saturating_duration_since(Tick::now()).as_nanos() as u64;
             if left == 0 {
@@ -165,7 +165,7 @@ impl Worker<'_> {
     }
 }
 
-/// Nanoseconds from the start; 0 before it.
+/// Nanoseconds since the start; 0 before it.
 fn nanos(start: Tick, now: Tick) -> u64 {
     now.saturating_duration_since(start).as_nanos() as u64
 }

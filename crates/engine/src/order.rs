@@ -1,8 +1,8 @@
-//! The order of a round: every trial once, in a random order of its own that the seed repeats.
+//! The order of trials in a round: a random permutation, reproducible from the seed.
 
 use kurabe_stats::rng::{Rng, mix};
 
-/// Brings what round `round` makes into its order.
+/// Shuffles the trials of round `round`.
 pub(crate) fn shuffle<T>(seed: u64, round: u32, trials: &mut [T]) {
     Rng::new(mix(seed, 0x6f72_6465_7200 + u64::from(round))).shuffle(trials);
 }

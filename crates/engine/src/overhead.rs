@@ -1,10 +1,10 @@
-//! What the tool itself costs: the experiment's own transactions on a target that answers at once.
+//! Measures the tool's own cost: the experiment's transactions on the null target, which answers at once.
 
 use crate::cancellable::cancellable;
 use crate::fixture::Fixture;
 use crate::plan::Plan;
 use crate::target::Target;
-use crate::trial::{Pace, Trial};
+use crate::trial::{LoadModel, Trial};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
@@ -17,17 +17,16 @@ use std::time::Duration;
 
 /// How long each operation of each cell is measured.
 const TIME: Duration = Duration::from_millis(25);
-/// The most records that it is measured on.
+/// The maximum number of records.
 const RECORDS: u64 = 100_000;
 
-/// Measures every operation of the first target's baseline, and of the cells that differ from it in one axis, with one
-/// client at work: more of them would measure the scheduler. `null` is the target that answers at once; what it cannot do
-/// is not measured.
+/// Measures every operation of the first target's baseline, and of the cells that differ from it in one axis. One
+/// client runs, since several would measure the scheduler. What `null` does not support is skipped.
 ///
 /// # Errors
-/// Whatever stops a trial.
+/// Any error of a trial.
 pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<OverheadRecord>> {
-    // What a draw, a comparison and the clocks cost hardly depends on how many records there are; filling does.
+    // The cost of random inputs, comparisons and clocks hardly depends on the number of records; loading does.
     let records = plan.spec.records.map(|records| records.min(RECORDS));
     let dataset = Dataset { seed: plan.spec.seed, records, slot: 0 };
     let mut overheads = Vec::new();
@@ -38,13 +37,13 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
             Err(error) if error.kind() == ErrorKind::Unsupported => continue,
             Err(error) => return Err(error),
         };
-        // A user's own statements, which nothing but their database understands.
+        // A user's own statements work only on their database.
         if null.refusal(&cell.demand).is_some() {
             continue;
         }
         cell.policy.clients = 1;
         cell.provision = Provision::default();
-        // A job has no transactions whose cost could be told from the work itself.
+        // A job has no transactions that could be separated from its work.
         let Work::Loop(make) = &cell.work else { continue };
         let workload = make();
         if !fixture.has(&cell) {
@@ -63,12 +62,12 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 operation,
                 number,
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
-                pace: Pace::Closed,
+                load_model: LoadModel::Closed,
                 seed: plan.spec.seed,
                 cancel,
                 progress: &AtomicU64::new(0),
                 observer: None,
-                sides: None,
+                cpu_partition: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {
@@ -86,8 +85,8 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
     Ok(overheads)
 }
 
-/// The baseline of the first target, and its cells that differ from it in one axis. In a closed loop: an open one would measure
-/// how long the tool waits.
+/// The baseline of the first target, and its cells that differ from it in one axis, in a closed loop: an open one
+/// would measure waiting.
 fn cells(plan: &Plan) -> Vec<Cell> {
     let closed = |cell: &Cell| {
         let kept = cell.values().iter().filter(|(axis, _)| axis.as_str() != RATE.name);

@@ -1,9 +1,9 @@
-//! A run, planned once: its cells on each target with the work of each, its operations, the groups of its trials and when
-//! they end. Everything else reads this value: what is checked before the run, what is said of it, and the run itself.
+//! The plan of a run: cells with their work on each target, operations, groups of trials, and when trials end. The
+//! preflight checks, the printed plan and the run itself all use this one value.
 //!
-//! Planning has steps, since a target is opened for what the cells need, and compared with them once it is open:
-//! [`Plan::draft`] plans the cells, [`Plan::compare`] leaves out those that a target cannot do, and [`Plan::complete`] adds
-//! the repeats and groups the trials. [`Plan::new`] does all of it.
+//! Planning has steps, since targets are opened for what the cells need, and cells are then checked against open
+//! targets. [`Plan::draft`] plans the cells, [`Plan::compare`] removes those that a target does not support, and
+//! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
 use crate::groups::groups;
 use crate::order;
@@ -17,58 +17,58 @@ use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// A run, planned.
+/// The plan of a run.
 pub struct Plan {
     /// The experiment.
     pub experiment: &'static dyn Experiment,
-    /// What was asked for, without the values and rounds that [`budget::fit`](crate::budget::fit) dropped.
+    /// The spec, without the values and rounds that [`budget::fit`](crate::budget::fit) dropped.
     pub spec: RunSpec,
-    /// What is varied, in the experiment's order; with the rate where one was asked for.
+    /// The axes, in the experiment's order; with the rate if one was requested.
     pub axes: Vec<AxisInfo>,
-    /// What is measured, in the experiment's order.
+    /// The operations, in the experiment's order.
     pub operations: Vec<&'static OperationInfo>,
-    /// Every cell of every target, unavailable ones with their reason, and at the end the repeat of each target's first
-    /// available cell.
+    /// Every cell of every target, unavailable ones with their reason, followed by the A/A control of each target's
+    /// first available cell.
     pub cells: Vec<RunCell>,
     /// The trials of a round.
     pub(crate) trials: Vec<TrialId>,
-    /// The same, grouped as they are interleaved.
+    /// The same trials, grouped for interleaving.
     pub(crate) groups: Vec<Vec<TrialId>>,
-    /// By target: whether it is an application.
+    /// For each target, whether it is an application.
     applications: Vec<bool>,
 }
 
-/// How a target's first cell is repeated.
+/// How a target's A/A control is measured.
 #[derive(Clone, Copy)]
-struct Repeat {
-    second_start: bool,
+struct AaControl {
+    second_instance: bool,
 }
 
-/// A trial's place in a round: the positions of its cell and its operation.
+/// Identifies a trial of a round: the positions of its cell and its operation.
 pub(crate) type TrialId = (usize, usize);
 
 /// A cell of a run on one target.
 pub struct RunCell {
-    /// As it is recorded.
+    /// Its record in the run file.
     pub record: CellRecord,
-    /// Which fixture its data is in.
+    /// The fixture with its data.
     pub(crate) slot: usize,
-    /// `None` where the experiment has no such cell.
+    /// `None` if the experiment has no such cell.
     planned: Option<PlannedCell>,
 }
 
 impl RunCell {
-    /// Its plan, where its target can do it.
+    /// Its plan, if its target supports it.
     pub fn available(&self) -> Option<&PlannedCell> {
         self.planned.as_ref().filter(|_| self.record.unavailable.is_none())
     }
 }
 
 impl Plan {
-    /// Plans a run on open targets, and takes the spec as it is.
+    /// Plans a run on open targets. The spec is not changed.
     ///
     /// # Errors
-    /// [`Usage`](ErrorKind::Usage) where axis values make no sense together, or there is no such axis or operation.
+    /// [`Usage`](ErrorKind::Usage) if axis values are incompatible, or there is no such axis or operation.
     pub fn new(experiment: &'static dyn Experiment, spec: &RunSpec, targets: &[Target]) -> Result<Self> {
         let applications: Vec<bool> =
             targets.iter().map(|target| target.driver.capabilities().is_application).collect();
@@ -78,7 +78,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans the cells of targets that are not open yet; of each it is known whether it is an application.
+    /// Plans the cells before targets are open; `applications` says which targets are applications.
     ///
     /// # Errors
     /// As for [`Plan::new`].
@@ -97,7 +97,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans what is left of a recorded run: the same cells, available where they were.
+    /// Plans the rest of a recorded run: the same cells, available where they were.
     ///
     /// # Errors
     /// As for [`Plan::new`].
@@ -108,17 +108,18 @@ impl Plan {
         applications: &[bool],
     ) -> Result<Self> {
         let mut plan = Self::draft(experiment, spec.clone(), applications)?;
-        // With those records that it was begun with.
+        // With the number of records that it was started with.
         let mut drafted = std::mem::take(&mut plan.cells);
         for record in cells {
             let is_same =
                 |cell: &RunCell| cell.record.target == record.target && cell.record.axes == record.axes;
-            let known = drafted.iter().position(is_same).filter(|_| !record.repeat);
+            let known = drafted.iter().position(is_same).filter(|_| !record.aa_control);
             let mut cell = if let Some(at) = known {
                 drafted.swap_remove(at)
             } else {
-                let repeat = record.repeat.then_some(Repeat { second_start: record.second_start });
-                plan.plan_cell(record.target, record.axes.clone(), repeat)?
+                let aa_control =
+                    record.aa_control.then_some(AaControl { second_instance: record.second_instance });
+                plan.plan_cell(record.target, record.axes.clone(), aa_control)?
             };
             if record.unavailable.is_none() && cell.available().is_none() {
                 let why = cell.record.unavailable.unwrap_or_default();
@@ -131,7 +132,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans another spec on the same targets: where they say what it must be.
+    /// Plans another spec on the same targets, after these have determined a value.
     ///
     /// # Errors
     /// As for [`Plan::new`].
@@ -153,12 +154,12 @@ impl Plan {
         Ok(())
     }
 
-    fn plan_cell(&self, target: usize, axes: Cell, repeat: Option<Repeat>) -> Result<RunCell> {
-        // Another start has its own data. On the same server, a cell and its repeat must not find each other's rows where they
-        // are interleaved; an application keeps its own data, and has one fixture.
+    fn plan_cell(&self, target: usize, axes: Cell, aa_control: Option<AaControl>) -> Result<RunCell> {
+        // Another instance has its own data. On the same server, an interleaved cell and its A/A control must not see
+        // each other's rows. An application manages its own data, and has one fixture.
         let is_application = self.applications[target];
         let apart = self.spec.slice_ns.is_some() && !is_application;
-        let own = repeat.is_some_and(|repeat| repeat.second_start || apart);
+        let own = aa_control.is_some_and(|aa_control| aa_control.second_instance || apart);
         let slot = if own { self.applications.len() + target } else { target };
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
@@ -171,13 +172,13 @@ impl Plan {
             Err(error) => return Err(error),
         };
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
-        let second_start = repeat.is_some_and(|repeat| repeat.second_start);
-        let repeat = repeat.is_some();
-        let record = CellRecord { target, axes, repeat, second_start, unavailable, stored_bytes };
+        let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
+        let aa_control = aa_control.is_some();
+        let record = CellRecord { target, axes, aa_control, second_instance, unavailable, stored_bytes };
         Ok(RunCell { record, slot, planned })
     }
 
-    /// Leaves out the cells that their targets cannot do.
+    /// Marks the cells that their targets do not support.
     pub fn compare(&mut self, targets: &[Target]) {
         for cell in &mut self.cells {
             let refusal =
@@ -186,9 +187,9 @@ impl Plan {
         }
     }
 
-    /// Has stores hold so many records that each trial can change each of them once, where the number of requests is known and
-    /// the experiment's own rule gives fewer. Gives how many that are; `None` where the rule gives enough, or the user gave
-    /// a number.
+    /// Increases the number of records so that each trial can change each record at most once, if the number of
+    /// requests is known and the experiment's default is too small. Returns the new number; `None` if the default
+    /// suffices, or the user set a number.
     ///
     /// # Errors
     /// As for [`Plan::new`].
@@ -201,15 +202,15 @@ impl Plan {
             needed.filter(|needed| needed.records > needed.capacity).map(|needed| needed.records).max();
         if most.is_some() {
             self.spec.records = most;
-            // These are other stores.
+            // The stores are different now.
             self.plan_cells()?;
             self.compare(targets);
         }
         Ok(most)
     }
 
-    /// Leaves out the cells that have too few records, adds the repeat of each target's first cell, on a second start of its
-    /// server where there is one, and groups the trials.
+    /// Marks the cells with too few records, adds the A/A control of each target's first cell, on a second instance
+    /// of its server if there is one, and groups the trials.
     ///
     /// # Errors
     /// As for [`Plan::new`].
@@ -226,22 +227,25 @@ impl Plan {
         let firsts: Vec<Option<Cell>> = (0..targets.len()).map(first).collect();
         for (at, (target, axes)) in targets.iter().zip(firsts).enumerate() {
             let Some(axes) = axes else { continue };
-            let repeat = Repeat { second_start: target.second.is_some() };
-            self.cells.push(self.plan_cell(at, axes, Some(repeat))?);
+            let aa_control = AaControl { second_instance: target.second.is_some() };
+            self.cells.push(self.plan_cell(at, axes, Some(aa_control))?);
         }
         self.group();
         Ok(())
     }
 
-    /// Whether the repeat of a target's first cell is to be measured on a second start of its server, where there can be one: in
-    /// a new run it is, and in a recorded one where it was.
-    pub fn wants_second_start(&self, target: usize) -> bool {
-        let repeat = self
+    /// Whether a target's A/A control should run on a second instance of its server, if possible: in a new run
+    /// always, in a recorded one as before.
+    pub fn wants_second_instance(&self, target: usize) -> bool {
+        let aa_control = self
             .cells
             .iter()
             .map(|cell| &cell.record)
-            .find(|record| record.repeat && record.target == target);
-        repeat.map_or_else(|| !self.cells.iter().any(|cell| cell.record.repeat), |record| record.second_start)
+            .find(|record| record.aa_control && record.target == target);
+        aa_control.map_or_else(
+            || !self.cells.iter().any(|cell| cell.record.aa_control),
+            |record| record.second_instance,
+        )
     }
 
     fn group(&mut self) {
@@ -252,33 +256,33 @@ impl Plan {
         self.groups = groups(self);
     }
 
-    /// Whether a trial is interleaved with others, in every round but the first.
+    /// Whether a trial is interleaved with others, in every round except the first.
     pub(crate) fn is_interleaved(&self, trial: TrialId) -> bool {
         self.groups.iter().any(|group| group.len() > 1 && group.contains(&trial))
     }
 
-    /// Leaves a value of an axis out, and the cells that have it.
+    /// Removes a value of an axis, and the cells with it.
     pub(crate) fn drop_value(&mut self, axis: &str, position: usize) {
         let Some(values) = self.spec.axes.get_mut(axis) else { return };
         let value = values.remove(position);
         self.cells.retain(|cell| cell.record.axes.get(axis) != Some(&value));
     }
 
-    /// Leaves out all cells but some, such as the repeats.
+    /// Removes all cells for which `keep` is false, such as A/A controls.
     pub fn retain(&mut self, keep: impl Fn(&CellRecord) -> bool) {
         self.cells.retain(|cell| keep(&cell.record));
         self.group();
     }
 
-    /// Lets trials change a record again. They then end for no lack of records, and only the last version of each record is
-    /// read back.
+    /// Allows trials to change a record more than once. They never run out of records then, and only the last version
+    /// of each record is read back.
     pub fn allow_rewrites(&mut self) {
         for planned in self.cells.iter_mut().filter_map(|cell| cell.planned.as_mut()) {
             planned.policy.capacity = None;
         }
     }
 
-    /// The cells as they are recorded.
+    /// The cells' records for the run file.
     pub fn records(&self) -> Vec<CellRecord> {
         self.cells.iter().map(|cell| cell.record.clone()).collect()
     }
@@ -288,17 +292,17 @@ impl Plan {
         self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
     }
 
-    /// The trials of one round.
+    /// The number of trials of one round.
     pub fn trials(&self) -> usize {
         self.trials.len()
     }
 
-    /// The most connections that any cell needs at once.
+    /// The maximum number of connections that any cell needs.
     pub fn connections(&self) -> u64 {
         self.available().map(|(_, cell)| cell.connections()).max().unwrap_or(0)
     }
 
-    /// The caches that cells need in front of their stores: of each name the one with the largest values.
+    /// The caches that cells need in front of their stores: for each name the one with the largest values.
     pub fn caches(&self) -> Vec<CacheNeed> {
         let mut caches: Vec<CacheNeed> = Vec::new();
         for need in self.available().filter_map(|(_, cell)| cell.provision.cache.as_ref()) {
@@ -310,17 +314,17 @@ impl Plan {
         caches
     }
 
-    /// The largest answer that any cell asks for, in bytes.
+    /// The largest reply that any cell expects, in bytes.
     pub fn largest_answer(&self) -> u64 {
-        // Answers to requests that are sent together arrive together.
+        // Replies to pipelined requests arrive together.
         let largest =
             |cell: &PlannedCell| cell.demand.request_bytes.saturating_mul(cell.policy.pipeline.max(1));
         self.available().map(|(_, cell)| largest(cell)).max().unwrap_or(0)
     }
 
-    /// The trials of a round, grouped as they are interleaved, in the order in which they are made.
+    /// The trials of a round, grouped for interleaving, in execution order.
     pub(crate) fn round(&self, round: u32) -> Vec<Vec<TrialId>> {
-        // In its first round each trial has the machine to itself and is observed, interleaved or not.
+        // In the first round trials are separate and observed, even if the others are interleaved.
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if round == 0 { alone() } else { self.groups.clone() };
         order::shuffle(self.spec.seed, round, &mut groups);
@@ -336,7 +340,7 @@ impl Plan {
         Stop {
             requests: self.spec.requests.get(operation.name).copied(),
             duration: self.spec.duration_ns.map(Duration::from_nanos),
-            // Where the user asked for a number of requests, it is what is made.
+            // A number of requests that the user set is always made.
             least: self.spec.budget_ns.map(|_| LEAST_TRIAL),
         }
     }
@@ -345,7 +349,7 @@ impl Plan {
 /// A cell on a database, or on an application.
 ///
 /// # Errors
-/// As for [`Experiment::plan`]; [`Unsupported`](ErrorKind::Unsupported) where the experiment has no pages.
+/// As for [`Experiment::plan`]; [`Unsupported`](ErrorKind::Unsupported) if the experiment has no pages.
 pub fn planned(
     experiment: &dyn Experiment,
     axes: &Cell,
@@ -357,24 +361,22 @@ pub fn planned(
     }
     let name = experiment.info().name;
     let pages = experiment.pages();
-    pages
-        .ok_or_else(|| Error::unsupported(format!("{name} is not driven through an application")))?
-        .plan(axes)
+    pages.ok_or_else(|| Error::unsupported(format!("{name} cannot run through an application")))?.plan(axes)
 }
 
-/// Why a cell cannot be measured under this load, whatever its target.
+/// Why a cell cannot be measured under this load on any target.
 fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
     if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
-        return Some("a job is done once in a trial: no rate of it can be asked for");
+        return Some("a job runs once per trial, so it has no rate");
     }
     if planned.policy.pipeline > 1 && load != Load::Closed {
-        return Some("in an open loop each arrival is one request, so that none are sent together");
+        return Some("an open loop has one request per arrival, so requests cannot be pipelined");
     }
     (planned.provision.restart && load == Load::Highest)
-        .then_some("the highest rate takes several trials, and its server is restarted before each trial")
+        .then_some("a rate search needs several trials, but the server is restarted before each trial")
 }
 
-/// The spec's axis values beside what the experiment says of each axis, in the experiment's order.
+/// The axes with the spec's values, in the experiment's order.
 fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
     let known: Vec<AxisInfo> = experiment.info().axes.iter().copied().chain(open.then_some(RATE)).collect();
@@ -385,12 +387,12 @@ fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Ve
         .into_iter()
         .map(|axis| match spec.axes.get(axis.name) {
             Some(values) if !values.is_empty() => Ok((axis, values.clone())),
-            _ => Err(Error::usage(format!("axis '{}' has no value", axis.name))),
+            _ => Err(Error::usage(format!("axis '{}' has no values", axis.name))),
         })
         .collect()
 }
 
-/// The operations that the spec asks for, in the experiment's order.
+/// The operations of the spec, in the experiment's order.
 fn operations(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<&'static OperationInfo>> {
     let info = experiment.info();
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();

@@ -1,34 +1,33 @@
-//! Connections that all clients of a trial share: each transaction takes one and gives it back.
+//! A connection pool shared by all clients of a trial.
 
 use crate::client::goodbye;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A connection, or why there is none any more. The error of one that was lost stays in its place, so that whoever comes
-/// to it fails for the same reason instead of waiting for ever.
-type Place = Result<Box<dyn Session>>;
+/// A connection, or the error by which it was lost. The error stays in the slot, so that later clients fail with the
+/// same reason instead of waiting forever.
+type Slot = Result<Box<dyn Session>>;
 
-/// A pool of connections. The one that was given back last is the first to be taken, as in most pools: it is the one
-/// whose memory is warm.
+/// A pool of connections. The most recently returned one is taken first, as in most pools, since its memory is warm.
 pub(crate) struct Pool {
-    free: Mutex<Vec<Place>>,
+    free: Mutex<Vec<Slot>>,
     given_back: Condvar,
 }
 
 impl Pool {
     /// Opens `size` connections.
     pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, size: usize) -> Result<Self> {
-        let free = (0..size).map(|_| driver.connect(options).map(Ok)).collect::<Result<Vec<Place>>>()?;
+        let free = (0..size).map(|_| driver.connect(options).map(Ok)).collect::<Result<Vec<Slot>>>()?;
         Ok(Self { free: Mutex::new(free), given_back: Condvar::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
-        // Nothing that could panic happens under the lock.
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        // Nothing under the lock can panic.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection, waiting for one where all are taken.
+    /// Takes a connection; waits if all are in use.
     pub(crate) fn take(&self) -> Result<Box<dyn Session>> {
         let mut free = self.lock();
         loop {
@@ -45,41 +44,41 @@ impl Pool {
         }
     }
 
-    /// Uses a connection that was taken and gives it back: in good order, or, where that failed, as lost.
+    /// Uses a connection and returns it to the pool, or marks it as lost if the work failed.
     pub(crate) fn lend(
         &self,
         mut session: Box<dyn Session>,
         work: impl FnOnce(&mut dyn Session) -> Result<()>,
     ) -> Result<()> {
-        let mut place = Return { pool: self, place: None };
+        let mut slot = Return { pool: self, slot: None };
         let done = work(&mut *session);
-        place.place = Some(done.clone().map(|()| session));
+        slot.slot = Some(done.clone().map(|()| session));
         done
     }
 
-    fn give(&self, place: Place) {
-        self.lock().push(place);
+    fn give(&self, slot: Slot) {
+        self.lock().push(slot);
         self.given_back.notify_one();
     }
 
-    /// Closes all connections; fails where a server sent what nobody asked for.
+    /// Closes all connections; fails if a server sent unexpected data.
     pub(crate) fn close(self) -> Result<()> {
         let free = self.free.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Each is closed, whatever became of those before it.
+        // All are closed, even if one fails.
         free.into_iter().flatten().map(goodbye).fold(Ok(()), Result::and)
     }
 }
 
-/// Gives a place back whatever happens: work may panic.
+/// Returns a slot to the pool even if the work panics.
 struct Return<'a> {
     pool: &'a Pool,
-    place: Option<Place>,
+    slot: Option<Slot>,
 }
 
 impl Drop for Return<'_> {
     fn drop(&mut self) {
         let panicked =
             || Err(Error::new(ErrorKind::Internal, "a client with a connection of the pool panicked"));
-        self.pool.give(self.place.take().unwrap_or_else(panicked));
+        self.pool.give(self.slot.take().unwrap_or_else(panicked));
     }
 }

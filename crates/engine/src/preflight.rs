@@ -1,5 +1,5 @@
-//! What would stop a run in its middle, found before it starts: connections, open files, memory,
-//! tables in the way.
+//! Preflight checks: problems that would stop a run halfway, such as connections, open files, memory and existing
+//! tables.
 
 use crate::fixture::Fixture;
 use crate::plan::Plan;
@@ -11,25 +11,25 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Files that the program itself has open beside its connections.
+/// Files that the program itself has open, besides its connections.
 const OWN_FILES: u64 = 64;
 
-/// Checks the cells against the servers' limits and this machine's, and raises this process's limit of open files as
-/// far as it may.
+/// Checks the cells against the limits of servers and machine, and raises this process's limit of open files as
+/// needed.
 ///
 /// # Errors
-/// [`Limit`](ErrorKind::Limit), saying what is short, of what, and which setting to change.
+/// [`Limit`](ErrorKind::Limit) with what is short and which setting to change.
 pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
     for (record, cell) in plan.available() {
         let (target, demand, clients) = (&targets[record.target], &cell.demand, cell.connections());
         if let Some(limit) = &target.facts.limits.connections {
             let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
-            // One more asks the engine what it did.
+            // One more for the stats probe.
             if clients + 1 > free {
                 return Err(Error::new(
                     ErrorKind::Limit,
                     format!(
-                        "{}: {} connections are needed at once and the server has {} free of {} ({})",
+                        "{}: the run needs {} connections, and the server has {} free of {} ({})",
                         target.name,
                         units::count(clients + 1),
                         units::count(free),
@@ -37,7 +37,7 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
                         limit.set_by
                     ),
                 )
-                .hint("raise the server's limit or ask for fewer --clients"));
+                .hint("increase the server's limit, or use fewer --clients"));
             }
         }
         open_files(clients + OWN_FILES)?;
@@ -46,32 +46,32 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
             return Err(Error::new(
                 ErrorKind::Limit,
                 format!(
-                    "{clients} clients would hold {} of payloads, and this machine has {} of memory",
+                    "{clients} clients need {} of memory for payloads, and this machine has {}",
                     units::size(held),
                     units::size(memory_bytes)
                 ),
             )
-            .hint("ask for fewer --clients or a smaller --payload"));
+            .hint("use fewer --clients or a smaller --payload"));
         }
-        // A second start has a store of its own.
+        // A second instance has its own store.
         let loaded = demand.loaded_bytes.saturating_mul(1 + u64::from(target.second.is_some()));
         if loaded > memory_bytes.saturating_mul(10).max(1 << 40) {
             return Err(Error::new(
                 ErrorKind::Limit,
-                format!("the stores of one cell would hold {}", units::size(loaded)),
+                format!("the stores of one cell need {}", units::size(loaded)),
             )
-            .hint("ask for fewer --records or a smaller --payload"));
+            .hint("use fewer --records or a smaller --payload"));
         }
     }
     Ok(())
 }
 
-/// Checks that what the cells are going to make stands in nobody's way, and removes what earlier runs left of it.
+/// Checks that no foreign collection has a name that the cells need, and removes those of earlier runs.
 ///
 /// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs), naming the collection that someone else made; or the server's error.
+/// [`NotOurs`](ErrorKind::NotOurs) with the name of the foreign collection; or the server's error.
 pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Result<()> {
-    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+    for (record, cell) in plan.available().filter(|(record, _)| !record.aa_control) {
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         let ours = |collection: &&Arc<Collection>| Collection::name_is_ours(&collection.name);
         for collection in cell.demand.operations.iter().filter_map(Operation::collection).filter(ours) {
@@ -84,11 +84,11 @@ pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) 
     Ok(())
 }
 
-/// What the planners of the targets do not know of tables that are there already, which the cells are going to ask: a
-/// sentence each. What Kurabe loads itself is analysed once it is loaded. A server that cannot be asked says nothing.
+/// Missing planner statistics of existing tables that the cells are going to query, a sentence each. Kurabe analyses
+/// what it loads itself. A server that does not answer is skipped.
 pub fn unanalysed(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Vec<String> {
     let (mut asked, mut unknown) = (HashSet::new(), Vec::new());
-    for (record, cell) in plan.available().filter(|(record, _)| !record.repeat) {
+    for (record, cell) in plan.available().filter(|(record, _)| !record.aa_control) {
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         for operation in &cell.demand.operations {
             let named = match operation {
@@ -118,12 +118,12 @@ fn open_files(needed: u64) -> Result<()> {
         Error::new(
             ErrorKind::Limit,
             format!(
-                "{} files are needed open at once and this process may open {}",
+                "the run needs {} open files, and this process may open {}",
                 units::count(needed),
                 units::count(most)
             ),
         )
-        .hint("raise the limit (ulimit -n) or ask for fewer --clients")
+        .hint("increase the limit (ulimit -n), or use fewer --clients")
     };
     if needed > hard {
         return Err(short(hard));

@@ -1,62 +1,62 @@
-//! The search for the highest rate that keeps an objective: the 99th percentile of response times stays under it, nothing
-//! is dropped, and the load that was asked for is the load that was served.
+//! The search for the highest rate that meets an objective: the 99th percentile of response times is below it,
+//! nothing is dropped, and the requested load is served.
 //!
-//! A closed loop shows where capacity lies. Halving the interval finds a rate in short probes. Long probes confirm it, or
-//! lower it until one does. A last trial at the confirmed rate is measured, and its figures count whatever they are: a trial
-//! that was chosen since its p99 was good would report a p99 that is too good.
+//! A closed loop estimates capacity. Short probes bisect the rate. Long probes confirm it, or lower it until one
+//! succeeds. A final trial at the confirmed rate is measured. Its results count whatever they are: selecting a trial
+//! with a good p99 would bias the p99.
 //!
-//! - A probe that does not keep the objective is made once more, with other keys and arrivals. Only two in a row lower the
-//!   rate: a disturbance of the machine hits one of them, capacity hits both.
-//! - A probe lasts for [`LEAST_REQUESTS`] requests at least. Where none of 300 requests exceeds the objective, fewer than 1 %
-//!   of all do with 95 % confidence (0.99³⁰⁰ < 0.05), which is what a p99 below the objective says. A long probe and the
-//!   measured trial have [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
-//! - A search that cannot make such probes in its time is not begun: the error says what time it needs.
+//! - A failed probe is repeated once, with other keys and arrivals. Only two failures in a row lower the rate: a
+//!   disturbance of the machine hits one of them, a lack of capacity both.
+//! - A probe has at least [`LEAST_REQUESTS`] requests. If none of 300 requests exceeds the objective, fewer than 1 %
+//!   of all do with 95 % confidence (0.99³⁰⁰ < 0.05). A long probe and the measured trial have at least
+//!   [`LEAST_MEASURED`]: ten requests lie beyond their 99th percentile.
+//! - A search without enough time for such probes is not started; the error says how much time it needs.
 
-use crate::trial::{Failure, Pace};
+use crate::trial::{Failure, LoadModel};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
 use kurabe_core::{Error, ErrorKind, units};
 use std::time::Duration;
 
-/// A probe takes this part of the time given, …
+/// A probe takes this part of the total time, …
 const PROBE_PART: u32 = 20;
-/// … a long probe and the measured trial this part, …
+/// … a long probe and the measured trial this part.
 const LONG_PART: u32 = 5;
-/// … and a probe at least so long: shorter ones meet one time slice of a scheduler.
+/// The minimum time of a probe. Shorter ones may see only one scheduler time slice.
 const LEAST_PROBE: Duration = Duration::from_millis(100);
-/// Requests of a probe, at least.
+/// The minimum number of requests of a probe.
 const LEAST_REQUESTS: f64 = 300.0;
-/// Requests of a long probe and of the measured trial, at least.
+/// The minimum number of requests of a long probe and of the measured trial.
 const LEAST_MEASURED: f64 = 1_000.0;
-/// A search may take this multiple of its time for the sake of [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
+/// A search may exceed its time by this factor to reach [`LEAST_REQUESTS`] and [`LEAST_MEASURED`].
 const MOST_TIME: f64 = 2.0;
-/// How often the interval is halved: 2⁻⁶ of capacity is 1.6 %.
+/// The number of bisections: 2⁻⁶ of capacity is 1.6 %.
 const HALVINGS: u32 = 6;
-/// The part of the closed loop's rate that is tried first.
+/// The first rate as a share of the closed loop's.
 const FIRST: f64 = 0.7;
-/// What a rate is multiplied by before each long probe: as it was found, and lower each time that it is not confirmed.
-/// Short probes find a rate too high where capacity changed since, as it does on a machine that others use. After two small
-/// steps the steps are large, so that six long probes reach down to less than half of it.
+/// Factors for the rate before each long probe: first as found, then lower after each failure. Short probes
+/// overestimate if capacity has changed, as on a shared machine. After two small steps the steps are large, so that
+/// six long probes reach less than half of the rate.
 const STEPS: [f64; 6] = [1.0, 0.95, 0.9, 0.8, 0.8, 0.8];
 
-/// What is looked for.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSearch {
     pub(crate) slo: Duration,
     pub(crate) arrivals: Arrivals,
-    /// About how long the search may take.
+    /// The approximate time of the search.
     pub(crate) time: Duration,
 }
 
 impl RateSearch {
-    /// Finds the rate and measures it; `trial` makes a trial with a load that lasts for a time.
+    /// Finds the rate and measures it; `trial` runs a trial with a load for a time.
     pub(crate) fn find(
         &self,
-        trial: impl FnMut(Pace, Duration) -> Result<Measurement, Failure>,
+        trial: impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure>,
     ) -> Result<Measurement, Failure> {
         let mut probes = Probes { search: self, trial, made: 0 };
         let short = (self.time / PROBE_PART).max(LEAST_PROBE);
-        let capacity = probes.measure(Pace::Closed, short)?.ops_per_second();
+        let capacity = probes.measure(LoadModel::Closed, short)?.ops_per_second();
         self.check_time(capacity)?;
         let (mut low, mut high) = (None, capacity * 1.05);
         for halving in 0..HALVINGS {
@@ -78,7 +78,7 @@ impl RateSearch {
             let time = lasting(long, LEAST_MEASURED, rate);
             match probes.keep(rate, time)? {
                 Ok(()) => {
-                    let mut measured = probes.measure(self.pace(rate), time)?;
+                    let mut measured = probes.measure(self.load_model(rate), time)?;
                     if let Some(open) = &mut measured.open {
                         open.probes = probes.made;
                     }
@@ -93,9 +93,9 @@ impl RateSearch {
             .into())
     }
 
-    /// Refuses a search whose probes would need far more time than is given.
+    /// Rejects a search whose probes need far more time than given.
     fn check_time(&self, capacity: f64) -> Result<(), Failure> {
-        // Six short probes of which three are made twice, a long one, and the measured trial.
+        // Six short probes, three of them repeated, a long one, and the measured trial.
         let rate = capacity * FIRST;
         let needed = (1.5 * f64::from(HALVINGS) * LEAST_REQUESTS + 2.0 * LEAST_MEASURED) / rate;
         if needed <= self.time.as_secs_f64() * MOST_TIME {
@@ -104,17 +104,17 @@ impl RateSearch {
         let asked = units::time(self.time);
         let needed = units::time(Duration::from_secs_f64(needed.min(1e9)));
         let why = format!(
-            "the search for a rate needs about {needed} at {capacity:.0} requests/s, and has {asked}: a p99 takes at least \
-             {LEAST_REQUESTS:.0} requests for each probe"
+            "the rate search needs about {needed} at {capacity:.0} requests/s, and has {asked}: each probe \
+             needs at least {LEAST_REQUESTS:.0} requests for a p99"
         );
-        Err(Error::new(ErrorKind::Limit, why).hint(format!("give it the time: --duration {needed}")).into())
+        Err(Error::new(ErrorKind::Limit, why).hint(format!("use --duration {needed}")).into())
     }
 
-    fn pace(&self, rate: f64) -> Pace {
-        Pace::Open { rate, arrivals: self.arrivals }
+    fn load_model(&self, rate: f64) -> LoadModel {
+        LoadModel::Open { rate, arrivals: self.arrivals }
     }
 
-    /// Why this trial does not keep the objective.
+    /// Why this trial does not meet the objective.
     fn why(&self, rate: f64, measured: &Measurement) -> String {
         match measured.open.as_ref().and_then(|open| open.response.quantile(0.99)) {
             Some(p99) if u128::from(p99) >= self.slo.as_nanos() => {
@@ -131,7 +131,7 @@ impl RateSearch {
     }
 }
 
-/// The time of a trial that has so many requests at least.
+/// The time of a trial with at least that many requests.
 fn lasting(time: Duration, requests: f64, rate: f64) -> Duration {
     time.max(Duration::from_secs_f64(requests / rate))
 }
@@ -143,17 +143,17 @@ struct Probes<'a, T> {
     made: u32,
 }
 
-impl<T: FnMut(Pace, Duration) -> Result<Measurement, Failure>> Probes<'_, T> {
-    fn measure(&mut self, pace: Pace, time: Duration) -> Result<Measurement, Failure> {
+impl<T: FnMut(LoadModel, Duration) -> Result<Measurement, Failure>> Probes<'_, T> {
+    fn measure(&mut self, load_model: LoadModel, time: Duration) -> Result<Measurement, Failure> {
         self.made += 1;
-        (self.trial)(pace, time)
+        (self.trial)(load_model, time)
     }
 
-    /// Whether a rate keeps the objective in one of two probes; the reason where it does not.
+    /// Whether a rate meets the objective in one of two probes; the reason if it does not.
     fn keep(&mut self, rate: f64, time: Duration) -> Result<Result<(), String>, Failure> {
         let mut why = String::new();
         for _ in 0..2 {
-            let measured = self.measure(self.search.pace(rate), time)?;
+            let measured = self.measure(self.search.load_model(rate), time)?;
             if self.search.kept(&measured) {
                 return Ok(Ok(()));
             }
@@ -170,11 +170,11 @@ mod tests {
     use kurabe_stats::Histogram;
 
     /// A server that answers in a millisecond up to a rate, and in a second above it.
-    fn server(capacity: f64) -> impl FnMut(Pace, Duration) -> Result<Measurement, Failure> {
-        move |pace, time| {
-            let rate = match pace {
-                Pace::Closed => capacity * 1.3,
-                Pace::Open { rate, .. } => rate,
+    fn server(capacity: f64) -> impl FnMut(LoadModel, Duration) -> Result<Measurement, Failure> {
+        move |load_model, time| {
+            let rate = match load_model {
+                LoadModel::Closed => capacity * 1.3,
+                LoadModel::Open { rate, .. } => rate,
             };
             let mut response = Histogram::new();
             for _ in 0..100 {
@@ -203,7 +203,7 @@ mod tests {
                 verify_ns_per_op: 0.0,
                 verified: None,
                 exhausted: None,
-                around_ns: 0,
+                overhead_ns: 0,
                 observed: None,
                 metrics: Vec::new(),
                 windows: Vec::new(),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_that_no_rate_keeps_is_said() {
+    fn unreachable_objective_is_reported() {
         let failure = search(1).find(server(1_000.0)).unwrap_err();
         let text = failure.error.to_string();
         assert!(
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn single_disturbed_probe_does_not_cap_the_rate() {
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
-            // The first probe of a rate meets a neighbour that takes nearly all of the machine.
-            server(if trials == 2 { 10.0 } else { 10_000.0 })(pace, time)
+            // Another process takes nearly all of the machine during the first probe of a rate.
+            server(if trials == 2 { 10.0 } else { 10_000.0 })(load_model, time)
         });
         let rate = found.unwrap().open.unwrap().rate;
         assert!(rate > 9_500.0, "{rate}");
@@ -251,20 +251,20 @@ mod tests {
 
     #[test]
     fn measured_trial_counts_whatever_its_p99_is() {
-        // Each trial at the confirmed rate keeps the objective but the last one, which is the measured one.
+        // Each trial at the confirmed rate meets the objective except the last one, which is the measured one.
         let all = {
             let mut trials = 0;
-            let found = search(10).find(|pace, time| {
+            let found = search(10).find(|load_model, time| {
                 trials += 1;
-                server(10_000.0)(pace, time)
+                server(10_000.0)(load_model, time)
             });
             assert_eq!(found.unwrap().open.unwrap().probes, trials);
             trials
         };
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
-            let mut measured = server(10_000.0)(pace, time)?;
+            let mut measured = server(10_000.0)(load_model, time)?;
             if let (true, Some(open)) = (trials == all, &mut measured.open) {
                 open.response.record_many(20_000_000, 50);
             }
@@ -277,13 +277,13 @@ mod tests {
 
     #[test]
     fn probe_has_enough_requests_for_its_percentile() {
-        // 600 requests a second: a twentieth of six seconds has 180 of them.
+        // At 600 requests per second, a twentieth of six seconds has 180.
         let mut rates = Vec::new();
-        let found = search(10).find(|pace, time| {
-            if let Pace::Open { rate, .. } = pace {
+        let found = search(10).find(|load_model, time| {
+            if let LoadModel::Open { rate, .. } = load_model {
                 rates.push(rate * time.as_secs_f64());
             }
-            server(600.0)(pace, time)
+            server(600.0)(load_model, time)
         });
         found.unwrap();
         assert!(rates.iter().all(|requests| *requests >= LEAST_REQUESTS - 1.0), "{rates:?}");
@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn search_that_lacks_the_time_for_its_probes_says_what_it_needs() {
         let mut trials = 0;
-        let failure = search(10).find(|pace, time| {
+        let failure = search(10).find(|load_model, time| {
             trials += 1;
-            server(20.0)(pace, time)
+            server(20.0)(load_model, time)
         });
         let error = failure.unwrap_err().error.to_string();
         assert!(error.contains("300 requests") && error.contains("--duration"), "{error}");
@@ -303,27 +303,27 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_that_goes_to_half_meanwhile_is_followed_down() {
+    fn search_follows_capacity_that_halves() {
         let mut trials = 0;
-        let found = search(10).find(|pace, time| {
+        let found = search(10).find(|load_model, time| {
             trials += 1;
-            server(if trials > 10 { 5_000.0 } else { 10_000.0 })(pace, time)
+            server(if trials > 10 { 5_000.0 } else { 10_000.0 })(load_model, time)
         });
         let rate = found.unwrap().open.unwrap().rate;
         assert!((4_000.0..=5_000.0).contains(&rate), "{rate}");
     }
 
     #[test]
-    fn a_load_that_is_not_served_as_it_comes_is_told_from_one_that_waits_too_long() {
-        let late = |pace: Pace, time: Duration| {
-            let mut measured = server(f64::INFINITY)(pace, time)?;
+    fn unserved_load_differs_from_slow_load() {
+        let late = |load_model: LoadModel, time: Duration| {
+            let mut measured = server(f64::INFINITY)(load_model, time)?;
             measured.elapsed_ns *= 2;
             Ok(measured)
         };
-        // Ten thousand a second, whatever is asked for.
-        let failure = search(10).find(|pace, time| match pace {
-            Pace::Closed => server(10_000.0)(pace, time),
-            Pace::Open { .. } => late(pace, time),
+        // Ten thousand per second, whatever the requested rate.
+        let failure = search(10).find(|load_model, time| match load_model {
+            LoadModel::Closed => server(10_000.0)(load_model, time),
+            LoadModel::Open { .. } => late(load_model, time),
         });
         let text = failure.unwrap_err().error.to_string();
         assert!(text.contains("under 10 ms: ") && text.contains("/s were not served as they came"), "{text}");

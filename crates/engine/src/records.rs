@@ -1,5 +1,5 @@
-//! How many records the trials of a cell change, where the number of their requests is known: each changes a record at most
-//! once, so that every change can be read back.
+//! How many records the trials of a cell change, if the number of requests is known. Each trial changes a record at
+//! most once, so that every change can be read back.
 
 use crate::plan::{Plan, RunCell};
 use crate::{client, schedule};
@@ -8,20 +8,20 @@ use kurabe_core::units;
 
 /// Records of one operation.
 pub(crate) struct Needed {
-    /// That a trial changes, warm-up included.
+    /// Records that a trial changes, including warm-up.
     pub(crate) records: u64,
-    /// That there are.
+    /// Records in the store.
     pub(crate) capacity: u64,
 }
 
-/// For each operation whose number of requests is known: the records that a trial needs, and those that there are.
+/// For each operation with a known number of requests: the records that a trial needs, and the existing ones.
 pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
     let Some(policy) = cell.available().map(|planned| planned.policy) else { return Vec::new() };
     let Some(capacity) = policy.capacity else { return Vec::new() };
     let clients = policy.clients.max(1);
     let of_operation = |stop: kurabe_core::experiment::Stop| {
         let each = match Load::of(&cell.record.axes) {
-            // Requests that nobody asked for are no reason to leave a cell out.
+            // A default number of requests does not exclude a cell.
             Load::Closed if stop.least.is_some() => None,
             Load::Closed => {
                 stop.requests.map(|requests| client::requests(requests, clients, policy.pipeline))
@@ -33,7 +33,7 @@ pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
             }
             Load::Highest => None,
         };
-        // Each client has records of its own.
+        // Each client has its own records.
         let records = each?.div_ceil(capacity.requests_per_record) * clients as u64;
         Some(Needed { records, capacity: capacity.records })
     };
@@ -41,13 +41,13 @@ pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
     writes.filter_map(|operation| of_operation(plan.stop(operation))).collect()
 }
 
-/// Why a trial could not change each record once at most.
+/// Why a trial could not change each record at most once.
 pub(crate) fn too_few(plan: &Plan, cell: &RunCell) -> Option<String> {
     let lacking = needed(plan, cell).into_iter().find(|needed| needed.records > needed.capacity)?;
     let Needed { records, capacity } = lacking;
     Some(format!(
-        "a trial changes each record once at most, so that every change can be read back: so many requests need {} \
-         records, and there are {}; give --records {records}, or fewer --requests",
+        "a trial changes each record once at most, so that every change can be read back: the requests need \
+         {} records, and there are {}; give --records {records}, or fewer --requests",
         units::count(records),
         units::count(capacity)
     ))

@@ -1,4 +1,4 @@
-//! What a run has made, what has failed, and how long things take.
+//! The state of a run: what was made, what failed, and how long trials take.
 
 use crate::event::Event;
 use crate::plan::{Plan, TrialId};
@@ -8,7 +8,7 @@ use kurabe_core::units;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// How far a run is when a trial begins.
+/// The progress of a run when a trial starts.
 #[derive(Clone, Copy)]
 pub(crate) struct Progress {
     pub(crate) ended: usize,
@@ -28,29 +28,29 @@ impl Progress {
     }
 }
 
-/// A trial that was made, and how long it took with all that belongs to it.
+/// A finished trial, with its total time.
 pub(crate) struct TrialResult {
     pub(crate) record: TrialRecord,
     pub(crate) took: Duration,
-    /// What disturbed it, where it was disturbed.
+    /// The disturbance, if any.
     pub(crate) disturbed: Option<Disturbance>,
 }
 
-/// What disturbed a trial, so that another is made in its place.
+/// A disturbance of a trial, which causes a rerun.
 #[derive(Clone, Debug)]
 pub(crate) struct Disturbance {
     /// The reason, as a clause.
     pub(crate) why: String,
-    /// Whether Kurabe itself stood still: then the figure is not noisy but wrong, and never counts.
+    /// Whether Kurabe itself stood still. The result is then wrong, not just noisy, and never counts.
     pub(crate) stood_still: bool,
 }
 
-/// Which of the trials that are made in a disturbed one's place this is, and why it is made.
+/// A rerun of a disturbed trial.
 #[derive(Clone, Debug)]
-pub(crate) struct Repeat {
-    /// What disturbed the last one, as a clause.
+pub(crate) struct Rerun {
+    /// What disturbed the previous one, as a clause.
     pub(crate) why: String,
-    /// The first is 1.
+    /// Its number, from 1.
     pub(crate) number: u32,
 }
 
@@ -59,32 +59,32 @@ impl TrialResult {
         matches!(self.record.outcome, Outcome::Failed { .. })
     }
 
-    /// Whether it counts for nothing, since Kurabe itself stood still.
+    /// Whether it does not count because Kurabe itself stood still.
     pub(crate) fn stood_still(&self) -> bool {
         self.disturbed.as_ref().is_some_and(|disturbed| disturbed.stood_still)
     }
 }
 
-/// What has been made, what has failed, and how long things take.
+/// What was made, what failed, and how long trials take.
 pub(crate) struct RunState {
     pub(crate) made: HashSet<(u32, TrialId)>,
-    /// How many rounds each trial has been made in.
+    /// In how many rounds each trial was made.
     pub(crate) rounds_made: HashMap<TrialId, u32>,
     pub(crate) failed: HashSet<TrialId>,
     pub(crate) ended: usize,
     pub(crate) took: HashMap<TrialId, Duration>,
     pub(crate) total: Duration,
     pub(crate) timed: u32,
-    /// What trials that were made again took.
-    pub(crate) again: Duration,
-    /// Trials of an earlier sitting in which Kurabe stood still, and in whose place none was made.
-    pub(crate) unrepeated: HashMap<(u32, TrialId), Repeat>,
-    /// The block of rounds in which this sitting has made trials last.
+    /// The total time of reruns.
+    pub(crate) rerun_time: Duration,
+    /// Recorded trials in which Kurabe stood still, and which still need a rerun.
+    pub(crate) pending_reruns: HashMap<(u32, TrialId), Rerun>,
+    /// The block of rounds of the last trial since the program started.
     pub(crate) block: Option<u32>,
 }
 
 impl RunState {
-    pub(crate) fn new(earlier: &[TrialRecord], places: &[TrialId], operations: &[&OperationInfo]) -> Self {
+    pub(crate) fn new(earlier: &[TrialRecord], ids: &[TrialId], operations: &[&OperationInfo]) -> Self {
         let mut state = Self {
             made: HashSet::new(),
             rounds_made: HashMap::new(),
@@ -93,19 +93,19 @@ impl RunState {
             took: HashMap::new(),
             total: Duration::ZERO,
             timed: 0,
-            again: Duration::ZERO,
-            unrepeated: HashMap::new(),
+            rerun_time: Duration::ZERO,
+            pending_reruns: HashMap::new(),
             block: None,
         };
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
             if let Some(why) = standstill_of(&trial.outcome) {
-                state.unrepeated.insert((trial.round, id), Repeat { why, number: 1 });
+                state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
                 continue;
             }
-            state.unrepeated.remove(&(trial.round, id));
-            if places.contains(&id) && state.made.insert((trial.round, id)) {
+            state.pending_reruns.remove(&(trial.round, id));
+            if ids.contains(&id) && state.made.insert((trial.round, id)) {
                 *state.rounds_made.entry(id).or_default() += 1;
                 state.ended += 1;
             }
@@ -129,17 +129,17 @@ impl RunState {
         self.timed += 1;
     }
 
-    /// How far the run is.
+    /// The progress of the run.
     pub(crate) fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
         let planned = plan.trials.len() * rounds as usize;
         Progress { ended: self.ended, planned, left: self.left(&plan.trials, rounds) }
     }
 
-    /// Each trial still to come takes what it took last; one never made takes the mean of the others.
-    pub(crate) fn left(&self, places: &[TrialId], rounds: u32) -> Option<Duration> {
+    /// Each remaining trial is expected to take as long as last time, or the mean of the others if it is new.
+    pub(crate) fn left(&self, ids: &[TrialId], rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
-        for id in places.iter().filter(|id| !self.failed.contains(id)) {
+        for id in ids.iter().filter(|id| !self.failed.contains(id)) {
             let made = self.rounds_made.get(id).copied().unwrap_or(0);
             left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
         }
@@ -147,7 +147,7 @@ impl RunState {
     }
 }
 
-/// Says that Kurabe itself stood still, where it did, as a clause.
+/// Says that Kurabe itself stood still, if it did, as a clause.
 fn standstill_of(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
@@ -157,7 +157,7 @@ fn standstill_of(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Says for how long Kurabe itself stood still, as a clause.
+/// Says how long Kurabe itself stood still, as a clause.
 pub(crate) fn standstill(time: Duration) -> String {
     format!("kurabe itself stood still for {}", units::time(time))
 }

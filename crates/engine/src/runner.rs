@@ -1,15 +1,16 @@
-//! A run: rounds over all trials, each target's fixture kept in order, every outcome emitted before the next trial begins.
+//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is emitted before the next trial
+//! starts.
 
 use crate::cancellable::cancellable;
+use crate::cpu_partition::CpuPartition;
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
-use crate::run_state::{Disturbance, Progress, Repeat, RunState, TrialResult, standstill};
-use crate::sides::Sides;
+use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
 use crate::target::{Restart, Target};
-use crate::trial::{Failure, Pace, Trial, panicked};
+use crate::trial::{Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
@@ -26,42 +27,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Says of a trial that should not be relied on why that is.
-pub type Suspect = fn(&Measurement) -> Option<String>;
+/// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
+pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
 
-/// Runs the trials of a run that have not been made yet.
+/// Executes the trials of a run that were not made yet.
 pub struct Runner<'a> {
-    /// What is done.
+    /// The plan.
     pub plan: &'a Plan,
-    /// The run's name, under which namespaces are claimed.
+    /// The run's name, used for the leases of namespaces.
     pub run: &'a str,
     /// The targets.
     pub targets: &'a [Target],
-    /// When the run began.
+    /// The start of the run.
     pub began: Instant,
     /// Set by the user's Ctrl-C.
     pub cancel: &'a AtomicBool,
-    /// Transactions completed in the current trial.
+    /// Completed transactions of the current trial.
     pub progress: &'a AtomicU64,
-    /// Who looks what machine, client and server do during each trial.
+    /// Observes machine, client and server during each trial.
     pub observer: Option<&'a dyn Observer>,
-    /// Who says of a trial whether the machine worked for others meanwhile, and what it did, as a clause. Such a trial is
-    /// made again at the end of its round, once, and then counts whatever it shows. `None`: none is. One in which Kurabe
-    /// itself stood still is made again in any case.
-    pub suspect: Option<Suspect>,
-    /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
-    pub sides: Option<&'a Sides>,
+    /// Checks each trial for interference by other processes. A disturbed trial is repeated once at the end of its
+    /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
+    /// always repeated.
+    pub interference_check: Option<InterferenceCheck>,
+    /// Separate processors for clients and servers; `None`: no pinning.
+    pub cpu_partition: Option<&'a CpuPartition>,
 }
 
-/// What nobody sets, where nobody stops a run.
+/// Cancellation flag used when a run cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What nobody reads, where nobody watches a run's progress.
+/// Progress counter used when nobody reads it.
 static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 
 impl<'a> Runner<'a> {
-    /// One that begins now, and whom nobody stops or watches; no trial is looked at or made again. A struct update names
-    /// those who do.
+    /// A runner that starts now, without cancellation, progress, observation or interference checks. Add these with a
+    /// struct update.
     pub fn new(plan: &'a Plan, run: &'a str, targets: &'a [Target]) -> Self {
         Self {
             plan,
@@ -71,15 +72,15 @@ impl<'a> Runner<'a> {
             cancel: &NEVER,
             progress: &UNWATCHED,
             observer: None,
-            suspect: None,
-            sides: None,
+            interference_check: None,
+            cpu_partition: None,
         }
     }
 
-    /// All trials of a run that is not recorded, in the order in which they were made: fewer where it was stopped.
+    /// All trials of an unrecorded run, in execution order; fewer if it was stopped.
     ///
     /// # Errors
-    /// A fixture that cannot be opened, or a defect of the experiment's declaration.
+    /// If a fixture cannot be opened, or the experiment's declaration has a defect.
     pub fn trials(&self) -> Result<Vec<TrialRecord>> {
         let mut trials = Vec::new();
         self.run(Fixture::open_all(self.targets, self.run)?, &[], &mut |event| {
@@ -92,22 +93,22 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// How long the highest rate is searched for where no time is given.
+/// The default time of the search for the highest rate.
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
-/// Trials that are made again may take this part of the time of all others.
-const AGAIN_PART: f64 = 0.2;
-/// So many trials are made in the place of one in which Kurabe itself stood still.
-const REPEATS: u32 = 2;
+/// Reruns may take this share of the time of all other trials.
+const RERUN_SHARE: f64 = 0.2;
+/// The maximum number of reruns of a trial in which Kurabe itself stood still.
+const MAX_STALL_RERUNS: u32 = 2;
 
 impl Runner<'_> {
-    /// Makes the trials, and removes what the run made on the targets. Trials of `earlier` are not made again; a cell's
-    /// operation that failed is not tried in later rounds. Gives whether every planned trial was made or is known to
-    /// fail: not where the user stopped it. `fixtures` are those of [`Fixture::open_all`].
+    /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
+    /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
+    /// known to fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
     ///
     /// # Errors
-    /// What `emit` returns (a disk that is full), a throwaway server that does not start again between blocks, or a defect of
-    /// the experiment's declaration. Other errors of targets are outcomes, not errors.
+    /// An error of `emit` (such as a full disk), a throwaway server that does not restart between blocks, or a defect
+    /// of the experiment's declaration. Other errors of targets are outcomes.
     pub fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
@@ -115,15 +116,15 @@ impl Runner<'_> {
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
-        // The repeats may have fixtures of their own, opened when they are needed.
+        // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
         let result = self.rounds(&mut fixtures, &mut state, emit);
-        // A repeat's goes before the one that has claimed the namespace for both.
+        // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
-            // A trial that failed gave its fixture up, and could not clean it where the connection was lost. A server that
-            // died has nothing left to clean.
-            if fixture.is_none() && self.targets[slot].refused.is_none() {
+            // A failed trial dropped its fixture, which could not clean up if the connection was lost. A server that
+            // was removed needs no clean-up.
+            if fixture.is_none() && self.targets[slot].skip_reason.is_none() {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
@@ -158,8 +159,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Restarts the throwaway servers where a round begins another block than the last one in which this sitting has made trials:
-    /// one that goes on with a run has just started them.
+    /// Restarts the throwaway servers if a round belongs to another block than the last trial since the program
+    /// started. A resumed run has just started its servers.
     fn begin_block(
         &self,
         round: u32,
@@ -176,8 +177,8 @@ impl Runner<'_> {
             return Ok(());
         }
         emit(Event::Restarting)?;
-        // Connections end with the servers, and stores that lie in memory: what was loaded goes first, while the servers are there
-        // to forget it, those of repeats before those that have claimed the namespace.
+        // Restarts close connections and clear stores in memory. So fixtures are dropped first, while the servers can
+        // still clean up: those of A/A controls before those that hold the leases.
         for (slot, fixture) in fixtures.iter_mut().enumerate().rev() {
             let target = &self.targets[slot % self.targets.len()];
             if target.restart.is_some() {
@@ -187,7 +188,7 @@ impl Runner<'_> {
         restart_all(self.targets)
     }
 
-    /// One round: its trials in their order, then those again that were disturbed. Breaks where the user stopped the run.
+    /// Executes one round: its trials in order, then reruns of disturbed ones. Breaks if the user stopped the run.
     fn round(
         &self,
         round: u32,
@@ -196,15 +197,15 @@ impl Runner<'_> {
         state: &mut RunState,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<ControlFlow<()>> {
-        let mut again: VecDeque<(Vec<TrialId>, Repeat, bool)> = VecDeque::new();
+        let mut queue: VecDeque<(Vec<TrialId>, Rerun, bool)> = VecDeque::new();
         for mut group in self.plan.round(round) {
             group.retain(|id| !state.made.contains(&(round, *id)));
             let tried = group.len();
             group.retain(|id| !state.failed.contains(id));
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
-            let repeat = group.iter().find_map(|id| state.unrepeated.get(&(round, *id))).cloned();
-            let made = self.make(round, &group, repeat.as_ref(), fixtures, progress, emit)?;
+            let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
+            let made = self.make(round, &group, rerun.as_ref(), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -212,25 +213,27 @@ impl Runner<'_> {
                 disturbed = disturbed.or(attempt.disturbed);
             }
             if let Some(Disturbance { why, stood_still }) = disturbed {
-                let number = repeat.map_or(0, |repeat| repeat.number) + 1;
-                again.push_back((group, Repeat { why, number }, stood_still));
+                let number = rerun.map_or(0, |rerun| rerun.number) + 1;
+                queue.push_back((group, Rerun { why, number }, stood_still));
             }
         }
-        while let Some((mut group, repeat, stood_still)) = again.pop_front() {
+        while let Some((mut group, rerun, stood_still)) = queue.pop_front() {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
-            // Whether it is made again depends on what others did and on the time spent so far, never on its figure.
-            if !stood_still && (state.again + last).as_secs_f64() > state.total.as_secs_f64() * AGAIN_PART {
+            // Whether to rerun depends on the disturbance and on the time spent so far, never on the result.
+            if !stood_still
+                && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE
+            {
                 continue;
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(round, &group, Some(&repeat), fixtures, progress, emit)?;
+            let made = self.make(round, &group, Some(&rerun), fixtures, progress, emit)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
                 if !stood_still {
-                    state.again += attempt.took;
+                    state.rerun_time += attempt.took;
                 }
                 if attempt.stood_still() {
                     disturbed = attempt.disturbed;
@@ -239,39 +242,40 @@ impl Runner<'_> {
                 }
             }
             if let Some(Disturbance { why, .. }) = disturbed {
-                again.push_back((group, Repeat { why, number: repeat.number + 1 }, true));
+                queue.push_back((group, Rerun { why, number: rerun.number + 1 }, true));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Makes the trials of a group, one alone and several in turns; `None` where the user stopped them.
+    /// Executes the trials of a group, interleaved if there are several; `None` if the user stopped them.
     fn make(
         &self,
         round: u32,
         group: &[TrialId],
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
-            // One whose neighbours have failed stays in slices: only trials that were made alike are compared.
+            // If the other trials of the group have failed, the last one still runs in slices: only equally made
+            // trials are compared.
             [id] if round == 0 || !self.plan.is_interleaved(id) => {
-                let made = self.attempt(round, id, repeat, fixtures, progress, emit)?;
+                let made = self.attempt(round, id, rerun, fixtures, progress, emit)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, repeat, fixtures, progress, emit),
+            _ => self.interleave(round, group, rerun, fixtures, progress, emit),
         }
     }
 
-    /// Makes one trial and tells its outcome; `None` where the user stopped it.
+    /// Executes one trial and emits its outcome; `None` if the user stopped it.
     fn attempt(
         &self,
         round: u32,
         id: TrialId,
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
         fixtures: &mut [Option<Fixture>],
         progress: Progress,
         emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
@@ -285,33 +289,32 @@ impl Runner<'_> {
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let fixture = &mut fixtures[cell.slot];
-        let rerun = repeat.is_some();
+        let is_rerun = rerun.is_some();
         let trial =
-            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, rerun, fixture, emit)));
+            catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, is_rerun, fixture, emit)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-        let (outcome, disturbed) = self.judge_disturbance(outcome, repeat);
+        let (outcome, disturbed) = self.judge_disturbance(outcome, rerun);
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
-            // The next trial on this target begins with a fresh connection and fresh data.
+            // The next trial on this target uses a new connection and new data.
             fixtures[cell.slot] = None;
         }
         let operation = operation.name.to_owned();
-        let again = repeat.map(|repeat| repeat.why.clone());
-        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, again };
+        let rerun_reason = rerun.map(|rerun| rerun.why.clone());
+        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
         emit(Event::TrialEnds { record: &record })?;
         Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
     }
 
-    /// What disturbed a trial, where it was. One in which Kurabe itself stood still has no figures where it is the last that is
-    /// made in the place of such a one.
+    /// The disturbance of a trial, if any. If Kurabe itself stood still, the last allowed rerun fails the trial.
     pub(crate) fn judge_disturbance(
         &self,
         trial: Result<Measurement, Failure>,
-        repeat: Option<&Repeat>,
+        rerun: Option<&Rerun>,
     ) -> (Result<Measurement, Failure>, Option<Disturbance>) {
         let stood_still = match &trial {
             Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
-            // What a server does to a client that is silent is not its fault. A wrong answer is.
+            // Errors caused by a silent client are not the server's fault. A wrong reply is.
             Err(Failure { error, stood_still, .. })
                 if matches!(
                     error.kind(),
@@ -323,22 +326,23 @@ impl Runner<'_> {
             Err(_) => Duration::ZERO,
         };
         if stood_still.is_zero() {
-            let suspect = self.suspect.zip(trial.as_ref().ok());
-            let why = suspect.and_then(|(suspect, measured)| suspect(measured));
+            let interference_check = self.interference_check.zip(trial.as_ref().ok());
+            let why =
+                interference_check.and_then(|(interference_check, measured)| interference_check(measured));
             return (trial, why.map(|why| Disturbance { why, stood_still: false }));
         }
         let why = standstill(stood_still);
-        let number = repeat.map_or(0, |repeat| repeat.number);
-        if number < REPEATS {
+        let number = rerun.map_or(0, |rerun| rerun.number);
+        if number < MAX_STALL_RERUNS {
             return (trial, Some(Disturbance { why, stood_still: true }));
         }
-        let message = format!("{why} during this trial, and during each of the {number} before it");
+        let message = format!("{why} during this trial and during {number} earlier attempts");
         let error = Error::new(ErrorKind::Environment, message)
-            .hint("run it where nothing stops, freezes or pauses the process or its machine");
+            .hint("use a machine where the process is not stopped, frozen or paused");
         (Err(error.into()), None)
     }
 
-    /// What came out, as it is recorded; `None` where the user stopped it.
+    /// The outcome for the run file; `None` if the user stopped the trial.
     pub(crate) fn outcome(&self, trial: Result<Measurement, Failure>) -> Option<Outcome> {
         match trial {
             Ok(measured) => Some(Outcome::Measured(Box::new(measured))),
@@ -352,7 +356,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The fixture of a cell's target, with the data in it that the cell needs.
+    /// The fixture of a cell's target, with the cell's data loaded.
     pub(crate) fn prepare<'f>(
         &self,
         run_cell: &RunCell,
@@ -363,7 +367,7 @@ impl Runner<'_> {
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) = (cell.provision.restart, target.restart_of(&run_cell.record)) {
-            // What was loaded may go with the server's process, and the connections do.
+            // A restart may lose the loaded data, and closes connections.
             *fixture = None;
             restart().map_err(|error| error.context("restarting the server"))?;
         }
@@ -373,7 +377,7 @@ impl Runner<'_> {
         };
         if !fixture.has(cell) {
             emit(Event::Loading { cell: &run_cell.record })?;
-            fixture.load(cell, data, self.cancel).map_err(|error| error.context("filling the store"))?;
+            fixture.load(cell, data, self.cancel).map_err(|error| error.context("loading data"))?;
         }
         Ok(fixture)
     }
@@ -381,14 +385,14 @@ impl Runner<'_> {
     fn open(&self, slot: usize, target: &Target) -> Result<Fixture> {
         let targets = self.targets.len();
         if slot < targets {
-            // Where the first is opened anew, those of repeats keep what they have.
+            // A new first fixture does not remove the collections of A/A controls.
             Fixture::open(target, slot, 2 * targets, self.run)
         } else {
-            Fixture::of_repeat(target, slot, self.run)
+            Fixture::of_aa_control(target, slot, self.run)
         }
     }
 
-    /// The seed of what a trial's clients draw.
+    /// The seed of a trial's random inputs.
     pub(crate) fn draw_seed(
         &self,
         round: u32,
@@ -423,7 +427,7 @@ impl Runner<'_> {
         let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
-        let mut made = |pace: Pace, stop: Stop| {
+        let mut made = |load_model: LoadModel, stop: Stop| {
             let number = fixture.next_trial();
             fixture.before(cell, &*workload, operation.name, self.cancel)?;
             let (state, session) = fixture.lend(cell)?;
@@ -435,12 +439,12 @@ impl Runner<'_> {
                 operation,
                 number,
                 stop,
-                pace,
+                load_model,
                 seed: seed.of_probe(probes),
                 cancel: self.cancel,
                 progress: self.progress,
                 observer: self.observer,
-                sides: self.sides,
+                cpu_partition: self.cpu_partition,
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));
@@ -454,25 +458,26 @@ impl Runner<'_> {
         let stop = self.plan.stop(operation);
         let arrivals = self.plan.spec.arrivals.unwrap_or_default();
         let mut measured = match Load::of(&run_cell.record.axes) {
-            Load::Closed => made(Pace::Closed, stop)?,
-            Load::Open(rate) => made(Pace::Open { rate: rate as f64, arrivals }, stop)?,
+            Load::Closed => made(LoadModel::Closed, stop)?,
+            Load::Open(rate) => made(LoadModel::Open { rate: rate as f64, arrivals }, stop)?,
             Load::Highest => {
                 let slo = Duration::from_nanos(self.plan.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS));
                 let time = stop.duration.unwrap_or(HIGHEST_TIME);
                 let search = RateSearch { slo, arrivals, time };
-                let found =
-                    search.find(|pace, time| made(pace, Stop { duration: Some(time), ..Stop::default() }));
+                let found = search.find(|load_model, time| {
+                    made(load_model, Stop { duration: Some(time), ..Stop::default() })
+                });
                 found.map_err(|failure| Failure { stood_still: stood_still.get(), ..failure })?
             }
         };
-        // A search for a rate is led astray by any of its trials.
+        // Any disturbed trial would mislead a rate search.
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
-        measured.around_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+        measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
 }
 
-/// Restarts all throwaway servers of a run at once, each one's second start too.
+/// Restarts all throwaway servers of a run at the same time, including second instances.
 fn restart_all(targets: &[Target]) -> Result<()> {
     let restarts = targets.iter().flat_map(|target| {
         let second = target.second.as_ref().and_then(|second| second.restart.as_ref());
@@ -486,7 +491,7 @@ fn restart_all(targets: &[Target]) -> Result<()> {
         let threads: Vec<(&Target, _)> = restarts.map(begin).collect();
         threads.into_iter().try_for_each(|(target, thread)| {
             let thread = thread.map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be had to restart a server: {e}"))
+                Error::new(ErrorKind::Limit, format!("cannot start a thread to restart a server: {e}"))
             })?;
             let restarted = thread.join().unwrap_or_else(|panic| Err(panicked("a restart", &*panic)));
             restarted.map_err(|error| error.context("restarting the server").context(&target.name))

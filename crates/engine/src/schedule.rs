@@ -1,4 +1,4 @@
-//! When the transactions of an open loop are due: one schedule, from which all clients of a trial take in turn.
+//! The schedule of an open loop, from which all clients of a trial take transactions in turn.
 
 use kurabe_core::load::Arrivals;
 use kurabe_core::planned::Capacity;
@@ -7,51 +7,52 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// After the last transaction was due, those still waiting are begun for half the trial's time, but at least …
+/// After the last transaction was due, waiting ones are still started for half the trial's time, but at least this
+/// long, …
 const LEAST_GRACE: Duration = Duration::from_secs(1);
-/// … and at most so long; the rest is dropped, and counted.
+/// … and at most this long. The rest is dropped and counted.
 const MOST_GRACE: Duration = Duration::from_secs(10);
 
 /// A warm-up takes one tenth of the time over which transactions are due, …
 const WARM_UP_PART: f64 = 10.0;
-/// … and three tenths at most.
+/// … and at most three tenths.
 const WARM_UP_MOST: f64 = 10.0 / 3.0;
 
-/// The open loop of a trial, as it was asked for.
+/// The parameters of an open loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Transactions due per second.
     pub(crate) rate: f64,
     pub(crate) arrivals: Arrivals,
-    /// Over what time they are due.
+    /// The time over which they are due.
     pub(crate) time: Duration,
-    /// The most that are due, whatever the time.
+    /// The maximum number of transactions.
     pub(crate) most: u64,
-    /// Whether `most` is what there are records for: less than the time and the requests of the trial would make due.
+    /// Whether `most` is limited by records: below what the trial's time and requests would allow.
     pub(crate) is_cut: bool,
     pub(crate) seed: u64,
 }
 
-/// Times are offsets from the trial's start, in nanoseconds.
+/// A schedule. Times are offsets from the trial's start, in nanoseconds.
 pub(crate) struct Schedule {
     gap: f64,
     end: f64,
     most: u64,
     is_cut: bool,
     state: Mutex<State>,
-    /// Clients that stand ready: each holds a transaction that it has not begun yet.
+    /// Idle clients, each holding a transaction that is not started yet.
     ready: AtomicUsize,
 }
 
-/// How many requests of an open loop there are records for. Clients take from one schedule, so that one may have to make
-/// more of them than another; and they have warmed up before.
+/// The number of open-loop requests for which there are records. Clients share one schedule, so that one may make
+/// more requests than another, and they have warmed up before.
 pub(crate) fn capacity(capacity: &Capacity, clients: usize) -> u64 {
-    // A warm-up takes three tenths of the time at most.
+    // A warm-up takes at most three tenths of the time.
     let all = capacity.records.saturating_mul(capacity.requests_per_record) / 13 * 10;
     if clients > 1 { all / 2 } else { all }
 }
 
-/// How many requests there must be records for where so many are due: what [`capacity`] makes of them is no less.
+/// The number of requests to provide records for if this many are due. [`capacity`] of it is at least `due`.
 pub(crate) fn requests(due: u64, clients: usize) -> u64 {
     let all = if clients > 1 { due.saturating_mul(2) } else { due };
     all.div_ceil(10).saturating_mul(13) + 13
@@ -61,17 +62,17 @@ struct State {
     taken: u64,
     over: bool,
     arrivals: Stream,
-    /// The same arrivals again, as far as they have been counted.
+    /// The same arrivals, as far as the backlog was counted.
     counted: u64,
     count: Stream,
 }
 
-/// The times at which transactions are due, one after the other.
+/// The sequence of due times.
 #[derive(Clone)]
 struct Stream {
     arrivals: Arrivals,
     gap: f64,
-    /// How many have come.
+    /// How many have passed.
     number: u64,
     /// When the last one was due.
     last: f64,
@@ -90,7 +91,7 @@ impl Stream {
     }
 }
 
-/// A client that stands ready, until it is dropped.
+/// An idle client, until it is dropped.
 pub(crate) struct Ready<'a>(&'a AtomicUsize);
 
 impl Drop for Ready<'_> {
@@ -100,8 +101,8 @@ impl Drop for Ready<'_> {
 }
 
 impl Plan {
-    /// The warm-up of a trial with this schedule: a tenth of its time. Where that is less than one transaction for each
-    /// client, it is longer, up to three tenths.
+    /// The schedule of the warm-up: a tenth of the trial's time. If that is less than one transaction per client, it
+    /// is longer, up to three tenths.
     pub(crate) fn warm_up(&self, clients: usize, seed: u64) -> Self {
         let time = self.time.as_secs_f64().min(self.most as f64 / self.rate);
         let each = clients as f64 / self.rate;
@@ -131,14 +132,14 @@ impl Schedule {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A client that panicked elsewhere left plain numbers behind: they are still right.
+        // A client that panicked left plain numbers behind, which are still correct.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the next transaction, and says when it is due; `None` where no further one is.
+    /// Takes the next transaction and returns when it is due; `None` if there is none.
     pub(crate) fn take(&self) -> Option<u64> {
         let mut state = self.lock();
-        // Clients that come later must not draw another gap.
+        // Later clients must not draw another gap.
         if state.over || state.taken == self.most {
             return None;
         }
@@ -151,24 +152,24 @@ impl Schedule {
         Some(due as u64)
     }
 
-    /// Whether it ends before its time and its requests, since there are no more records to change.
+    /// Whether it ends before its time and requests because there are no more records to change.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Counts the calling client among those that stand ready, until the answer is dropped.
+    /// Counts the calling client as idle until the result is dropped.
     pub(crate) fn ready_client(&self) -> Ready<'_> {
         self.ready.fetch_add(1, Ordering::Relaxed);
         Ready(&self.ready)
     }
 
-    /// Whether a client stands ready. Then transactions that wait do not wait for the server: the client's thread has
-    /// not been woken yet.
+    /// Whether a client is idle. Waiting transactions then wait for that client to wake up, not for the server.
     pub(crate) fn has_ready_client(&self) -> bool {
         self.ready.load(Ordering::Relaxed) > 0
     }
 
-    /// How many transactions are due by now and not begun, where one is being begun and all other clients are busy.
+    /// The number of transactions that are due and not started, if one is being started and all other clients are
+    /// busy.
     pub(crate) fn waiting(&self, now: u64) -> u64 {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -181,18 +182,18 @@ impl Schedule {
             state.count = next;
             state.counted += 1;
         }
-        // The one that is being begun is among those taken.
+        // The one being started is among those taken.
         (state.counted + 1).saturating_sub(state.taken)
     }
 
-    /// How long after the start transactions are begun; later ones are dropped.
+    /// The latest start of a transaction after the trial's start. Later ones are dropped.
     pub(crate) fn last_begin(&self) -> u64 {
         let end = Duration::from_nanos(self.due_until());
         (end + (end / 2).clamp(LEAST_GRACE, MOST_GRACE)).as_nanos() as u64
     }
 
-    /// The time over which transactions are due: until the asked time, or, where they are counted, until the gap
-    /// behind the last.
+    /// The time over which transactions are due: the requested time, or, with a number of requests, until the gap
+    /// after the last.
     pub(crate) fn due_until(&self) -> u64 {
         self.end.min(self.most as f64 * self.gap) as u64
     }
@@ -232,7 +233,7 @@ mod tests {
         // 100,000 expected, with a standard deviation of 316.
         assert!(due.len().abs_diff(100_000) < 1_600, "{}", due.len());
         assert!(due.is_sorted());
-        // Of exponential gaps the part 1 - 1/e is below the mean.
+        // For exponential gaps, a share of 1 - 1/e is below the mean.
         let short = due.windows(2).filter(|pair| pair[1] - pair[0] < 100_000).count() as f64;
         let part = short / due.len() as f64;
         assert!((part - 0.632).abs() < 0.01, "{part}");

@@ -1,40 +1,41 @@
-//! What connections cost the server: what its processes hold with them open, less what they held just before.
+//! The memory cost of connections on the server: the memory of its processes with connections open, minus that just
+//! before.
 
 use kurabe_core::driver::Driver;
 use kurabe_core::metric::{
     MEMORY, MEMORY_ADDED, MEMORY_EACH, MetricValue, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, THREADS,
     THREADS_ADDED,
 };
-use kurabe_core::observation::{Holding, Observer};
+use kurabe_core::observation::{MemoryUsage, Observer};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::thread;
 use std::time::Duration;
 
-/// A server ends the connections of the trial before in its own time, and starts helpers of its own now and then: it is
-/// sampled again until it has as many processes and threads as this long before, …
+/// A server closes the previous trial's connections in its own time, and sometimes starts helper processes. It is
+/// sampled until the number of processes and threads has not changed for this long, …
 const PAUSE: Duration = Duration::from_millis(40);
-/// … but no more often than this.
+/// … but at most this often.
 const SAMPLES: u32 = 50;
 
-/// What the server held before the connections were opened.
+/// The server's memory before the connections were opened.
 pub(crate) struct MemoryReading<'a> {
     driver: &'a dyn Driver,
     observer: &'a dyn Observer,
-    before: Holding,
+    before: MemoryUsage,
 }
 
 impl<'a> MemoryReading<'a> {
-    /// Samples the server before the connections in question are opened. Without an observer there is nothing to read: so
-    /// it is where the tool measures itself.
+    /// Samples the server before the connections are opened. Returns `None` without an observer, as for the tool's
+    /// own overhead.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported), with the reason, where the server's processes cannot be seen.
+    /// [`Unsupported`](ErrorKind::Unsupported) with the reason if the server's processes cannot be observed.
     pub(crate) fn begin(driver: &'a dyn Driver, observer: Option<&'a dyn Observer>) -> Result<Option<Self>> {
         let Some(observer) = observer else { return Ok(None) };
         Ok(Some(Self { driver, observer, before: steady(driver, observer)? }))
     }
 
-    /// Samples it again, with so many connections open.
+    /// Samples the server again with that many connections open.
     ///
     /// # Errors
     /// As for [`MemoryReading::begin`].
@@ -44,8 +45,8 @@ impl<'a> MemoryReading<'a> {
     }
 }
 
-fn metrics(before: &Holding, after: &Holding, connections: f64) -> Vec<MetricValue> {
-    let more = |of: fn(&Holding) -> u64| of(after) as f64 - of(before) as f64;
+fn metrics(before: &MemoryUsage, after: &MemoryUsage, connections: f64) -> Vec<MetricValue> {
+    let more = |of: fn(&MemoryUsage) -> u64| of(after) as f64 - of(before) as f64;
     let (memory, private) = (more(|h| h.memory_bytes), more(|h| h.private_bytes));
     vec![
         MEMORY.value(after.memory_bytes as f64),
@@ -59,10 +60,10 @@ fn metrics(before: &Holding, after: &Holding, connections: f64) -> Vec<MetricVal
     ]
 }
 
-/// What the server holds once it neither begins nor ends anything any more.
-fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<Holding> {
+/// The server's memory usage once it starts and ends no processes or threads.
+fn steady(driver: &dyn Driver, observer: &dyn Observer) -> Result<MemoryUsage> {
     let sample = || {
-        observer.holding(&driver.endpoint()).map_err(|why| {
+        observer.memory_usage(&driver.endpoint()).map_err(|why| {
             Error::new(ErrorKind::Unsupported, format!("the memory of the server cannot be read: {why}"))
         })
     };
@@ -84,9 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_differences_and_may_be_below_nothing() {
-        let before = Holding { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
-        let after = Holding { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
+    fn memory_differences_may_be_negative() {
+        let before = MemoryUsage { processes: 5, threads: 5, memory_bytes: 1_000, private_bytes: 400 };
+        let after = MemoryUsage { processes: 15, threads: 15, memory_bytes: 3_000, private_bytes: 300 };
         let found: Vec<(String, f64)> =
             metrics(&before, &after, 10.0).into_iter().map(|metric| (metric.name, metric.value)).collect();
         let expected = [

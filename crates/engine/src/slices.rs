@@ -1,12 +1,14 @@
-//! Interleaved trials: several are ready at once, and each has the machine to itself for one slice of some milliseconds.
+//! Interleaved trials: several trials are ready at once, and they take turns in slices of a few
+//! milliseconds.
 //!
-//! What a shared machine does to a trial, such as where its scheduler put client and server, or what the neighbours of a
-//! virtual machine do, lasts for tenths of a second and is another in the next trial. Trials made one after the other meet
-//! different machines; those that alternate in slices much shorter than that meet the same one, and the ratio of their figures is
-//! free of it. Bulej et al., "Duet Benchmarking: Improving Measurement Accuracy in the Cloud" (ICPE 2020), run two at the same time to
-//! that end; here they alternate, so that neither takes a processor from the other.
+//! Disturbances of a shared machine, such as the scheduler's placement or other virtual machines, last for tenths of
+//! a second and differ between consecutive trials. Trials that alternate in much shorter slices see the same
+//! disturbances, so that these cancel out in the ratio of their results. Bulej et al., "Duet Benchmarking: Improving
+//! Measurement Accuracy in the Cloud" (ICPE 2020), run two trials at the same time for that purpose; here they
+//! alternate, so that neither takes a processor from the other.
 //!
-//! Each cycle has two slices of each trial, in a random order and back again, so that what changes evenly meets all alike.
+//! Each cycle has two slices of each trial, in a random order and then in reverse, so that linear drift affects all
+//! equally.
 
 use crate::clock::process_cpu;
 use kurabe_stats::rng::{Rng, mix};
@@ -14,16 +16,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Sets the order of slices apart from all else that a seed decides.
+/// Separates the seed of the slice order from other uses of the seed.
 const ORDER: u64 = 0x0007_0b45;
 
-/// Gives slices of time to trials, one after the other.
+/// Assigns slices of time to trials, one after the other.
 pub(crate) struct SliceScheduler {
     slice: Duration,
     state: Mutex<State>,
-    /// For the clients of each trial: a slice of one must not wake those of the others.
+    /// For the clients of each trial separately: a slice of one trial must not wake the clients of another.
     called: Vec<Condvar>,
-    /// For the thread that gives the slices.
+    /// For the thread that assigns slices.
     changed: Condvar,
 }
 
@@ -34,10 +36,10 @@ struct State {
     over: bool,
 }
 
-/// A trial among those that are interleaved.
+/// The state of an interleaved trial.
 #[derive(Clone, Copy, Default)]
 struct LaneState {
-    /// Its clients stand ready, or it ended before they did.
+    /// Its clients are ready, or it ended before they were.
     ready: bool,
     /// Clients that have not ended.
     clients: usize,
@@ -45,13 +47,13 @@ struct LaneState {
     at_work: usize,
 }
 
-/// The slices that a trial had.
+/// The slices of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStats {
     pub(crate) slices: u64,
-    /// CPU time of the whole process in them.
+    /// CPU time of the whole process during them.
     pub(crate) cpu: Duration,
-    /// How long this process stood still meanwhile, in any trial's turns.
+    /// How long this process stood still meanwhile, in slices of any trial.
     pub(crate) stood_still: Duration,
 }
 
@@ -70,7 +72,7 @@ impl SliceScheduler {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Plain numbers: a client that panicked left them right.
+        // A client that panicked left plain numbers behind, which are still correct.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +81,7 @@ impl SliceScheduler {
         Lane { scheduler: self, trial }
     }
 
-    /// Waits until a trial stands ready or has ended.
+    /// Waits until a trial is ready or has ended.
     pub(crate) fn wait_until_ready(&self, trial: usize) {
         let mut state = self.lock();
         while !state.lanes[trial].ready {
@@ -87,7 +89,7 @@ impl SliceScheduler {
         }
     }
 
-    /// Gives slices until each trial has ended, or has had this much time.
+    /// Assigns slices until each trial has ended or has had this much time.
     pub(crate) fn run(&self, time: Option<Duration>, seed: u64, cancel: &AtomicBool) -> Vec<SliceStats> {
         let trials = self.called.len();
         let mut stats = vec![SliceStats::default(); trials];
@@ -116,7 +118,7 @@ impl SliceScheduler {
         stats
     }
 
-    /// False where the trial has ended.
+    /// `false` if the trial has ended.
     fn run_slice(&self, trial: usize, number: &mut u64, made: &mut SliceStats) -> bool {
         let mut state = self.lock();
         let clients = state.lanes[trial].clients;
@@ -146,35 +148,35 @@ pub(crate) struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    /// So many clients stand ready.
+    /// Reports that this many clients are ready.
     pub(crate) fn ready(&self, clients: usize) {
         let mut state = self.scheduler.lock();
         state.lanes[self.trial] = LaneState { ready: true, clients, at_work: 0 };
         self.scheduler.changed.notify_all();
     }
 
-    /// The trial is over, however far it came: nobody waits for it, and its clients wait for nothing.
+    /// Ends the trial's part. Nobody waits for it any more, and its clients stop waiting.
     pub(crate) fn leave(&self) {
         self.ready(0);
     }
 
-    /// The schedule's part for one of its clients.
+    /// The part of one of its clients.
     pub(crate) fn client(&self) -> LaneWorker<'a> {
         LaneWorker { scheduler: self.scheduler, trial: self.trial, last: 0, at_work: false }
     }
 }
 
-/// A client of an interleaved trial. One that is dropped has ended.
+/// A client of an interleaved trial. Dropping it ends the client.
 pub(crate) struct LaneWorker<'a> {
     scheduler: &'a SliceScheduler,
     trial: usize,
-    /// The last slice that it had.
+    /// The number of its last slice.
     last: u64,
     at_work: bool,
 }
 
 impl LaneWorker<'_> {
-    /// Ends the client's slice, and waits for the next: its length, or `None` where there is none.
+    /// Ends the client's slice and waits for the next. Returns its length; `None` if there is none.
     pub(crate) fn next(&mut self) -> Option<Duration> {
         let scheduler = self.scheduler;
         let mut state = scheduler.lock();
@@ -206,7 +208,7 @@ impl Drop for LaneWorker<'_> {
     fn drop(&mut self) {
         let scheduler = self.scheduler;
         let mut state = scheduler.lock();
-        // It may have been called and not have come: nobody else ends that slice for it.
+        // It may drop between being called and starting its slice; then the slice ends here.
         let called = state.current.is_some_and(|(trial, number)| trial == self.trial && number != self.last);
         self.at_work |= called;
         let lane = &mut state.lanes[self.trial];
@@ -221,8 +223,8 @@ mod tests {
     use std::sync::Mutex as Log;
     use std::thread;
 
-    /// The order of the slices of some trials, where each client ends after so many slices.
-    fn played(
+    /// The order of the slices of some trials, where each client ends after that many slices.
+    fn executed(
         clients: &[usize],
         ends_after: &[usize],
         time: Option<Duration>,
@@ -262,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn each_cycle_goes_there_and_back() {
-        let (log, stats) = played(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
+    fn each_cycle_runs_lanes_forward_and_backward() {
+        let (log, stats) = executed(&[1, 1, 1], &[100, 100, 100], Some(Duration::from_millis(4)));
         assert_eq!(stats.iter().map(|stats| stats.slices).collect::<Vec<_>>(), [4, 4, 4]);
         assert_eq!(log.len(), 12);
         for cycle in log.chunks(6) {
@@ -272,19 +274,19 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_early_holds_nobody_up() {
-        let (_, stats) = played(&[1, 1], &[2, 6], None);
+    fn lane_that_ends_early_does_not_block_others() {
+        let (_, stats) = executed(&[1, 1], &[2, 6], None);
         assert!(stats[0].slices >= 2 && stats[1].slices >= 6, "{stats:?}");
     }
 
     #[test]
-    fn one_that_never_came_is_not_waited_for() {
+    fn missing_lane_is_not_waited_for() {
         let scheduler = SliceScheduler::new(2, Duration::from_millis(1));
         scheduler.lane(0).leave();
         scheduler.lane(1).ready(1);
         let never = AtomicBool::new(false);
         let stats = thread::scope(|scope| {
-            // Called, and gone before it came.
+            // Called, and dropped before it started.
             let worker = scheduler.lane(1).client();
             scope.spawn(move || {
                 thread::sleep(Duration::from_millis(5));

@@ -1,9 +1,9 @@
 //! Detects that this process stood still during a trial: stopped by a signal, frozen, or paused with its machine.
 //!
-//! A thread sleeps for a fixed time, again and again. Where it comes back later than the scheduler explains, the process stood
-//! still. The kernel counts how long a thread was ready and waited for a processor (`/proc/thread-self/schedstat`); that time is
-//! taken out, so that a machine which is merely busy is not taken for one that stood still. A stopped process waits for no
-//! processor.
+//! A thread sleeps for a fixed time, repeatedly. If it wakes up later than the scheduler explains, the process stood
+//! still. The kernel counts how long a thread was runnable and waited for a processor
+//! (`/proc/thread-self/schedstat`). That time is subtracted, so that a busy machine is not taken for one that stood
+//! still. A stopped process does not wait for a processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,14 +13,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the thread sleeps at a time.
+/// The length of one sleep.
 const TICK: Duration = Duration::from_millis(50);
-/// A shorter delay is left to the statistics, as any other noise is.
+/// Shorter delays are ordinary noise, left to the statistics.
 const LEAST: Duration = Duration::from_millis(100);
-/// The shortest delay that counts where the kernel does not tell how long a thread waited for a processor.
+/// The shortest delay that counts if the kernel does not report waits for a processor.
 const LEAST_UNEXPLAINED: Duration = Duration::from_secs(1);
 
-/// Measures how long this process stood still, from its start to its end.
+/// Measures how long this process stands still.
 pub(crate) struct Monitor {
     total_ns: Arc<AtomicU64>,
     /// Dropped to end the thread.
@@ -29,7 +29,7 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    /// Starts the monitor; without a thread for it, it sees nothing.
+    /// Starts the monitor. If no thread can be started, it detects nothing.
     pub(crate) fn start() -> Self {
         let total_ns = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = channel();
@@ -90,7 +90,8 @@ fn standstill(took: Duration, waited_for_processor: Option<Duration>) -> Duratio
     if late >= least { late } else { Duration::ZERO }
 }
 
-/// How long this thread was ready and waited for a processor, in all (`Documentation/scheduler/sched-stats.rst`).
+/// The total time that this thread was runnable and waited for a processor
+/// (`Documentation/scheduler/sched-stats.rst`).
 fn waited_for_processor(schedstat: &File) -> Option<Duration> {
     let mut text = [0; 96];
     let length = schedstat.read_at(&mut text, 0).ok()?;
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(standstill(MS(5_050), Some(MS(4_990))), MS(0));
         assert_eq!(standstill(MS(5_050), Some(MS(2_000))), MS(3_000));
         assert_eq!(standstill(MS(120), Some(MS(0))), MS(0));
-        // Where the kernel explains nothing, only what no scheduler does.
+        // Without the kernel's explanation, only a delay that no scheduler causes counts.
         assert_eq!(standstill(MS(600), None), MS(0));
         assert_eq!(standstill(MS(2_050), None), MS(2_000));
     }

@@ -1,4 +1,4 @@
-//! A target of a run, and what it cannot do.
+//! A target of a run, and what it does not support.
 
 use kurabe_core::Result;
 use kurabe_core::driver::{Driver, Support};
@@ -7,61 +7,69 @@ use kurabe_core::planned::Demand;
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 
-/// A target as the engine needs it.
+/// A target, as the engine uses it.
 pub struct Target {
     /// Its name in the run.
     pub name: String,
     /// Its driver.
     pub driver: Box<dyn Driver>,
-    /// What the server says of itself.
+    /// The server's facts.
     pub facts: ServerFacts,
-    /// Whether it claims its namespace: of several targets with one URL only the first does.
+    /// Whether it acquires the lease of its namespace. Of several targets with one URL only the first does.
     pub claims: bool,
-    /// Why nothing is measured on it at all, such as a durability class that it cannot have.
-    pub refused: Option<String>,
-    /// Restarts its server, on the same data and address, and returns when it answers; `None` where it is not ours.
+    /// Why nothing is measured on it, such as a durability class that it cannot provide.
+    pub skip_reason: Option<String>,
+    /// Restarts its server with the same data and address, and returns when it answers; `None` if it is not a
+    /// throwaway server.
     pub restart: Option<Restart>,
-    /// A second start of its server, on which the repeat of its first cell is measured; `None`: it is measured on the
-    /// same server.
-    pub second: Option<SecondStart>,
+    /// A second instance of its server for the A/A control; `None`: the control uses the same server.
+    pub second: Option<SecondInstance>,
 }
 
-/// Another process of a target's server, with its own data: of the same version and settings, on the same processors.
-pub struct SecondStart {
-    /// What reaches it.
+/// Another process of a target's server, with its own data, the same version and settings, on the same processors.
+pub struct SecondInstance {
+    /// Its driver.
     pub driver: Box<dyn Driver>,
     /// As [`Target::restart`].
     pub restart: Option<Restart>,
 }
 
-/// What [`Target::restart`] is.
+/// The type of [`Target::restart`].
 pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 impl Target {
-    /// One that claims its namespace, can be measured, and whose server is not ours to restart.
+    /// A target that acquires its lease, can be measured, and cannot be restarted.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
-        Self { name: name.into(), driver, facts, claims: true, refused: None, restart: None, second: None }
+        Self {
+            name: name.into(),
+            driver,
+            facts,
+            claims: true,
+            skip_reason: None,
+            restart: None,
+            second: None,
+        }
     }
 
-    /// The second start, where a cell is measured on it.
-    fn second_of(&self, cell: &CellRecord) -> Option<&SecondStart> {
-        self.second.as_ref().filter(|_| cell.second_start)
+    /// The second instance, if a cell is measured on it.
+    fn second_instance_of(&self, cell: &CellRecord) -> Option<&SecondInstance> {
+        self.second.as_ref().filter(|_| cell.second_instance)
     }
 
-    /// What reaches the start of the server on which a cell is measured.
+    /// The driver of the server on which a cell is measured.
     pub(crate) fn driver_of(&self, cell: &CellRecord) -> &dyn Driver {
-        self.second_of(cell).map_or(&*self.driver, |second| &*second.driver)
+        self.second_instance_of(cell).map_or(&*self.driver, |second| &*second.driver)
     }
 
-    /// What restarts the server on which a cell is measured.
+    /// The restart function of the server on which a cell is measured.
     pub(crate) fn restart_of(&self, cell: &CellRecord) -> Option<&Restart> {
-        self.second_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
+        self.second_instance_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
     }
 
-    /// Why it cannot do what a cell demands; `None` where it can.
+    /// Why it does not meet a cell's demand; `None` if it does.
     pub fn refusal(&self, demand: &Demand) -> Option<String> {
-        if self.refused.is_some() {
-            return self.refused.clone();
+        if self.skip_reason.is_some() {
+            return self.skip_reason.clone();
         }
         let capabilities = self.driver.capabilities();
         let missing = demand.capabilities.iter().find_map(|needed| capabilities.get(*needed).refusal());
@@ -78,15 +86,15 @@ impl Target {
 
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
         demand.settings.iter().find_map(|needed| {
-            let said = self.facts.settings.iter().find(|setting| setting.name == needed.name);
-            if said.is_some_and(|said| said.value == needed.value) {
+            let reported = self.facts.settings.iter().find(|setting| setting.name == needed.name);
+            if reported.is_some_and(|reported| reported.value == needed.value) {
                 return None;
             }
-            let said = said.map_or_else(
-                || format!("does not say its {}", needed.name),
-                |said| format!("says that its {} is '{}'", needed.name, said.value),
+            let reported = reported.map_or_else(
+                || format!("does not report {}", needed.name),
+                |reported| format!("reports {} '{}'", needed.name, reported.value),
             );
-            Some(format!("{} {said}; {}", self.facts.engine, needed.remedy))
+            Some(format!("{} {reported}; {}", self.facts.engine, needed.remedy))
         })
     }
 
@@ -95,7 +103,7 @@ impl Target {
         let over = |what: &str, needs: u64, limit: &Option<Limit>, show: fn(u64) -> String| {
             limit.as_ref().filter(|limit| needs > limit.most).map(|limit| {
                 format!(
-                    "{what} of {} is over the server's limit of {} ({})",
+                    "{what} of {} exceeds the server's limit of {} ({})",
                     show(needs),
                     show(limit.most),
                     limit.set_by

@@ -1,35 +1,35 @@
 //! The throughput of a closed loop.
 //!
-//! It is what all clients complete per second while all of them work. Most trials end for all clients at about the same
-//! time: at the deadline, or when their equal shares are done. There, throughput is the completed transactions over the mean
-//! time from the common start to each client's own last answer. Each client stops at an answer, so that no transaction is
-//! cut in two, and that mean is free of bias however few transactions a client makes.
+//! Throughput is what all clients complete per second while all of them work. In most trials all clients end at about
+//! the same time: at the deadline, or when their equal shares are done. Then throughput is the number of completed
+//! transactions divided by the mean time from the common start to each client's last reply. Each client stops at a
+//! reply, so that no transaction is cut, and that mean is unbiased even for few transactions.
 //!
-//! Two cases need a rule of their own:
-//! - A client that had nothing to do, since there are fewer requests than clients, did not work. It counts neither with
-//!   transactions nor with time.
-//! - A client starves where its last answer came later than twice the median of all clients' ends, say since it waited for a
-//!   lock. What it did after the others had ended says nothing of all clients together. It counts with what it had
-//!   completed at the median end. Clients with fewer than ten transactions are never said to starve: chance alone
-//!   spreads their ends that far.
+//! Two cases have their own rules:
+//! - A client without any requests, since there are fewer requests than clients, counts neither with transactions nor
+//!   with time.
+//! - A client starves if its last reply came later than twice the median of all clients' ends, for example because it
+//!   waited for a lock. What it did after the others had ended is not part of the common throughput. It counts with
+//!   what it had completed at the median end. Clients with fewer than ten transactions never count as starved: chance
+//!   alone spreads their ends that far.
 
-use crate::curve::Curve;
+use crate::timeline::Timeline;
 use kurabe_core::metric::{MetricValue, STARVED};
 use std::time::Duration;
 
-/// A client whose end lies beyond this multiple of the median end starves, …
+/// A client starves if it ends later than this multiple of the median end, …
 const LATE: u64 = 2;
-/// … where the client of the median end made so many transactions at least.
+/// … and the client of the median end made at least this many transactions.
 const LEAST: u64 = 10;
 
-/// A client's timeline, and its end: nanoseconds at work and transactions completed by then.
-pub(crate) type ClientEnd = (Curve, (u64, u64));
+/// A client's timeline, and its end: nanoseconds of work and transactions completed.
+pub(crate) type ClientEnd = (Timeline, (u64, u64));
 
-/// The median end of the clients that worked, in nanoseconds, where one of them may be said to starve.
+/// The median end of the clients that worked, in nanoseconds, if any of them may count as starved.
 fn median_end(clients: &[ClientEnd]) -> Option<u64> {
     let mut ends: Vec<(u64, u64)> = working(clients).map(|(_, end)| *end).collect();
     ends.sort_unstable();
-    // The lower one of two: one of two clients can starve.
+    // The lower of two, since one of two clients can starve.
     let (time, completed) = *ends.get(ends.len().saturating_sub(1) / 2)?;
     (completed >= LEAST).then_some(time)
 }
@@ -47,9 +47,9 @@ pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
     let median = median_end(clients);
     let (mut count, mut made, mut time) = (0_u64, 0_u64, 0_u64);
     let mut starving = 0.0;
-    for (curve, end) in working(clients) {
+    for (timeline, end) in working(clients) {
         if let Some(median) = median.filter(|_| starves(*end, median)) {
-            starving += curve.at(median as f64, *end) / median as f64;
+            starving += timeline.at(median as f64, *end) / median as f64;
         } else {
             count += 1;
             time += end.0;
@@ -63,7 +63,7 @@ pub(crate) fn elapsed(clients: &[ClientEnd], completed: u64) -> Duration {
     Duration::from_nanos((completed as f64 / per_nanosecond) as u64)
 }
 
-/// How many clients starved, where any did.
+/// The number of starved clients, if any.
 pub(crate) fn metrics(clients: &[ClientEnd]) -> Vec<MetricValue> {
     let median = median_end(clients);
     let count = working(clients).filter(|(_, end)| starves(*end, median)).count();
@@ -78,16 +78,16 @@ mod tests {
     use super::*;
     use crate::client::Tick;
 
-    /// A client that worked from its beginning to `until` and then waited for one answer until `end`, in milliseconds.
+    /// A client that worked until `until` and then waited for one reply until `end`, in milliseconds.
     fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {
-        let mut curve = Curve::new();
+        let mut timeline = Timeline::new();
         let start = Tick::now();
-        curve.begin(Duration::ZERO);
+        timeline.begin(Duration::ZERO);
         for at in 1..=until {
-            curve.note(start + Duration::from_millis(at), at * each_ms);
+            timeline.note(start + Duration::from_millis(at), at * each_ms);
         }
         let completed = until * each_ms + u64::from(end > until);
-        (curve, (end * 1_000_000, completed))
+        (timeline, (end * 1_000_000, completed))
     }
 
     /// Transactions per second.
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn clients_with_nothing_to_do_count_neither_work_nor_time() {
         let two = || [client(100, 1, 100), client(100, 1, 100)];
-        let idle = || (Curve::new(), (90_000_000, 0));
+        let idle = || (Timeline::new(), (90_000_000, 0));
         let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
         about(throughput(&with_idle), throughput(&two()));
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn starving_client_does_not_stretch_the_time_of_the_others() {
         let others = || (0..15).map(|_| client(1_000, 5, 1_000));
-        // It waits for thirty seconds for its first answer.
+        // It waits thirty seconds for its first reply.
         let clients: Vec<_> = others().chain([client(0, 5, 30_000)]).collect();
         about(throughput(&clients), 75_000.0);
         assert_eq!(metrics(&clients), [STARVED.value(1.0)]);
@@ -126,8 +126,9 @@ mod tests {
 
     #[test]
     fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
-        // Two clients with a lock that only one of them gets: a thousand in the first second, a thousand later.
-        let mut late = Curve::new();
+        // Two clients compete for a lock: one makes a thousand transactions in the first second, the other a thousand
+        // later.
+        let mut late = Timeline::new();
         let start = Tick::now();
         late.begin(Duration::ZERO);
         late.note(start + Duration::from_secs(1), 0);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn few_transactions_are_never_said_to_starve() {
+    fn few_transactions_never_count_as_starvation() {
         let clients = [client(1, 1, 1), client(1, 1, 1), client(0, 1, 10)];
         assert!(metrics(&clients).is_empty());
         about(throughput(&clients), 3.0 * 3.0 / 0.012);

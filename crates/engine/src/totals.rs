@@ -1,15 +1,15 @@
-//! What all clients of a trial did, as one.
+//! Totals over all clients of a trial.
 
 use crate::client::Outcome;
 use crate::connections::Connections;
-use crate::curve::Curve;
 use crate::open::Paced;
-use crate::parts::Parts;
+use crate::spans::Spans;
+use crate::timeline::Timeline;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_stats::Histogram;
 
-/// The clients' outcomes, added up.
+/// The sum of the clients' results.
 pub(crate) struct Totals {
     pub(crate) clients_done: Vec<ClientSummary>,
     pub(crate) warmup: u64,
@@ -21,17 +21,18 @@ pub(crate) struct Totals {
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
     pub(crate) connections: Connections,
-    /// Each client's timeline with its end; none of an open loop.
-    pub(crate) clients: Vec<(Curve, (u64, u64))>,
-    pub(crate) parts: Parts,
+    /// Each client's timeline with its end; empty in an open loop.
+    pub(crate) clients: Vec<(Timeline, (u64, u64))>,
+    pub(crate) spans: Spans,
     pub(crate) paced: Paced,
-    /// Whether a client ended the trial, having changed each of its records.
+    /// Whether a client ended the trial because it had changed each of its records.
     pub(crate) exhausted: bool,
     pub(crate) error: Option<Error>,
 }
 
 impl Totals {
-    /// Adds them up. The error is a wrong answer's, where there is one: it says more than the connections that ended after it.
+    /// Adds up the results. A mismatch takes precedence over other errors, since later connection errors only follow
+    /// from it.
     pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
         let mut sum = Self {
             clients_done: Vec::with_capacity(outcomes.len()),
@@ -45,7 +46,7 @@ impl Totals {
             checks: Histogram::new(),
             connections: Connections::default(),
             clients: Vec::new(),
-            parts: Parts::default(),
+            spans: Spans::default(),
             paced: Paced::new(),
             exhausted: false,
             error: None,
@@ -63,9 +64,9 @@ impl Totals {
             sum.connections.merge(&outcome.connections);
             if outcome.paced.is_none() {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.completed);
-                sum.clients.push((outcome.curve, end));
+                sum.clients.push((outcome.timeline, end));
             }
-            sum.parts.merge(&outcome.parts);
+            sum.spans.merge(&outcome.spans);
             if let Some(paced) = outcome.paced {
                 sum.paced.merge(&paced);
             }

@@ -1,20 +1,20 @@
-//! One trial: one operation of one cell, from making ready to the check on the server.
+//! One trial: one operation of one cell, from preparation to verification on the server.
 
-use crate::asking::Asking;
 use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
 use crate::clock::process_cpu;
-use crate::curve;
+use crate::cpu_partition::CpuPartition;
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
 use crate::schedule::{self, Schedule};
 use crate::server_memory::MemoryReading;
-use crate::sides::Sides;
+use crate::server_stats::ServerStats;
 use crate::slices::{Lane, SliceStats};
 use crate::standstill::Monitor;
 use crate::throughput;
+use crate::timeline;
 use crate::totals::Totals;
-use crate::warm::Warmth;
+use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{
     After, Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload,
@@ -24,7 +24,7 @@ use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
 use kurabe_core::planned::{Capacity, Connections, PlannedCell, share};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::witness;
+use kurabe_core::stats_probe;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,70 +32,70 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A client's thread runs no deep recursion; drivers that parse certificates need the most of it.
+/// The stack size of a client's thread. Drivers that parse certificates need the most.
 const STACK: usize = 512 * 1024;
 
-/// In an open loop clients begin so much after the gate opens, …
+/// In an open loop clients start this long after the gate opens, …
 const LEAD: Duration = Duration::from_millis(2);
-/// … and so much for each of them: by then all are awake.
+/// … and this much more per client, so that all are awake.
 const LEAD_EACH: Duration = Duration::from_micros(20);
-/// Sets the seed of arrivals apart from the clients' own, …
+/// Separates the seed of arrivals from the clients' own, …
 const ARRIVALS: u64 = 0xA221_7A15;
-/// … and that of the warm-up's arrivals apart from both.
+/// … and that of the warm-up's arrivals from both.
 const WARM_UP_ARRIVALS: u64 = 0x3A2_37A15;
 
-/// What a trial is made of.
+/// The parameters of a trial.
 pub struct Trial<'a> {
-    /// Where the clients connect.
+    /// The driver of the clients' connections.
     pub driver: &'a dyn Driver,
-    /// How they connect.
+    /// The options of these connections.
     pub options: &'a ConnectOptions,
     /// The cell.
     pub cell: &'a PlannedCell,
-    /// The work of the cell.
+    /// The cell's work.
     pub workload: &'a dyn Workload,
-    /// Which operation of it.
+    /// The operation to measure.
     pub operation: &'a OperationInfo,
     /// Its number among the trials on this data, from 1.
     pub number: u64,
     /// When the measured phase ends.
     pub stop: Stop,
-    /// How load is offered.
-    pub pace: Pace,
-    /// Seeds the clients' draws. Trials that differ only in their targets have the same seed; no other two have.
+    /// The load model.
+    pub load_model: LoadModel,
+    /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
     pub seed: u64,
     /// Set by the user's Ctrl-C.
     pub cancel: &'a AtomicBool,
-    /// Transactions completed so far, for whoever watches.
+    /// Completed transactions, for the progress display.
     pub progress: &'a AtomicU64,
-    /// Who looks what machine, client and server do meanwhile.
+    /// Observes machine, client and server.
     pub observer: Option<&'a dyn Observer>,
-    /// Processors of their own for clients and servers; `None`: each runs where the scheduler puts it.
-    pub sides: Option<&'a Sides>,
+    /// Separate processors for clients and servers; `None`: no pinning.
+    pub cpu_partition: Option<&'a CpuPartition>,
 }
 
-/// How a trial's load is offered.
+/// How load is offered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
-    /// Each client begins its next transaction when its last has ended.
+pub enum LoadModel {
+    /// Closed loop: each client starts its next transaction when its last one has ended.
     Closed,
-    /// So many transactions are due per second, whether or not earlier ones have ended.
+    /// Open loop: transactions are due at a rate, whether or not earlier ones have ended.
     Open {
         /// Transactions per second.
         rate: f64,
-        /// How they are spread.
+        /// The distribution of arrivals.
         arrivals: Arrivals,
     },
 }
 
-/// Why a trial has no figures.
+/// Why a trial has no result.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The first error of the first client that failed, or of the check afterwards.
+    /// The first error of the first client that failed, or of the verification.
     pub error: Error,
-    /// Answers that were not what they had to be.
+    /// Wrong replies.
     pub mismatches: u64,
-    /// How long this process stood still meanwhile: what a server does then is not its fault.
+    /// How long this process stood still. Errors of the server during that time are not its fault.
     pub stood_still: Duration,
 }
 
@@ -107,26 +107,26 @@ impl From<Error> for Failure {
 }
 
 impl Trial<'_> {
-    /// Runs the clients on data in this state, and, once all have ended well, has what they did checked over a session.
+    /// Runs the clients on data in this state, and verifies the results over a session if all clients succeeded.
     ///
     /// # Errors
-    /// Any error of any client, and any mismatch: then the trial has no figures.
+    /// Any error of any client, and any mismatch: the trial has no result then.
     pub fn run(&self, state: &DatasetState, session: &mut dyn Session) -> Result<Measurement, Failure> {
-        self.judge(self.play(state, None)?, None, state, session)
+        self.judge(self.execute(state, None)?, None, state, session)
     }
 
     /// Runs the clients; with a lane, interleaved with other trials.
-    pub(crate) fn play(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Played, Failure> {
+    pub(crate) fn execute(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Executed, Failure> {
         let policy = &self.cell.policy;
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
-        // Where the database is within the clients, several of them are to have all processors. One uses one at a time.
-        let sides = self.sides.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
-        // Before any of them connects, so that it can tell their sessions from others.
-        let mut asking = self.observer.map(|_| {
+        // Several clients with an embedded database use all processors. A single one uses one at a time.
+        let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
+        // Before any client connects, so that the probe can tell their sessions from others.
+        let mut server_stats = self.observer.map(|_| {
             let kept = policy.connections == Connections::Kept;
-            let clients = witness::Clients { count: clients as u64, kept };
-            Asking::open(self.driver, self.options, clients)
+            let clients = stats_probe::Clients { count: clients as u64, kept };
+            ServerStats::open(self.driver, self.options, clients)
         });
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
@@ -144,38 +144,38 @@ impl Trial<'_> {
             warmup: warmup.map(|plan| Warmup::new(Schedule::new(&plan))),
             duration: self.stop.duration,
             least: self.stop.least,
-            warmth: self
+            warmup_detector: self
                 .stop
                 .duration
-                .filter(|_| self.pace == Pace::Closed && lane.is_none())
-                .and_then(Warmth::of),
+                .filter(|_| self.load_model == LoadModel::Closed && lane.is_none())
+                .and_then(WarmupDetector::of),
             lane,
-            cpus: sides.map_or(&[], |sides| &sides.clients),
+            cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: AtomicBool::new(false),
             cancel: self.cancel,
             progress: self.progress,
         };
-        let ran = self.run_clients(&shared, state, asking.as_mut());
+        let ran = self.run_clients(&shared, state, server_stats.as_mut());
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut ended = ran?;
         closed?;
-        if let (Some(asking), Some(observed)) = (asking, &mut ended.observed) {
-            asking.finish(observed);
+        if let (Some(server_stats), Some(observed)) = (server_stats, &mut ended.observed) {
+            server_stats.finish(observed);
         }
-        Ok(Played { ended, schedule: shared.schedule })
+        Ok(Executed { ended, schedule: shared.schedule })
     }
 
-    /// Adds up what the clients did and has it checked. `slices`: those in which they did it.
+    /// Adds up and verifies the clients' results. `slices`: the slices in which they were made.
     pub(crate) fn judge(
         &self,
-        played: Played,
+        executed: Executed,
         slices: Option<SliceStats>,
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Played { ended, schedule } = played;
+        let Executed { ended, schedule } = executed;
         let Ended { outcomes, cpu, observed, memory, stood_still, stood_still_in_all } = ended;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
@@ -189,10 +189,10 @@ impl Trial<'_> {
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
         if totals.completed == 0 {
-            let error = Error::new(ErrorKind::Limit, "no transaction ended within the time of the trial");
+            let error = Error::new(ErrorKind::Limit, "no transaction ended during the trial");
             return Err(Failure { error, mismatches: 0, stood_still: stood_still_in_all });
         }
-        // A client that failed says more than a server that could not be seen.
+        // A client's error matters more than a failed observation.
         let memory = memory?;
         let checked = self.workload.after(After {
             operation: self.operation.name,
@@ -209,7 +209,7 @@ impl Trial<'_> {
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
         let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
         let mut open = None;
-        if let (Pace::Open { rate, .. }, Some(schedule)) = (self.pace, &schedule) {
+        if let (LoadModel::Open { rate, .. }, Some(schedule)) = (self.load_model, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
             let due_ns = schedule.due_until();
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
@@ -229,16 +229,16 @@ impl Trial<'_> {
             verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
-            around_ns: 0,
+            overhead_ns: 0,
             observed: observed.map(Box::new),
             // Slices have gaps between them, so that equal parts of them are not equal parts of time.
-            windows: if slices.is_none() { curve::windows(&totals.clients) } else { Vec::new() },
+            windows: if slices.is_none() { timeline::windows(&totals.clients) } else { Vec::new() },
             slices: slices.map_or(0, |slices| slices.slices),
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
             metrics: [
                 throughput::metrics(&totals.clients),
                 totals.connections.metrics(),
-                totals.parts.metrics(),
+                totals.spans.metrics(),
                 tiers.unwrap_or_default(),
                 memory,
                 metrics,
@@ -249,16 +249,16 @@ impl Trial<'_> {
 
     /// The schedule of an open loop.
     fn schedule(&self) -> Result<Option<schedule::Plan>> {
-        let Pace::Open { rate, arrivals } = self.pace else { return Ok(None) };
+        let LoadModel::Open { rate, arrivals } = self.load_model else { return Ok(None) };
         if self.cell.policy.pipeline > 1 {
-            let why = "in an open loop each arrival is one request, so that none can be sent together";
+            let why = "an open loop has one request per arrival, so requests cannot be pipelined";
             return Err(Error::unsupported(why));
         }
         let least = self.stop.least.map_or(0.0, |least| least.as_secs_f64() * rate).ceil() as u64;
         let (time, most) = match (self.stop.duration, self.stop.requests.map(|most| most.max(least))) {
             (Some(time), most) => (time, most.unwrap_or(u64::MAX)),
             (None, Some(most)) => (Duration::from_secs_f64(most as f64 / rate), most),
-            (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop without an end")),
+            (None, None) => return Err(Error::new(ErrorKind::Internal, "an open loop has no end")),
         };
         let capacity =
             self.capacity().map(|capacity| schedule::capacity(&capacity, self.cell.policy.clients));
@@ -272,7 +272,7 @@ impl Trial<'_> {
         self.cell.policy.capacity.filter(|_| self.operation.writes)
     }
 
-    /// Starts the clients, each in a thread of its own; those that could be, and why there are no more.
+    /// Starts the clients, each in its own thread. Returns those that started, and why there are no more.
     fn start<'scope, 'env>(
         &self,
         scope: &'scope Scope<'scope, 'env>,
@@ -288,8 +288,12 @@ impl Trial<'_> {
                 requests: self.stop.requests.map(|requests| share(requests, index, count)),
                 capacity: capacity.map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
             };
-            let no_thread =
-                |why| Error::new(ErrorKind::Limit, format!("client {index} of {count} got no thread: {why}"));
+            let no_thread = |why| {
+                Error::new(
+                    ErrorKind::Limit,
+                    format!("cannot start the thread of client {index} of {count}: {why}"),
+                )
+            };
             let transaction = self.workload.transaction(self.operation.name, state, client);
             let started = transaction.and_then(|transaction| {
                 thread::Builder::new()
@@ -306,7 +310,7 @@ impl Trial<'_> {
         (threads, None)
     }
 
-    /// Opens the connections that stand idle beside the clients' own.
+    /// Opens the idle connections beside the clients' own.
     fn open_idle(&self, idle: &mut Vec<Box<dyn Session>>) -> Result<()> {
         let count = self.cell.provision.idle_connections;
         for n in 1..=count {
@@ -320,7 +324,7 @@ impl Trial<'_> {
         &self,
         shared: &Shared<'_>,
         state: &DatasetState,
-        asking: Option<&mut Asking>,
+        server_stats: Option<&mut ServerStats>,
     ) -> Result<Ended> {
         let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
         let reading = |wanted: bool| {
@@ -329,7 +333,7 @@ impl Trial<'_> {
         let reads_idle = provision.server_memory && provision.idle_connections > 0;
         let mut memory = reading(provision.server_memory && !reads_idle)?;
         let mut idle = Vec::new();
-        // One for all that are interleaved, where they are.
+        // With interleaving, one detector serves all trials.
         let monitor = shared.lane.is_none().then(Monitor::start);
         thread::scope(|scope| {
             let (threads, mut refused) = self.start(scope, shared, state);
@@ -355,18 +359,19 @@ impl Trial<'_> {
                     .err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
-            let mut asking = asking.filter(|_| !abandon);
-            if let Some(asking) = &mut asking {
-                asking.gate();
+            let mut server_stats = server_stats.filter(|_| !abandon);
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.gate();
             }
-            let port = asking.as_ref().and_then(|asking| asking.port());
-            // Clients wait at the gate: an observer that panics must not keep them there.
+            let port = server_stats.as_ref().and_then(|server_stats| server_stats.port());
+            // Clients wait at the gate; a panic of the observer must not block them.
             let begin = |observer: &dyn Observer| {
-                catch_unwind(AssertUnwindSafe(|| observer.begin_beside(&self.driver.endpoint(), port))).ok()
+                catch_unwind(AssertUnwindSafe(|| observer.begin_excluding(&self.driver.endpoint(), port)))
+                    .ok()
             };
-            let watch = self.observer.filter(|_| !abandon).and_then(begin);
-            if let Some(asking) = &mut asking {
-                asking.look();
+            let guard = self.observer.filter(|_| !abandon).and_then(begin);
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.start_sampling();
             }
             let before = monitor.as_ref().map_or(Duration::ZERO, Monitor::so_far);
             let cpu = process_cpu();
@@ -379,17 +384,17 @@ impl Trial<'_> {
             let cpu = process_cpu().saturating_sub(cpu);
             let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
             let stood_still = stood_still_in_all.saturating_sub(before);
-            if let Some(asking) = &mut asking {
-                asking.stop();
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.stop_sampling();
             }
-            let observed = watch.and_then(|watch| catch_unwind(AssertUnwindSafe(|| watch.end())).ok());
-            if let Some(asking) = &mut asking {
-                asking.end();
+            let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
+            if let Some(server_stats) = &mut server_stats {
+                server_stats.end();
             }
             let connections = if reads_idle { idle.len() } else { clients };
             let memory = memory.filter(|_| !abandon).map_or(Ok(Vec::new()), |memory| memory.end(connections));
             for session in idle {
-                // What was to be seen has been seen.
+                // The observation is complete.
                 let _ = session.close();
             }
             shared.finish.open(Duration::ZERO);
@@ -409,26 +414,26 @@ impl Trial<'_> {
     }
 }
 
-/// A trial whose clients have ended, and which nobody has checked.
-pub(crate) struct Played {
+/// A trial whose clients have ended, not verified yet.
+pub(crate) struct Executed {
     ended: Ended,
     schedule: Option<Schedule>,
 }
 
-/// What all clients of a trial did.
+/// The results of all clients of a trial.
 struct Ended {
     outcomes: Vec<ClientOutcome>,
     /// CPU time of the whole process.
     cpu: Duration,
     observed: Option<Observation>,
-    /// What the connections cost the server, where that is read.
+    /// The memory cost of connections on the server, if requested.
     memory: Result<Vec<MetricValue>>,
-    /// How long this process stood still in the measured phase, and from the first connection on.
+    /// How long this process stood still in the measured phase, and since the first connection.
     stood_still: Duration,
     stood_still_in_all: Duration,
 }
 
-/// Runs a client; a panic in it (some drivers have them) fails the trial and nothing else.
+/// Runs a client. A panic (some drivers panic) fails the trial and nothing else.
 fn guarded(
     shared: &Shared<'_>,
     client: Client,
@@ -438,8 +443,8 @@ fn guarded(
     catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);
-            // Whether it had reported is not known; one report too many only opens the gate for clients that stop, and one
-            // end too many lets them close early.
+            // It is unknown whether the client had reported. A surplus report only opens the gate for clients that
+            // stop; a surplus end lets them close early.
             if let Some(warmup) = &shared.warmup {
                 warmup.gate.report();
             }
@@ -450,7 +455,7 @@ fn guarded(
     )
 }
 
-/// A panic, in some drivers' way of saying that they know no further, as an error.
+/// Converts a panic into an error.
 pub(crate) fn panicked(who: &str, panic: &(dyn std::any::Any + Send)) -> Error {
     let what = panic
         .downcast_ref::<&str>()

@@ -1,4 +1,4 @@
-//! The measuring loop allocates nothing per operation.
+//! The measuring loop does not allocate memory per operation.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -11,7 +11,7 @@ use kurabe_engine::target::Target;
 use kurabe_stats::Histogram;
 use std::time::Instant;
 
-/// Allocations of so many reads of a session after the first thousands.
+/// Allocations of this many session reads, after a warm-up of thousands.
 fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let experiment = kurabe_experiments::registry::find(experiment).unwrap();
     let cell = experiment.info().baseline(axes).unwrap();
@@ -29,14 +29,14 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let mut histogram = Histogram::new();
     let mut work = |times: u64| {
         for _ in 0..times {
-            transaction.draw();
+            transaction.prepare_input();
             let began = Instant::now();
             transaction.run(&mut *session).unwrap();
             histogram.record(began.elapsed().as_nanos() as u64);
             transaction.check().unwrap();
         }
     };
-    // Buffers grow to their size, and `null:` makes its snapshot of a store that nobody writes to.
+    // Buffers reach their size, and `null:` takes its snapshot of a store that nobody writes to.
     work(5_000);
     measure(|| work(reads)).count_total
 }

@@ -1,4 +1,4 @@
-//! A time for a whole run: trials that are long enough, and what is left out for that.
+//! Time budgets: trials are long enough, and values or rounds are dropped for that.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -10,12 +10,12 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::target::Target;
 use std::time::Duration;
 
-/// Fits `session` with these rounds, and all axes at their defaults, into a time.
+/// Fits `session` with this number of rounds, and all axes at their defaults, into a budget.
 fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
     fitted_on(1, rounds, free, budget)
 }
 
-/// The same on so many targets.
+/// The same with several targets.
 fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
     let experiment = kurabe_experiments::registry::find("session").unwrap();
     let info = experiment.info();
@@ -39,7 +39,7 @@ fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (Run
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
     plan.compare(&targets);
     let fit = fit(&mut plan, &targets, free, budget);
-    // What was dropped is no longer planned.
+    // Dropped values are no longer planned.
     assert_eq!(plan.cells.len(), targets.len() * values(&plan.spec));
     (plan.spec, fit)
 }
@@ -59,11 +59,11 @@ fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
     let (spec, fit) = fitted(6, &all_free(), budget);
     assert!(fit.trial >= LEAST_TRIAL, "{:?}", fit.trial);
     assert!(!fit.left_out.is_empty() && fit.expected <= budget, "{fit:?}");
-    // Two operations, and the first cell's repeat.
+    // Two operations, and the A/A control of the first cell.
     let trials = (values(&spec) as u32 + 1) * 2 * spec.rounds;
     assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
     assert_eq!(spec.rounds, 6, "cells go before rounds");
-    // The sizes that remain are the ends and what lies between them.
+    // The remaining sizes are the two ends and values between them.
     let payloads = &spec.axes["payload"];
     assert_eq!(payloads.first(), Some(&AxisValue::Number(1_000)));
     assert_eq!(payloads.last(), Some(&AxisValue::Number(1_000_000)));
@@ -83,7 +83,7 @@ fn time_for_long_trials_makes_rounds_instead() {
 }
 
 #[test]
-fn repeat_of_each_target_has_its_time() {
+fn budget_includes_aa_controls() {
     let budget = Duration::from_secs(60);
     let (spec, fit) = fitted_on(3, 6, &all_free(), budget);
     assert!(fit.expected <= budget, "{fit:?}");
@@ -112,7 +112,7 @@ fn rounds_go_where_the_axes_are_the_users() {
 }
 
 #[test]
-fn time_that_cannot_be_kept_is_said() {
+fn budget_that_cannot_be_kept_is_reported() {
     let budget = Duration::from_secs(15);
     let (spec, fit) = fitted(6, &Free::default(), budget);
     assert_eq!((values(&spec), spec.rounds), (40, 6), "the user asked for these");

@@ -1,10 +1,10 @@
-//! The keys that a run's trials draw: no two trials of one target read the same ones, and all targets read the same.
+//! The keys of a run's trials: no two trials of one target read the same keys, and all targets read the same.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
 use kurabe_core::Result;
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
 use kurabe_core::target::TargetUrl;
@@ -12,24 +12,24 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::runner::{Runner, Suspect};
+use kurabe_engine::runner::{InterferenceCheck, Runner};
 use kurabe_engine::target::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-/// The keys read since the trial began.
+/// The keys read since the trial started.
 type Log = Arc<Mutex<Vec<i64>>>;
 
-/// Reads of each trial, warm-up included.
+/// Reads per trial, including warm-up.
 const READS: usize = 42;
 
-/// Notes the key of each read.
+/// Records the key of each read.
 struct Reads {
     log: Log,
     reads: Vec<usize>,
 }
 
-impl Hook for Reads {
+impl Interceptor for Reads {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if matches!(operation, Operation::Get { .. }) {
@@ -52,18 +52,18 @@ impl Hook for Reads {
     }
 }
 
-/// A trial's keys, with its round, its target, and whether it was of its target's repeat.
+/// A trial's keys, with its round, its target, and whether it belongs to an A/A control.
 struct Drawn {
     round: u32,
     target: usize,
     statement: String,
-    repeat: bool,
+    aa_control: bool,
     rerun: bool,
     keys: Vec<i64>,
 }
 
 /// Two rounds of point reads, prepared once and per request, on two targets.
-fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
+fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let info = experiment.info();
     let mut axes = info.baseline(&[]).unwrap().alone();
@@ -86,11 +86,11 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
         let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
         let facts = inner.describe().unwrap();
         let log = Arc::clone(&log);
-        let hook = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
-        Target::new(name, Box::new(Around::new(inner, hook)), facts)
+        let interceptor = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
+        Target::new(name, Box::new(DriverLayer::new(inner, interceptor)), facts)
     });
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let runner = Runner { suspect, ..Runner::new(&plan, "keys", &targets) };
+    let runner = Runner { interference_check, ..Runner::new(&plan, "keys", &targets) };
     let mut trials = Vec::new();
     let fixtures = Fixture::open_all(&targets, "keys").unwrap();
     let complete = runner.run(fixtures, &[], &mut |event| {
@@ -99,14 +99,14 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
             Event::TrialEnds { record } => {
                 let cell = &plan.cells[record.cell].record;
                 let mut keys = std::mem::take(&mut *log.lock().unwrap());
-                // Before the clients' reads there may be those by which the load was checked.
+                // Reads that verify the load may come before the clients' reads.
                 let keys = keys.split_off(keys.len() - READS);
                 trials.push(Drawn {
                     round: record.round,
                     target: cell.target,
                     statement: cell.axes.word("statement").unwrap().to_owned(),
-                    repeat: cell.repeat,
-                    rerun: record.again.is_some(),
+                    aa_control: cell.aa_control,
+                    rerun: record.rerun_reason.is_some(),
                     keys,
                 });
             }
@@ -118,7 +118,7 @@ fn drawn(suspect: Option<Suspect>) -> Vec<Drawn> {
     trials
 }
 
-/// How many keys of one trial the other reads too.
+/// The number of keys of one trial that the other reads too.
 fn shared(one: &Drawn, other: &Drawn) -> usize {
     let keys: HashSet<i64> = one.keys.iter().copied().collect();
     other.keys.iter().filter(|key| keys.contains(key)).count()
@@ -128,10 +128,10 @@ fn shared(one: &Drawn, other: &Drawn) -> usize {
 fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
     let trials = drawn(Some(|_: &Measurement| Some("always".to_owned())));
     assert!(trials.iter().any(|trial| trial.rerun), "a trial was made again");
-    assert!(trials.iter().any(|trial| trial.repeat), "a cell was repeated");
+    assert!(trials.iter().any(|trial| trial.aa_control), "a cell was repeated");
     for (at, one) in trials.iter().enumerate() {
         for other in trials[..at].iter().filter(|other| other.target == one.target) {
-            // By chance two trials share a key in a tenth of cases.
+            // By chance, one pair of trials in ten shares a key.
             assert!(shared(one, other) <= 3, "{} keys read before", shared(one, other));
         }
     }
@@ -142,8 +142,9 @@ fn all_targets_are_asked_for_the_same_keys() {
     let trials = drawn(None);
     let first = |trial: &&Drawn| trial.target == 0;
     for one in trials.iter().filter(first) {
-        let is_twin =
-            |other: &&Drawn| other.target == 1 && other.repeat == one.repeat && other.round == one.round;
+        let is_twin = |other: &&Drawn| {
+            other.target == 1 && other.aa_control == one.aa_control && other.round == one.round
+        };
         let twin = trials.iter().filter(is_twin).find(|other| other.statement == one.statement);
         assert_eq!(one.keys, twin.unwrap().keys);
     }

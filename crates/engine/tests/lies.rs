@@ -1,9 +1,10 @@
-//! One wrong record among many: a server that loses, changes or takes back a single write or loaded record fails the trial.
+//! One wrong record among many: a server that loses, changes or reverts a single write or loaded record fails the
+//! trial.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;
@@ -17,26 +18,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is wrong on the server.
+/// The fault of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
-    /// Nothing: the control.
+    /// None, as a control.
     None,
     /// One write of the trial is acknowledged and not made.
     DropsWrite,
-    /// One write of the trial is made with another last byte.
+    /// One write of the trial is made with a different last byte.
     FlipsWrite,
-    /// One update of the trial is taken back: the record has its older version.
+    /// One update of the trial is reverted: the record has its older version.
     Restores,
-    /// One loaded record has another last byte.
+    /// One loaded record has a different last byte.
     FlipsLoad,
-    /// One loaded record is acknowledged and not there, and the server cannot count.
+    /// One loaded record is acknowledged and missing, and the server cannot count.
     SkipsLoad,
 }
 
-/// Which write of the trial is lied about: one in the middle, so that a check of the first and the last would miss it.
+/// The number of the wrong write: in the middle, so that a check of the first and the last would miss it.
 const WRITE: u64 = 1_018;
-/// Which loaded record.
+/// The number of the wrong loaded record.
 const LOADED: u64 = 8;
 
 struct Shared {
@@ -51,7 +52,7 @@ struct Liar {
     operations: HashMap<usize, Operation>,
 }
 
-/// The bytes of the last text or binary value among these, with another last byte.
+/// The bytes of the last text or binary value, with a different last byte.
 fn flipped(values: &[Value<'_>]) -> Option<(usize, Vec<u8>)> {
     let at = values.iter().rposition(|value| matches!(value, Value::Text(_) | Value::Bytes(_)))?;
     let mut bytes = match values[at] {
@@ -63,7 +64,7 @@ fn flipped(values: &[Value<'_>]) -> Option<(usize, Vec<u8>)> {
     Some((at, bytes))
 }
 
-/// These values, the one at this place replaced.
+/// These values with the one at this position replaced.
 fn replaced<'v>(values: &[Value<'v>], at: usize, bytes: &'v [u8]) -> Vec<Value<'v>> {
     let mut values = values.to_vec();
     values[at] = match values[at] {
@@ -151,7 +152,7 @@ impl Liar {
     }
 }
 
-impl Hook for Liar {
+impl Interceptor for Liar {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         if self.shared.lie == Lie::SkipsLoad && matches!(operation, Operation::Count { .. }) {
             return Err(Error::unsupported("this server does not count"));
@@ -185,7 +186,7 @@ impl Hook for Liar {
     }
 }
 
-/// One trial of one cell on `null:`, in which the server lies.
+/// One trial of one cell on `null:` with a faulty server.
 fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u64) -> Outcome {
     let experiment = kurabe_experiments::registry::find(name).unwrap();
     let info = experiment.info();
@@ -211,22 +212,22 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = null.describe().unwrap();
     let first = AtomicBool::new(true);
-    let driver = Around::new(null, move || {
+    let driver = DriverLayer::new(null, move || {
         // The first session loads; the clients connect after that.
         shared.loading.store(first.swap(false, Ordering::Relaxed), Ordering::Relaxed);
         Liar { shared: Arc::clone(&shared), operations: HashMap::new() }
     });
     let targets = [Target::new("null", Box::new(driver), facts)];
-    // Without the cell's repeat: one trial.
+    // Without the A/A control: a single trial.
     let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
-    plan.retain(|cell| !cell.repeat);
+    plan.retain(|cell| !cell.aa_control);
     assert_eq!(plan.cells[0].record.unavailable, None);
     let mut trials = Runner::new(&plan, "lies", &targets).trials().unwrap();
     assert_eq!(trials.len(), 1, "{trials:?}");
     trials.remove(0).outcome
 }
 
-/// Each experiment that writes, in its ways of writing.
+/// Each experiment that writes, with its ways of writing.
 const CASES: [(&str, &[(&str, &str)]); 7] = [
     ("point-write", &[("clients", "3")]),
     ("point-write", &[("clients", "3"), ("statement", "per-request")]),
@@ -234,11 +235,11 @@ const CASES: [(&str, &[(&str, &str)]); 7] = [
     ("session", &[("payload", "10k"), ("clients", "3")]),
     ("session", &[("payload", "10k"), ("layout", "rows"), ("compress", "zstd"), ("clients", "3")]),
     ("webapp", &[("clients", "3")]),
-    // One client, so that the record lied about is the same in each run: one that is not changed again.
+    // One client, so that the same record is wrong in each run: one that is not changed again.
     ("cache-aside", &[("write-share", "90"), ("zipf", "0"), ("clients", "1")]),
 ];
 
-/// Requests and records: so many that a sample would miss one of them, and so few that this ends soon.
+/// Requests and records: enough that a sample would miss one record, and few enough to be fast.
 fn size(name: &str) -> (u64, u64) {
     match name {
         "session" => (1_200, 1_500),
@@ -256,13 +257,13 @@ fn measured(name: &str, given: &[(&str, &str)], requests: u64, records: u64) -> 
 }
 
 #[test]
-fn trials_of_an_honest_server_have_figures_and_each_write_is_read_back() {
+fn correct_server_has_results_and_each_write_is_read_back() {
     for (name, given) in CASES {
         let (requests, records) = size(name);
         let measured = measured(name, given, requests, records);
         let verified = measured.verified.unwrap();
         let made = measured.completed + measured.warmup;
-        // Where records are changed again, the last version of each is read back.
+        // If records are changed more than once, the last version of each is read back.
         let how = if name == "cache-aside" { Proof::ReadBackLast } else { Proof::ReadBackAll };
         assert_eq!(verified.how(), how, "{name} {given:?}: {verified:?}");
         match name {
@@ -304,11 +305,11 @@ fn one_wrong_record_of_many_fails_the_trial() {
 
 #[test]
 fn a_trial_ends_when_each_record_was_changed_once() {
-    // Where nobody says how many requests there are to be, a trial makes as many as it can.
+    // Without a number of requests, a trial makes as many as it can.
     let exhausted = measured("point-write", &[("clients", "3")], 0, 1_000);
     assert_eq!(exhausted.exhausted, Some(1_000));
     let made = exhausted.completed + exhausted.warmup;
-    // All clients end when the first has no record left.
+    // All clients end when the first one has no records left.
     assert!((300..=1_000).contains(&made), "{made}");
     assert_eq!(exhausted.verified.map(|verified| verified.read_back), Some(made));
     let enough = measured("point-write", &[("clients", "3")], 900, 1_000);
@@ -321,7 +322,7 @@ fn a_store_is_made_large_enough_for_the_known_requests_and_one_that_is_too_small
     let facts = null.describe().unwrap();
     let targets = [Target::new("null", null, facts)];
     for (name, given, requests, needed) in [
-        // Each of the clients warms up with a twentieth of its requests.
+        // Each client warms up with a twentieth of its requests.
         ("point-write", &[("clients", "4")][..], 400_000, Some(420_000)),
         ("point-write", &[("clients", "3"), ("pipeline", "16")], 1_000, None),
         // One request in twenty changes a user.

@@ -1,5 +1,5 @@
-//! The least job, as an exercise of the contract: it adds rows over one session, counts them over another, and its parts are
-//! timed. Everything that an experiment of this kind needs is in this file.
+//! A minimal job, as an example of the interface: it adds rows over one session, counts them over another, and times
+//! its spans. This file contains everything that such an experiment needs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
@@ -127,11 +127,11 @@ fn targets() -> [Target; 1] {
 }
 
 #[test]
-fn job_is_timed_by_its_parts_counted_by_its_work_and_verified() {
+fn job_reports_spans_and_work_and_is_verified() {
     let targets = targets();
     let plan = plan(&targets, None);
     let trials = Runner::new(&plan, "noop-job", &targets).trials().unwrap();
-    // The baseline and its repeat, twice.
+    // The baseline and its A/A control, twice.
     assert_eq!(trials.len(), 4);
     for trial in trials {
         let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
@@ -142,7 +142,7 @@ fn job_is_timed_by_its_parts_counted_by_its_work_and_verified() {
         let value = |name: &str| metrics.iter().find(|figure| figure.name == name).unwrap().value;
         assert_eq!((value("counted"), value("bytes")), (1_000.0, 8_000.0));
         assert!(value("write") > 0.0 && value("count") > 0.0);
-        // Parts lie within the whole.
+        // Spans are part of the whole.
         assert!(value("write") + value("count") <= measured.elapsed_ns as f64);
     }
 }

@@ -1,15 +1,15 @@
-//! The least loop, as an exercise of the contract: each client asks for the least answer that there is, over and over.
-//! Everything that an experiment of this kind needs is in this file.
+//! A minimal loop, as an example of the interface: each client repeats the smallest request. This file contains
+//! everything that such an experiment needs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{
     Answer, Client, Dataset, DatasetState, Experiment, ExperimentInfo, OperationInfo, Prepare, Transaction,
     Workload,
 };
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::run::{Outcome, RunSpec};
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct NoopLoop;
 
-/// How many cells were planned.
+/// The number of planned cells.
 static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -35,7 +35,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "clients",
-            help: "clients at work at the same time",
+            help: "concurrent clients",
             kind: AxisKind::Count { least: 1, most: 100 },
             default: &["2"],
         },
@@ -89,7 +89,7 @@ impl Transaction for Ping {
         Ok(())
     }
 
-    fn draw(&mut self) {}
+    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let prepared = self.prepared.as_ref();
@@ -105,7 +105,7 @@ impl Transaction for Ping {
 /// Counts the sessions that are opened.
 struct Counted;
 
-impl Hook for Counted {}
+impl Interceptor for Counted {}
 
 #[test]
 fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
@@ -113,7 +113,7 @@ fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
     let facts = inner.describe().unwrap();
     let opened = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&opened);
-    let driver = Around::new(inner, move || {
+    let driver = DriverLayer::new(inner, move || {
         count.fetch_add(1, Ordering::Relaxed);
         Counted
     });
@@ -135,10 +135,10 @@ fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
     for trial in trials {
         let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };
         assert_eq!((measured.clients, measured.completed), (2, 100));
-        // Each answer was compared.
+        // Each reply was compared.
         assert_eq!(measured.verified.unwrap().answers, 100 + measured.warmup);
     }
-    // One that loads and checks, two clients in each trial, and the idle ones of one cell in three rounds.
+    // One session loads and checks; two clients per trial, and the idle connections of one cell in three rounds.
     assert_eq!(opened.load(Ordering::Relaxed), 1 + 9 * 2 + 3 * 5);
     assert_eq!(PLANNED.load(Ordering::Relaxed), 3, "two cells, and the repeat of the first");
 }

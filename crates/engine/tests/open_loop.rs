@@ -1,10 +1,11 @@
-//! The open loop: what is due is begun when it is due, what waits shows in response times, what is not begun is counted.
+//! The open loop: due transactions start on time, waiting shows in response times, and dropped transactions are
+//! counted.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
@@ -12,17 +13,17 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{Failure, Pace, Trial};
+use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A server that takes its time: for every answer, or once for all sessions together.
+/// A slow server: a delay for every reply, or one for all sessions.
 #[derive(Clone, Copy, Default)]
 struct Delays {
     each: Duration,
-    /// At which answer the whole server stands still, and for how long.
+    /// The number of the reply at which the whole server stands still, and for how long.
     stall: Option<(u64, Duration)>,
 }
 
@@ -32,7 +33,7 @@ struct Slow {
     stalled: Arc<Mutex<()>>,
 }
 
-impl Hook for Slow {
+impl Interceptor for Slow {
     fn execute(
         &mut self,
         inner: &mut dyn Session,
@@ -56,27 +57,27 @@ impl Hook for Slow {
     }
 }
 
-/// Reads of points for a time, or until so many requests.
-fn measure(delays: Delays, clients: u64, pace: Pace, stop: Stop) -> Result<Measurement, Failure> {
-    measure_until(delays, clients, pace, stop, &AtomicBool::new(false))
+/// Reads points for a time, or until a number of requests.
+fn measure(delays: Delays, clients: u64, load_model: LoadModel, stop: Stop) -> Result<Measurement, Failure> {
+    measure_until(delays, clients, load_model, stop, &AtomicBool::new(false))
 }
 
 fn measure_until(
     delays: Delays,
     clients: u64,
-    pace: Pace,
+    load_model: LoadModel,
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
-    measure_of("point-read", delays, clients, pace, stop, cancel)
+    measure_of("point-read", delays, clients, load_model, stop, cancel)
 }
 
-/// As [`measure`], of this experiment, on 100 records.
+/// As [`measure`], for this experiment, on 100 records.
 fn measure_of(
     name: &str,
     delays: Delays,
     clients: u64,
-    pace: Pace,
+    load_model: LoadModel,
     stop: Stop,
     cancel: &AtomicBool,
 ) -> Result<Measurement, Failure> {
@@ -91,7 +92,7 @@ fn measure_of(
     let mut fixture = Fixture::open(&fast, 0, 1, "open loop").unwrap();
     fixture.load(&cell, &*workload, cancel).unwrap();
     let (answers, stalled) = (Arc::default(), Arc::default());
-    let driver = Around::new(fast.driver, move || Slow {
+    let driver = DriverLayer::new(fast.driver, move || Slow {
         delays,
         answers: Arc::clone(&answers),
         stalled: Arc::clone(&stalled),
@@ -104,19 +105,19 @@ fn measure_of(
         operation: &info.operations[0],
         number: 1,
         stop,
-        pace,
+        load_model,
         seed: 3,
         cancel,
         progress: &AtomicU64::new(0),
         observer: None,
-        sides: None,
+        cpu_partition: None,
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)
 }
 
-fn open(rate: f64) -> Pace {
-    Pace::Open { rate, arrivals: Arrivals::Even }
+fn open(rate: f64) -> LoadModel {
+    LoadModel::Open { rate, arrivals: Arrivals::Even }
 }
 
 fn for_(ms: u64) -> Stop {
@@ -147,8 +148,8 @@ fn requests_end_it_as_well_as_time() {
 
 #[test]
 fn poisson_arrivals_come_at_the_rate_on_average() {
-    let pace = Pace::Open { rate: 4_000.0, arrivals: Arrivals::Poisson };
-    let figures = measure(Delays::default(), 4, pace, for_(500)).unwrap();
+    let load_model = LoadModel::Open { rate: 4_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 4, load_model, for_(500)).unwrap();
     // 2,000 expected, with a standard deviation of 45.
     assert!(figures.completed.abs_diff(2_000) < 270, "{}", figures.completed);
     assert_eq!(figures.completed + figures.dropped, figures.offered);
@@ -157,7 +158,7 @@ fn poisson_arrivals_come_at_the_rate_on_average() {
 #[test]
 fn warm_up_keeps_the_rate_of_the_trial() {
     let figures = measure(Delays::default(), 4, open(200.0), for_(1_000)).unwrap();
-    // A tenth of a second of it. As fast as the server answers, it would be thousands.
+    // A tenth of a second. At full speed, there would be thousands.
     assert!((1..=20).contains(&figures.warmup), "{}", figures.warmup);
 }
 
@@ -179,7 +180,7 @@ fn warm_up_leaves_the_measured_phase_its_records() {
 
 #[test]
 fn warm_up_leaves_no_backlog_to_the_measured_phase() {
-    // Ten times what two clients can do, so that most of the warm-up is still waiting when it ends.
+    // Ten times the capacity of two clients, so that most of the warm-up still waits when it ends.
     let delays = Delays { each: Duration::from_millis(20), ..Delays::default() };
     let figures = measure(delays, 2, open(1_000.0), for_(500)).unwrap();
     assert!(figures.warmup <= 12, "{}", figures.warmup);
@@ -188,30 +189,30 @@ fn warm_up_leaves_no_backlog_to_the_measured_phase() {
 
 #[test]
 fn poisson_arrivals_at_an_idle_server_make_no_backlog() {
-    let pace = Pace::Open { rate: 2_000.0, arrivals: Arrivals::Poisson };
-    let figures = measure(Delays::default(), 16, pace, for_(1_000)).unwrap();
+    let load_model = LoadModel::Open { rate: 2_000.0, arrivals: Arrivals::Poisson };
+    let figures = measure(Delays::default(), 16, load_model, for_(1_000)).unwrap();
     assert_eq!(figures.open.unwrap().backlog, 0);
 }
 
 #[test]
-fn a_server_that_stands_still_shows_in_response_times_and_not_as_a_gap() {
+fn stalled_server_increases_response_times() {
     let stall = Duration::from_millis(400);
     let delays = Delays { stall: Some((300, stall)), ..Delays::default() };
-    // Counted, so that warming up is a few requests and the stall comes after it.
+    // A number of requests, so that warm-up is short and the stall comes after it.
     let stop = Stop { requests: Some(1_000), ..Stop::default() };
     let figures = measure(delays, 4, open(1_000.0), stop).unwrap();
     assert_eq!((figures.offered, figures.dropped), (1_000, 0), "nothing is left out");
     let open = figures.open.as_ref().unwrap();
-    // What was due in the four tenths of a second waited: the first of it nearly all that time.
+    // Transactions due in the four tenths of a second waited, the first ones nearly all that time.
     assert!(open.response.quantile(0.99).unwrap() > 350_000_000);
     assert!(open.response.quantile(0.75).unwrap() > 50_000_000);
     assert!(open.backlog > 300, "{}", open.backlog);
-    // A closed loop's view: but for the few requests that met it, and those that a busy machine held up, nothing happened.
+    // In a closed loop, only the few requests in progress would show the stall.
     assert!(figures.service.quantile(0.9).unwrap() < 50_000_000);
 }
 
 #[test]
-fn what_cannot_be_served_is_dropped_counted_and_not_flattered() {
+fn unserved_transactions_are_dropped_and_counted_with_their_wait() {
     let delays = Delays { each: Duration::from_millis(10), ..Delays::default() };
     let figures = measure(delays, 2, open(5_000.0), for_(200)).unwrap();
     assert_eq!(figures.offered, 1_000);

@@ -1,10 +1,10 @@
-//! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that forgets what it
-//! acknowledged.
+//! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that loses acknowledged
+//! writes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -16,13 +16,13 @@ use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use std::collections::BTreeMap;
 
-/// Acknowledges changes and does not make them.
+/// Acknowledges changes without making them.
 #[derive(Default)]
 struct Forgetful {
     updates: Vec<usize>,
 }
 
-impl Hook for Forgetful {
+impl Interceptor for Forgetful {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if matches!(operation, Operation::Update { .. }) {
@@ -59,7 +59,7 @@ impl Hook for Forgetful {
     }
 }
 
-/// Two rounds of three clients, prepared once and per request, and the repeat, on a table of so many rows.
+/// Two rounds of three clients, prepared once and per request, with the A/A control, on a table of that many rows.
 fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
     let experiment = kurabe_experiments::registry::find(experiment).unwrap();
     let info = experiment.info();
@@ -82,14 +82,14 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
         operations: vec![operation.to_owned()],
         rounds: 2,
         requests: BTreeMap::from([(operation.to_owned(), 300)]),
-        // Not a multiple of what the load sends in one request.
+        // Not a multiple of the rows per load request.
         records: Some(1_234),
         seed: 5,
         ..RunSpec::new(info.name, [url])
     };
     let mut driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     if forgetful {
-        driver = Box::new(Around::new(driver, Forgetful::default));
+        driver = Box::new(DriverLayer::new(driver, Forgetful::default));
     }
     let facts = driver.describe().unwrap();
     let targets = [Target::new(url, driver, facts)];
@@ -98,11 +98,11 @@ fn run(experiment: &str, url: &str, forgetful: bool) -> Vec<TrialRecord> {
 }
 
 #[test]
-fn every_trial_has_figures_and_every_answer_is_verified() {
+fn every_trial_has_results_and_every_reply_is_verified() {
     for url in ["null:", "sqlite:"] {
         for experiment in ["point-read", "point-write"] {
             let trials = run(experiment, url, false);
-            // SQLite has no pipelining, and what is prepared per request has none either.
+            // SQLite has no pipelining, and neither have statements prepared per request.
             let cells = if url == "null:" { 6 } else { 4 };
             assert_eq!(
                 trials.len(),
@@ -111,7 +111,7 @@ fn every_trial_has_figures_and_every_answer_is_verified() {
             );
             for trial in trials {
                 let Outcome::Measured(figures) = &trial.outcome else { panic!("{url} {trial:?}") };
-                // Requests that are sent together are made to their end.
+                // Pipelined requests are completed.
                 assert!((300..300 + 3 * 8).contains(&figures.offered), "{}", figures.offered);
                 assert_eq!((figures.completed, figures.failed), (figures.offered, 0));
                 assert_eq!(figures.service.count(), figures.completed);

@@ -1,17 +1,17 @@
-//! A pool of connections through the engine, on `null:`: shared by all clients, and no trap for them when one is lost.
+//! A connection pool on `null:`: all clients share it, and a lost connection does not block them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::metric::WAIT;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::trial::{Failure, Pace, Trial};
+use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,13 +23,13 @@ struct Counts {
     prepared: AtomicU64,
     released: AtomicU64,
     requests: AtomicU64,
-    /// The request that ends its connection; 0: none.
+    /// The request that loses its connection; 0: none.
     lost_at: AtomicU64,
     /// … by a panic.
     panics: AtomicBool,
 }
 
-/// Counts connections, and loses one after so many requests.
+/// Counts connections, and loses one after that many requests.
 struct Counted(Arc<Counts>);
 
 impl Counted {
@@ -39,7 +39,7 @@ impl Counted {
     }
 }
 
-impl Hook for Counted {
+impl Interceptor for Counted {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         self.0.prepared.fetch_add(1, Ordering::Relaxed);
         inner.prepare(operation)
@@ -92,7 +92,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
     counts.lost_at.store(lost_at, Ordering::Relaxed);
     counts.panics.store(panics, Ordering::Relaxed);
     let shared = Arc::clone(&counts);
-    let driver = Around::new(null, move || Counted::new(&shared));
+    let driver = DriverLayer::new(null, move || Counted::new(&shared));
     let trial = Trial {
         driver: &driver,
         options: &ConnectOptions::default(),
@@ -101,10 +101,10 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         operation: &info.operations[0],
         number: 1,
         stop: Stop { requests: Some(400), ..Stop::default() },
-        pace: Pace::Closed,
+        load_model: LoadModel::Closed,
         seed: 7,
         observer: None,
-        sides: None,
+        cpu_partition: None,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };
@@ -121,11 +121,11 @@ fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
         assert_eq!((count(&counts.opened), count(&counts.closed)), (connections, connections));
         assert_eq!(count(&counts.prepared), measured.completed + measured.warmup);
         assert_eq!(count(&counts.released), count(&counts.prepared));
-        // On a busy machine there may be a figure of clients that starved beside it.
+        // A busy machine may add a metric of starved clients.
         let wait = measured.metrics.iter().find(|metric| metric.name == WAIT.name);
         let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.metrics));
         if connections == 1 {
-            // Seven others are served before it is one's turn again, on the average of those who wait.
+            // On average of those who wait, seven others are served first.
             assert!(wait.value > 200_000.0, "{wait:?}");
         }
     }

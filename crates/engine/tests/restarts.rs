@@ -1,4 +1,4 @@
-//! Throwaway servers are restarted between blocks of rounds, and loaded again.
+//! Throwaway servers are restarted between blocks of rounds, and reloaded.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -9,12 +9,12 @@ use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::target::{Restart, SecondStart, Target};
+use kurabe_engine::target::{Restart, SecondInstance, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often each of three servers was restarted: the first target's, its second start, the other target's.
+/// The restarts of three servers: the first target's, its second instance, the other target's.
 type Counts = [Arc<AtomicU32>; 3];
 
 fn counting(count: &Arc<AtomicU32>) -> Restart {
@@ -30,7 +30,7 @@ fn targets(counts: &Counts) -> [Target; 2] {
     let facts = open().describe().unwrap();
     let [mut a, mut b] = ["a", "b"].map(|name| Target::new(name, open(), facts.clone()));
     a.restart = Some(counting(&counts[0]));
-    a.second = Some(SecondStart { driver: open(), restart: Some(counting(&counts[1])) });
+    a.second = Some(SecondInstance { driver: open(), restart: Some(counting(&counts[1])) });
     b.restart = Some(counting(&counts[2]));
     [a, b]
 }
@@ -49,7 +49,7 @@ fn spec(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> RunSpec {
     }
 }
 
-/// What a run did: its trials, and before which trial each restart came, with the loads that followed it.
+/// The events of a run: its trials, and before which trial each restart came, with the loads after it.
 #[derive(Default)]
 struct Seen {
     trials: Vec<TrialRecord>,
@@ -80,8 +80,8 @@ fn counted(counts: &Counts) -> [u32; 3] {
 }
 
 #[test]
-fn each_server_and_its_second_start_are_restarted_between_blocks_and_loaded_again() {
-    // Two targets and two repeats a round.
+fn both_instances_are_restarted_between_blocks_and_reloaded() {
+    // Two targets and two A/A controls per round.
     for (spec, before) in [
         (spec(6, 2, None), vec![8, 16]),
         (spec(7, 2, Some(1_000_000)), vec![12, 20]),
@@ -92,7 +92,7 @@ fn each_server_and_its_second_start_are_restarted_between_blocks_and_loaded_agai
         assert_eq!(seen.restarts, before);
         assert_eq!(counted(&counts), [spec.restarts; 3]);
         assert_eq!(seen.trials.len() as u32, 4 * spec.rounds);
-        // Each start; and a second store on the server that has no second start, where trials are interleaved.
+        // Each instance; and a second store on the server without a second instance, if trials are interleaved.
         let stores = if spec.slice_ns.is_some() { 4 } else { 3 };
         assert_eq!(seen.loads as u32, stores * spec.blocks());
     }

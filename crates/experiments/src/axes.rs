@@ -1,13 +1,13 @@
-//! Axes that several experiments have.
+//! Axes that several experiments share.
 
 use kurabe_core::Result;
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::planned::{Connections, LoopPolicy};
 
-/// Clients at work at the same time.
+/// Concurrent clients.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
-    help: "clients at work at the same time",
+    help: "concurrent clients",
     kind: AxisKind::Count { least: 1, most: 100_000 },
     default: &["1"],
 };
@@ -16,14 +16,11 @@ pub(crate) const CLIENTS: AxisInfo = AxisInfo {
 pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     name: "statement",
     help: "when statements are prepared",
-    kind: AxisKind::Choice(&[
-        ("once", "once for each connection"),
-        ("per-request", "anew for every request"),
-    ]),
+    kind: AxisKind::Choice(&[("once", "once for each connection"), ("per-request", "for every request")]),
     default: &["once"],
 };
 
-/// How long a connection lives.
+/// The lifetime of a connection.
 pub(crate) const CONNECTION: AxisInfo = AxisInfo {
     name: "connection",
     help: "how long a connection lives",
@@ -34,14 +31,14 @@ pub(crate) const CONNECTION: AxisInfo = AxisInfo {
     default: &["kept"],
 };
 
-/// The same where an application may stand between.
+/// The same axis for experiments that can also run through an application.
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
     AxisInfo { help: "how long a connection lives, to the database or to the application", ..CONNECTION };
 
-/// How many clients a cell has, each with a connection that it keeps or with one for each request.
+/// The number of clients of a cell, and whether each keeps its connection or opens one for each request.
 ///
 /// # Errors
-/// Where the cell lacks one of the axes: a defect of the experiment.
+/// If the cell lacks one of the axes: a defect of the experiment.
 pub(crate) fn policy(cell: &Cell) -> Result<LoopPolicy> {
     let connections = match cell.word(CONNECTION.name)? {
         "per-request" => Connections::PerRequest,

@@ -1,8 +1,9 @@
-//! E5, literals against bind parameters: the same point query with its value in the text, bound to a statement that is
-//! prepared for every execution, and bound to one prepared once; on connections that are kept and on new ones.
+//! E5, literals against bind parameters: the same point query with its value in the text, bound to a statement that
+//! is prepared for every execution, and bound to a statement that is prepared once; on kept connections and on new
+//! ones.
 //!
-//! Keys are drawn uniformly from all rows, so that nearly every literal makes a text that the server has not seen for as
-//! long as any cache of statements keeps one: each is parsed.
+//! Keys are drawn uniformly from all rows. A statement cache therefore has almost no hits for texts with literals:
+//! the server parses each of them.
 
 use crate::axes::{self, CLIENTS, CONNECTION};
 use crate::point::PointWorkload;
@@ -12,7 +13,7 @@ use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, Opera
 use kurabe_core::metric::Metric;
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `bind`.
 pub(crate) struct BindParameters;
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -26,11 +27,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "bind",
-            help: "how the value comes into the statement",
+            help: "how the value is passed to the statement",
             kind: AxisKind::Choice(&[
                 ("once", "bound to a statement prepared once for each connection"),
-                ("per-request", "bound to a statement prepared anew for every request"),
-                ("literal", "as a literal in the text, nothing prepared"),
+                ("per-request", "bound to a statement prepared for every request"),
+                ("literal", "as a literal in the text, without preparing"),
             ]),
             default: &["once", "per-request", "literal"],
         },
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn there_are_more_literals_than_any_server_keeps_statements() {
-        // Oracle's crate keeps 20, PgBouncer 200 by default; a shared pool of Oracle's some thousands.
+        // Oracle's crate keeps 20 statements, PgBouncer 200 by default, Oracle's shared pool a few thousand.
         assert!(demand("literal").loaded_bytes / 132 >= 100_000);
     }
 }

@@ -1,16 +1,16 @@
-//! What the application does to a value before it stores it, and after it has read it: compress, encode as text.
+//! The client's codecs: a value is compressed and encoded as text before it is stored, and decoded after it is read.
 //!
-//! Buffers and compressor states are kept from one value to the next.
+//! Buffers and compressor states are reused from one value to the next.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use kurabe_core::{Error, ErrorKind, Result};
 
-/// How a value is compressed by the client.
+/// The compression of a value by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compressor {
-    /// Not at all.
+    /// No compression.
     None,
     /// zlib's deflate at level 6 (gzip's default level).
     Gzip,
@@ -20,16 +20,16 @@ pub enum Compressor {
     Lz4,
 }
 
-/// How bytes are written into the database.
+/// The encoding of bytes in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// As they are, in a binary field.
+    /// No encoding, in a binary field.
     Binary,
     /// As base64, in a text field.
     Base64,
 }
 
-/// Compresses and encodes, and back. One for each client.
+/// Compresses and encodes, and reverses both. Each client has one.
 pub struct Codec {
     compressor: Compressor,
     encoding: Encoding,
@@ -44,7 +44,7 @@ impl Codec {
     /// A codec for values of `length` bytes.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where a compressor cannot be made (no memory).
+    /// [`Environment`](ErrorKind::Environment) if a compressor cannot be made (out of memory).
     pub fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
         let deflate = (compressor == Compressor::Gzip)
             .then(|| (Compress::new(Compression::new(6), true), Decompress::new(true)));
@@ -60,15 +60,15 @@ impl Codec {
         Ok(Self { compressor, encoding, length, deflate, zstd, packed: Vec::new(), encoded: Vec::new() })
     }
 
-    /// Whether values are stored as they are.
+    /// Whether values are stored unchanged.
     pub fn is_plain(&self) -> bool {
         self.compressor == Compressor::None && self.encoding == Encoding::Binary
     }
 
-    /// What is stored for `value`. Lent until the next call.
+    /// The stored form of `value`, valid until the next call.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where a compressor fails.
+    /// [`Internal`](ErrorKind::Internal) if a compressor fails.
     pub fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
         let packed = if self.compressor == Compressor::None {
             value
@@ -84,17 +84,17 @@ impl Codec {
         Ok(&self.encoded[..n])
     }
 
-    /// The value that `stored` stands for. Lent until the next call.
+    /// The value of which `stored` is the stored form, valid until the next call.
     ///
     /// # Errors
-    /// [`Mismatch`](ErrorKind::Mismatch) where `stored` is not what [`Codec::encode`] makes.
+    /// [`Mismatch`](ErrorKind::Mismatch) if [`Codec::encode`] cannot have made `stored`.
     pub fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
         let Self { compressor, encoding, packed, encoded, .. } = self;
         let bytes = if *encoding == Encoding::Base64 {
             encoded.resize(stored.len().div_ceil(4) * 3, 0);
             let n = STANDARD
                 .decode_slice(stored, encoded)
-                .map_err(|e| Error::mismatch(format!("what came back is not base64: {e}")))?;
+                .map_err(|e| Error::mismatch(format!("the returned value is not base64: {e}")))?;
             &encoded[..n]
         } else {
             stored
@@ -102,10 +102,11 @@ impl Codec {
         if *compressor == Compressor::None {
             return Ok(bytes);
         }
-        // One byte more than the value may have, so that a longer one is noticed rather than cut.
+        // One byte more than the value may have, so that a longer value is detected rather than truncated.
         packed.resize(self.length + 1, 0);
-        let broken =
-            |e: &dyn std::fmt::Display| Error::mismatch(format!("what came back does not decompress: {e}"));
+        let broken = |e: &dyn std::fmt::Display| {
+            Error::mismatch(format!("the returned value does not decompress: {e}"))
+        };
         let n = match compressor {
             Compressor::None => 0,
             Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
@@ -119,7 +120,7 @@ impl Codec {
                     let end =
                         inflate.decompress(bytes, packed, FlushDecompress::Finish).map_err(|e| broken(&e))?;
                     if end != Status::StreamEnd {
-                        return Err(broken(&"it ends too early"));
+                        return Err(broken(&"unexpected end"));
                     }
                     inflate.total_out() as usize
                 }
@@ -129,7 +130,7 @@ impl Codec {
         Ok(&packed[..n])
     }
 
-    /// The value that `stored` stands for, in `out`: without a second buffer of its length, and without a copy.
+    /// Decodes `stored` into `out`, without a second buffer and without a copy.
     ///
     /// # Errors
     /// As for [`Codec::decode`].
@@ -146,7 +147,7 @@ impl Codec {
         Ok(())
     }
 
-    /// Where [`Codec::decode`] leaves its value.
+    /// The buffer into which [`Codec::decode`] writes.
     fn decoded(&mut self) -> &mut Vec<u8> {
         if self.compressor == Compressor::None { &mut self.encoded } else { &mut self.packed }
     }
@@ -169,7 +170,7 @@ impl Codec {
             Compressor::Gzip => {
                 if let Some((deflate, _)) = &mut self.deflate {
                     deflate.reset();
-                    // Deflate's worst case is stored blocks: 5 bytes for each 16 kB, and the zlib frame.
+                    // Deflate's worst case: stored blocks with 5 bytes for each 16 kB, and the zlib frame.
                     self.packed.resize(value.len() + value.len() / 1_000 + 64, 0);
                     let end = deflate
                         .compress(value, &mut self.packed, FlushCompress::Finish)
@@ -200,7 +201,7 @@ mod tests {
     const ENCODINGS: [Encoding; 2] = [Encoding::Binary, Encoding::Base64];
 
     #[test]
-    fn every_codec_gives_back_what_it_took_again_and_again() {
+    fn every_codec_round_trips_repeatedly() {
         for length in [1, 100, 1_000, 100_000] {
             for kind in [Kind::Text, Kind::Random] {
                 let content = Content::new(kind, 1, length);
@@ -227,13 +228,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_is_an_error_or_another_value_but_never_a_panic(stored: Vec<u8>, c in 0usize..4, e in 0usize..2) {
+        fn damaged_value_never_panics(stored: Vec<u8>, c in 0usize..4, e in 0usize..2) {
             let mut codec = Codec::new(COMPRESSORS[c], ENCODINGS[e], 500).unwrap();
             let _ = codec.decode(&stored);
         }
 
         #[test]
-        fn a_value_cut_short_is_noticed(cut in 1usize..400, c in 0usize..4) {
+        fn truncated_value_is_detected(cut in 1usize..400, c in 0usize..4) {
             let content = Content::new(Kind::Text, 1, 2_000);
             let mut value = Vec::new();
             content.write(1, 0, &mut value);

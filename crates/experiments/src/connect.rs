@@ -1,8 +1,8 @@
-//! E3, what a connection costs: the same small read on a connection that is kept, on one taken from a pool and given
-//! back, and on one that is opened for it and closed.
+//! E3, the cost of a connection: the same small read on a kept connection, on one of a pool, and on one that is
+//! opened for it and closed.
 //!
-//! The read itself is one round trip in every case, or the ratio would hold the cost of preparing too: the key stands in
-//! the text where the database has statements.
+//! The read is one round trip in every case: otherwise the ratio would include the cost of preparing. For that, the
+//! key is a literal in the text if the database has statements.
 
 mod via;
 
@@ -17,30 +17,31 @@ use kurabe_core::metric::Metric;
 use kurabe_core::page::Pages;
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
-/// The experiment.
+/// The experiment `connect`.
 pub(crate) struct ConnectionCost;
 
-/// Rows unless the user says otherwise: what is read hardly matters here.
+/// Default number of rows. The read itself hardly matters here.
 const RECORDS: u64 = 10_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "connect",
     question: "What does a new connection cost, and what does a pool save?",
-    about: "Gets a connection, reads one small row by its key, and gives the connection back: one that the client keeps, \
-            one of a pool that all clients share, or a new one for each request. Where the client is Kurabe's own, the \
-            cost of a new connection is split into reaching the server, TLS, authentication and the server's set-up. \
-            Whether TLS, a Unix socket, a method of authentication, a character set named by a statement or another client is \
-            worth it is asked by giving the target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier \
-            (--via) each read is a page, and the connections are the application's to its database: those that it holds, as it was \
-            started, or a new one for the page. After E3 of the published experiments \
+    about: "Gets a connection, reads one small row by its key, and returns the connection: one that the \
+            client keeps, one of a pool that all clients share, or a new one for each request. Where the \
+            client is Kurabe's own, the cost of a new connection is split into reaching the server, TLS, \
+            authentication and the server's set-up. Whether TLS, a Unix socket, a method of authentication, \
+            a character set named by a statement or another client is worth it is asked by giving the \
+            target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier (--via) each read \
+            is a page, and the connections are the application's to its database: those that it holds, as \
+            it was started, or a new one for the page. After E3 of the published experiments \
             (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
         AxisInfo {
             name: "connection",
-            help: "where a request has its connection from",
+            help: "where a request gets its connection",
             kind: AxisKind::Choice(&[
                 ("kept", "each client keeps its own"),
-                ("pool", "taken from a pool that all clients share, and given back"),
+                ("pool", "taken from a pool that all clients share, and returned"),
                 ("per-request", "opened and closed for every request"),
             ]),
             default: &["kept", "pool", "per-request"],
@@ -55,7 +56,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo {
         name: "read",
-        about: "get a connection, read one row by its key, give the connection back",
+        about: "get a connection, read one row by its key, return the connection",
         requests: 5_000,
         writes: false,
     }],
@@ -86,7 +87,7 @@ impl Experiment for ConnectionCost {
 
 impl Pages for ConnectionCost {
     fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        // Clients keep theirs to the application, so that nothing else differs.
+        // Clients keep their connections to the application, so that nothing else differs.
         let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
         Ok(ViaWorkload::plan(policy, via::ConnectPages::new(cell)?))
     }

@@ -1,10 +1,10 @@
-//! What records hold: a pure function of (seed, key, version), made and checked at the speed of memory.
+//! The contents of records: a pure function of (seed, key, version), made and checked at memory speed.
 //!
-//! All contents of one cell are cut from one *pool* of text (or of random bytes) that is a little longer than a record.
-//! A record begins at an offset of its own, and every block of 4,096 bytes starts with a stamp of its own (sixteen
-//! hexadecimal digits of a hash of seed, key, version and block). So the pool stays in the processor's cache, within
-//! one record nothing repeats that a compressor could use unfairly, and no block of a record can stand for another
-//! record's, another version's or another place's without being noticed.
+//! All contents of one cell are slices of one *pool* of text (or of random bytes) that is slightly longer than a
+//! record. Each record begins at its own offset. Each block of 4,096 bytes begins with its own stamp: sixteen
+//! hexadecimal digits of a hash of seed, key, version and block. The pool therefore stays in the processor's cache,
+//! and a record contains no repetition that a compressor could exploit. A block of another record, version or
+//! position is always detected.
 
 use crate::ident::hex16;
 use kurabe_core::{Error, Result};
@@ -14,17 +14,17 @@ use kurabe_stats::rng::{Rng, mix};
 const BLOCK: usize = 4096;
 /// Bytes of a stamp.
 const STAMP: usize = 16;
-/// Offsets at which a record may begin in the pool.
+/// Possible offsets of a record in the pool.
 ///
-/// Few enough that the pool of a small record stays in the innermost cache.
+/// Few enough that the pool of a small record stays in the L1 cache.
 const OFFSETS: usize = 1 << 14;
 
-/// What the contents are like, since that decides what compression is worth.
+/// The kind of contents, which decides how well they compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Serialised session data: words, numbers, field names. zstd makes about a third of it.
+    /// Serialised session data: words, numbers, field names. zstd compresses it to about a third.
     Text,
-    /// Random bytes: nothing compresses them.
+    /// Random bytes, which do not compress.
     Random,
 }
 
@@ -53,7 +53,7 @@ impl Content {
         self.length
     }
 
-    /// Replaces what is in `out` by the content of this record.
+    /// Replaces `out` with the content of this record.
     pub fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
         let (tag, start) = self.place(key, version);
         out.clear();
@@ -68,12 +68,12 @@ impl Content {
     /// Compares `bytes` with the content of this record.
     ///
     /// # Errors
-    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying at which byte they differ or how long they are.
+    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), with the offset of the first difference or the wrong length.
     #[inline]
     pub fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.length {
             return Err(Error::mismatch(format!(
-                "record {key} came back with {} bytes instead of {}",
+                "record {key} was returned with {} bytes instead of {}",
                 bytes.len(),
                 self.length
             )));
@@ -93,7 +93,7 @@ impl Content {
 
     #[inline]
     fn place(&self, key: u64, version: u64) -> (u64, usize) {
-        // One round of the finaliser is enough behind a seed that is mixed already.
+        // One round of the finaliser is enough, because the seed is already mixed.
         let tag = scramble(self.seed ^ key.wrapping_mul(ODD) ^ version.rotate_left(32));
         (tag, tag as usize % OFFSETS)
     }
@@ -104,7 +104,7 @@ impl Content {
         self.write(key, version, &mut expected);
         let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
         Error::mismatch(format!(
-            "record {key} came back with the right length, {} bytes, and other content from byte {at} on",
+            "record {key} was returned with the right length, {} bytes, and wrong content from byte {at} on",
             self.length
         ))
     }
@@ -113,7 +113,7 @@ impl Content {
 /// The golden ratio in 64 bits.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finaliser of splitmix64 (Stafford's variant 13): every bit of the word bears on every bit of the result.
+/// The finaliser of splitmix64 (Stafford's variant 13): each bit of the input affects every bit of the result.
 #[inline]
 fn scramble(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -123,7 +123,7 @@ fn scramble(word: u64) -> u64 {
 
 #[inline]
 fn stamp(tag: u64, block: usize) -> [u8; STAMP] {
-    // The tag is well mixed: one multiplication by an odd constant tells its blocks apart.
+    // The tag is well mixed: one multiplication by an odd constant distinguishes its blocks.
     let word = tag ^ (block as u64 + 1).wrapping_mul(ODD);
     let mut out = [0; STAMP];
     hex16(word, &mut out, 0);
@@ -139,8 +139,8 @@ fn random(rng: &mut Rng, size: usize) -> Vec<u8> {
     pool
 }
 
-/// Text as a web framework serialises a session: `name|s:5:"words";` and `name|i:48213;`, names from a few,
-/// words from many with a Zipf-like preference, and tokens that nothing predicts.
+/// Text in the format of a web framework's serialised session: `name|s:5:"words";` and `name|i:48213;`. There are few
+/// names, many words with a Zipf-like distribution, and random tokens.
 fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
     const NAMES: [&str; 12] = [
         "user_id",
@@ -167,7 +167,7 @@ fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
             1 | 2 => value = rng.below(1_000_000).to_string(),
             _ => {
                 for _ in 0..=rng.below(12) {
-                    // The product of two draws prefers small ranks, as words of a language do.
+                    // The product of two draws prefers small ranks, as word frequencies do.
                     let rank = rng.below(2_000) * rng.below(2_000) / 2_000;
                     value.push_str(&words[rank as usize]);
                     value.push(' ');
@@ -226,13 +226,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_itself(seed: u64, key: u64, version in 0u64..5, length in 1usize..20_000) {
+        fn record_passes_its_own_check(seed: u64, key: u64, version in 0u64..5, length in 1usize..20_000) {
             let content = Content::new(Kind::Random, seed, length);
             prop_assert!(content.check(key, version, &bytes(&content, key, version)).is_ok());
         }
 
         #[test]
-        fn any_flipped_byte_is_noticed(key: u64, length in 1usize..20_000, at: prop::sample::Index, flip in 1u8..) {
+        fn flipped_byte_is_detected(key: u64, length in 1usize..20_000, at: prop::sample::Index, flip in 1u8..) {
             let content = Content::new(Kind::Text, 4, length);
             let mut record = bytes(&content, key, 0);
             let at = at.index(length);

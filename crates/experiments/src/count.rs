@@ -1,4 +1,4 @@
-//! The page that says how many rows were added: by it a client holds an application to what it acknowledged.
+//! The page that counts rows. With it a client checks that the application stored all rows that it acknowledged.
 
 use crate::{answer, fill};
 use kurabe_core::collection::Collection;
@@ -8,10 +8,10 @@ use kurabe_core::page::{self, Page};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// The last part of its path.
+/// The last segment of its path.
 pub(crate) const COUNT: &str = "count";
 
-/// How many rows a collection has. No operation: it is served beside those that are measured.
+/// Counts the rows of a collection. It is served beside the measured operations and is not one of them.
 pub(crate) struct Count {
     collection: Arc<Collection>,
     rows: u64,
@@ -28,7 +28,7 @@ impl Transaction for Count {
         Ok(())
     }
 
-    fn draw(&mut self) {}
+    fn prepare_input(&mut self) {}
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let rows = fill::count(session, &self.collection)?;
@@ -42,15 +42,15 @@ impl Transaction for Count {
 }
 
 impl Page for Count {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.rows, &[], out);
     }
 }
 
-/// The number on such a page; `None` where there is none.
+/// The number on such a page; `None` if there is none.
 ///
 /// # Errors
-/// The application's error, or [`Mismatch`](ErrorKind::Mismatch) where what it answers is no number.
+/// The application's error, or [`Mismatch`](ErrorKind::Mismatch) if the answer is not a number.
 pub(crate) fn ask(session: &mut dyn Session, path: &str) -> Result<Option<u64>> {
     let out = match page::get(session, path) {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::NotFound) => {

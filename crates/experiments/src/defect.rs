@@ -1,4 +1,4 @@
-//! What only a defect of the caller leads to.
+//! Errors that only a defect of the caller can cause.
 
 use kurabe_core::{Error, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! How a collection gets its rows, and how they are counted.
+//! Loads rows into a collection, and counts them.
 
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
@@ -7,18 +7,18 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// Rows that the load sends in one request, where the database takes several: about 20 kB, which none refuses.
+/// Rows per request of the load, if the database accepts several: about 20 kB, which every database accepts.
 pub(crate) const REQUEST_ROWS: u64 = 200;
-/// The most parameters of one request of the load: below what any engine takes.
+/// The maximum number of parameters of one request: below every engine's limit.
 pub(crate) const PARAMETERS: u64 = 800;
-/// About the most bytes of one request of the load, where a row has not more.
+/// The approximate maximum number of bytes of one request with several rows.
 pub(crate) const REQUEST_BYTES: u64 = 100_000;
-/// Rows that the load commits at once, where the database has transactions.
+/// Rows per transaction of the load, if the database has transactions.
 const COMMIT_ROWS: u64 = 10_000;
-/// The same of records that are added one by one.
+/// The same for records that are inserted one by one.
 const BATCH: u64 = 200;
 
-/// The value of a field of a row; text and bytes stand in the buffer that its maker was given.
+/// The value of a field of a row. Text and bytes are in the buffer that the generator received.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FieldValue {
     Null,
@@ -41,7 +41,7 @@ impl FieldValue {
     }
 }
 
-/// What adds several rows in one request, how many, and whether all or none of them.
+/// How one request inserts several rows: the operation, the number of rows, and whether it is atomic.
 struct Several {
     prepared: Prepared,
     rows: u64,
@@ -49,8 +49,8 @@ struct Several {
 }
 
 impl Several {
-    /// At most `most`, as far as the database takes several. A request need not be all or none: after an error there is
-    /// nothing to measure, and what was loaded is counted and read back.
+    /// At most `most`, as far as the database accepts several. A request need not be atomic: an error ends the
+    /// measurement, and loaded rows are counted and read back.
     fn prepare(session: &mut dyn Session, collection: &Arc<Collection>, most: u64) -> Result<Self> {
         for together in [true, false] {
             if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
@@ -61,7 +61,7 @@ impl Several {
     }
 }
 
-/// One row or several in one request; `together` where it must be all or none.
+/// One row or several in one request; `together` if the request must be atomic.
 fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation {
     let (collection, rows) = (Arc::clone(collection), rows as usize);
     match (rows, together) {
@@ -71,13 +71,13 @@ fn insert(collection: &Arc<Collection>, rows: u64, together: bool) -> Operation 
     }
 }
 
-/// How many rows of so many fields, and about so many bytes, go into one request.
+/// Rows per request, for rows of this many fields and bytes.
 pub(crate) fn rows_of_a_request(fields: usize, row_bytes: u64) -> u64 {
     (PARAMETERS / fields.max(1) as u64).min(REQUEST_BYTES / row_bytes.max(1))
 }
 
-/// Adds `count` rows, at most `per_request` in a request and many in a transaction, as far as the database has either.
-/// `make` gives the field at a place (from 0, in the collection's order) of a row (from 0).
+/// Inserts `count` rows, at most `per_request` in a request and many in a transaction, as far as the database
+/// supports either. `make` returns a field of a row, both numbered from 0.
 pub(crate) fn fill(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
@@ -119,9 +119,9 @@ pub(crate) fn fill(
             if rows == whole.rows { &whole.prepared } else { rest.as_ref().unwrap_or(&whole.prepared) };
         session.execute(insert, &values, &mut reply)?;
         if reply.affected() != rows {
-            let said = reply.affected();
+            let acknowledged = reply.affected();
             return Err(Error::mismatch(format!(
-                "{rows} rows were added and the server acknowledged {said}"
+                "the server acknowledged {acknowledged} of {rows} inserted rows"
             )));
         }
         done += rows;
@@ -139,7 +139,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Calls `add` for the records 0 to `records`, many in a transaction where the database has transactions.
+/// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.
 pub(crate) fn in_batches(
     session: &mut dyn Session,
     records: u64,
@@ -162,7 +162,7 @@ pub(crate) fn in_batches(
     transaction.into_iter().flatten().try_for_each(|prepared| session.release(prepared))
 }
 
-/// Adds rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.
+/// Inserts rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.
 pub(crate) fn fill_numbered(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
@@ -179,7 +179,7 @@ pub(crate) fn fill_numbered(
     })
 }
 
-/// How many rows the server counts; `None` where it cannot count.
+/// The number of rows on the server; `None` if it cannot count.
 pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<Option<u64>> {
     let operation = Operation::Count { collection: Arc::clone(collection) };
     let Some(count) = prepare_if_supported(session, &operation)? else { return Ok(None) };
@@ -194,10 +194,10 @@ pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> 
 #[inline]
 pub(crate) fn text(data: &[u8]) -> Result<Value<'_>> {
     let text = std::str::from_utf8(data);
-    text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is no text"))
+    text.map(Value::Text).map_err(|_| Error::new(ErrorKind::Internal, "the data of a row is not text"))
 }
 
-/// Prepares it; `None` where the database has no such operation.
+/// Prepares it; `None` if the database has no such operation.
 pub(crate) fn prepare_if_supported(
     session: &mut dyn Session,
     operation: &Operation,

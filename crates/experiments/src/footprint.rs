@@ -1,10 +1,10 @@
-//! E15, what connections cost the server: memory, processes and threads with 1, 10, 100, 1,000 of them open, idle or at
-//! work.
+//! E15, the cost of connections on the server: memory, processes and threads with 1, 10, 100, 1,000 connections, idle
+//! or active.
 //!
-//! A server keeps much of what it needed once for its next connections, so that in any order of trials on one server the
-//! later ones would find what the earlier ones took. Therefore a server that is ours is started anew before each trial,
-//! and what it holds with the connections open is paired with what it held just before they were opened. On a server that
-//! is not ours the figures are lower bounds, and the report says so.
+//! A server keeps much of its memory for its next connections, so later trials on the same server would find what
+//! earlier ones allocated. Therefore a throwaway server is restarted before each trial. The memory with open
+//! connections is compared with the memory just before they were opened. On any other server the results are lower
+//! bounds, and the report says so.
 
 use crate::point::PointWorkload;
 use crate::statement::Bind;
@@ -17,15 +17,15 @@ use kurabe_core::metric::{
 use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
 use kurabe_core::{Error, ErrorKind, Result};
 
-/// The experiment.
+/// The experiment `footprint`.
 pub(crate) struct ConnectionFootprint;
 
-/// Rows unless the user says otherwise: few, since a cache that fills up during a trial would pass for its connections'.
+/// Default number of rows: few, because a cache that grows during a trial would count as memory of connections.
 const RECORDS: u64 = 1_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "footprint",
-    question: "What do connections cost the server that holds them?",
+    question: "What do open connections cost the server?",
     about: "Opens connections and reads what the server's processes hold with them, less what they held just before: \
             memory, processes and threads. Idle ones are opened and left alone, while one client beside them reads; those \
             at work have each read one small row by its key over and over, by a statement prepared once, and are looked at \
@@ -35,16 +35,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
     axes: &[
         AxisInfo {
             name: "connections",
-            help: "connections whose cost is asked",
+            help: "number of connections",
             kind: AxisKind::Count { least: 1, most: 100_000 },
             default: &["1", "10", "100", "1000"],
         },
         AxisInfo {
             name: "state",
-            help: "what the connections do",
+            help: "state of the connections",
             kind: AxisKind::Choice(&[
-                ("idle", "opened and left alone; one client beside them reads"),
-                ("active", "each is a client's that reads"),
+                ("idle", "opened and unused, while one other client reads"),
+                ("active", "each belongs to a client that reads"),
             ]),
             default: &["idle", "active"],
         },
@@ -60,7 +60,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             "memory per connection",
             Unit::Bytes,
             Better::Lower,
-            "what each further connection adds: the slope of added over connections, so that what came once does not count",
+            "memory of each additional connection: the slope of added memory over connections, which \
+             excludes fixed costs",
         )
         .primary()
         .from(Source::Slope(MEMORY_ADDED.name)),
@@ -78,7 +79,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         PROCESSES_ADDED,
         THREADS,
         THREADS_ADDED,
-        // Cells differ in their clients, so that their throughput answers nothing.
+        // Cells differ in their number of clients, so that their throughput cannot be compared.
         THROUGHPUT.secondary(),
     ],
     chart_axis: "connections",
@@ -98,7 +99,7 @@ impl Experiment for ConnectionFootprint {
             "idle" => (1, connections),
             "active" => (connections, 0),
             word => {
-                let why = format!("footprint: no such axis value '{word}'");
+                let why = format!("footprint: unknown axis value '{word}'");
                 return Err(Error::new(ErrorKind::Internal, why));
             }
         };

@@ -1,11 +1,11 @@
-//! Identifiers of records: 32 hexadecimal digits, a pure function of (seed, number), without order or pattern.
+//! Identifiers of records: 32 hexadecimal digits, a pure pseudorandom function of (seed, number).
 
 use kurabe_stats::rng::mix;
 
 /// Bytes of an identifier.
 pub const LENGTH: usize = 32;
 
-/// An identifier in place, so that making one allocates nothing.
+/// An identifier in an array, so that making one allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ident([u8; LENGTH]);
 
@@ -22,7 +22,7 @@ impl Ident {
     /// Its text.
     #[inline]
     pub fn as_str(&self) -> &str {
-        // Hexadecimal digits are UTF-8; the empty text can never be returned.
+        // Hexadecimal digits are UTF-8; the empty text is never returned.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -30,7 +30,7 @@ impl Ident {
 /// Writes the sixteen hexadecimal digits of `word` at `out[at..at + 16]`.
 #[inline]
 pub(crate) fn hex16(word: u64, out: &mut [u8], at: usize) {
-    // Eight digits at a time, spread one nibble to a byte and turned into letters without a table.
+    // Spreads eight digits at a time to one nibble per byte, and converts them to letters without a table.
     for (i, half) in [(word >> 32) as u32, word as u32].into_iter().enumerate() {
         let mut x = u64::from(half);
         x = (x | x << 16) & 0x0000_ffff_0000_ffff;
@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sixteen_digits_are_the_words_own(word: u64) {
+        fn sixteen_digits_are_the_hexadecimal_word(word: u64) {
             let mut out = [0; 16];
             hex16(word, &mut out, 0);
             prop_assert_eq!(std::str::from_utf8(&out).unwrap(), format!("{word:016x}"));

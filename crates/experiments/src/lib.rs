@@ -1,4 +1,4 @@
-//! The experiments: one file each, and one line in the [`registry`].
+//! The experiments: one module each, and one line in the [`registry`].
 
 mod answer;
 mod axes;

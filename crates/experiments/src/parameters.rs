@@ -1,8 +1,8 @@
-//! The parameters of a request, in memory that is used again.
+//! The parameters of a request, in reused memory.
 
 use kurabe_core::value::Value;
 
-/// Keeps a vector's memory for the next values, which live elsewhere. The collecting happens in place.
+/// Keeps a vector's memory for the next values, which have another lifetime. `collect` reuses the allocation.
 pub(crate) fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {
     values.clear();
     values.into_iter().map(|_| Value::Null).collect()
@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_stays_the_same() {
+    fn memory_is_reused() {
         let text = String::from("a value of its own");
         let values = vec![Value::Text(&text); 8];
         let (at, room) = (values.as_ptr() as usize, values.capacity());

@@ -1,15 +1,15 @@
-//! Splitting a value over several rows, and putting it together again.
+//! Splits a value into pieces for several rows, and joins them again.
 
-/// Bytes of a piece: the longest `varchar` that the original's databases had in common.
+/// Bytes of a piece: the longest `varchar` that all databases of the original experiment supported.
 pub const PIECE: usize = 4_000;
 
-/// How many pieces a value of `length` bytes makes. An empty value makes one, empty piece: a record that stores
-/// nothing could not be told from one that is not there.
+/// The number of pieces of a value of `length` bytes. An empty value has one empty piece: a record without rows could
+/// not be distinguished from a missing record.
 pub fn count(length: usize) -> usize {
     length.div_ceil(PIECE).max(1)
 }
 
-/// The pieces of a value, each with its number from 0. The last one is as short as it comes out.
+/// The pieces of a value, each with its number from 0. The last one may be shorter.
 pub fn split(value: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     (0..count(value.len())).map(|n| (n, &value[n * PIECE..value.len().min((n + 1) * PIECE)]))
 }

@@ -1,7 +1,7 @@
-//! Reading records back, after the load and after a trial: each is compared with what it must be.
+//! Reads records back, after the load and after a trial, and checks each.
 //!
-//! It is not measured, and is as quick as the database allows: several requests are sent before the first answer is awaited
-//! where the session can do that; else a whole collection is read by ranges of keys where the database has them.
+//! This is not measured. It pipelines requests if the session can; otherwise it reads whole collections by ranges of
+//! keys, if the database supports them.
 
 use crate::fill::prepare_if_supported;
 use kurabe_core::collection::Collection;
@@ -12,15 +12,15 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most requests that are sent before the first answer is awaited, …
+/// The maximum number of pipelined requests.
 const TOGETHER: u64 = 200;
-/// … about the most bytes of the answers to them, …
+/// The approximate maximum number of bytes in their answers.
 const TOGETHER_BYTES: u64 = 1_000_000;
-/// … and the most rows of a range.
+/// The maximum number of rows of a range.
 const RANGE_ROWS: u64 = 10_000;
 
-/// Reads the record of each key by `select`, whose parameters `parameters` gives, and has `check` compare the answer. Gives how
-/// many it read. A record takes about `record_bytes`.
+/// Reads the record of each key by `select`, whose parameters come from `parameters`, and checks the answer with
+/// `check`. Returns how many it read. A record has about `record_bytes`.
 ///
 /// # Errors
 /// The server's error, or that of `check`.
@@ -75,15 +75,16 @@ impl Found<'_> {
     /// The bytes of the record's first field.
     pub(crate) fn bytes(&self, key: i64) -> Result<&[u8]> {
         let bytes = self.reply.field_bytes(self.row, self.column);
-        bytes.ok_or_else(|| Error::mismatch(format!("record {key} came back without its data")))
+        bytes.ok_or_else(|| Error::mismatch(format!("record {key} was returned without its data")))
     }
 }
 
-/// Reads `fields` of all records of a collection whose keys, the first field, are the whole numbers of a range, and has `check`
-/// compare each.
+/// Reads `fields` of all records of a collection whose keys, the first field, are the integers of a range, and checks
+/// each with `check`.
 ///
 /// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) where a record is not there, or one too many; the server's error, or that of `check`.
+/// [`Mismatch`](ErrorKind::Mismatch) if a record is missing or there is one too many; the server's error, or that of
+/// `check`.
 pub(crate) fn numbered(
     session: &mut dyn Session,
     collection: &Arc<Collection>,
@@ -100,8 +101,8 @@ pub(crate) fn numbered(
     }
     let mut check_reply = |key: &i64, reply: &mut Reply| match reply.rows() {
         1 => check(*key, Found { reply, row: 0, column: 0 }),
-        0 => Err(Error::mismatch(format!("record {key} is not there"))),
-        rows => Err(Error::mismatch(format!("record {key} came back {rows} times"))),
+        0 => Err(Error::mismatch(format!("record {key} is missing"))),
+        rows => Err(Error::mismatch(format!("record {key} was returned {rows} times"))),
     };
     let together = match pipelined(session, &select, keys.start)? {
         Some(mut reply) => check_reply(&keys.start, &mut reply).map(|()| true)?,
@@ -126,8 +127,7 @@ pub(crate) fn numbered(
     session.release(range)
 }
 
-/// The record of `key`, read as a pipeline of one request; nothing where this session awaits each answer before it sends the next
-/// request.
+/// Reads the record of `key` as a pipeline of one request; `None` if the session cannot pipeline.
 fn pipelined(session: &mut dyn Session, select: &Operation, key: i64) -> Result<Option<Reply>> {
     let select = session.prepare(select)?;
     let mut reply = [Reply::new()];
@@ -140,20 +140,20 @@ fn pipelined(session: &mut dyn Session, select: &Operation, key: i64) -> Result<
     Ok(answered.then_some(reply))
 }
 
-/// Holds an answer to the rows of these keys, in their order and no others; the key is the first field.
+/// Checks that an answer contains exactly the rows of these keys, in order; the key is the first field.
 fn rows_are(keys: Range<i64>, reply: &Reply) -> Result<()> {
     for (row, key) in keys.clone().enumerate() {
         match reply.field_int(row, 0) {
             Some(found) if found == key => {}
             Some(found) if found < key => {
-                return Err(Error::mismatch(format!("record {found} came where record {key} must")));
+                return Err(Error::mismatch(format!("record {found} was returned instead of record {key}")));
             }
-            _ => return Err(Error::mismatch(format!("record {key} is not there"))),
+            _ => return Err(Error::mismatch(format!("record {key} is missing"))),
         }
     }
     let (rows, asked) = (reply.rows(), keys.count());
     if rows == asked {
         return Ok(());
     }
-    Err(Error::mismatch(format!("{asked} records were asked for and {rows} came")))
+    Err(Error::mismatch(format!("{rows} of {asked} requested records were returned")))
 }

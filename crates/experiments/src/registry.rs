@@ -1,4 +1,4 @@
-//! Every experiment there is. Help, docs and the test matrix come from here.
+//! All experiments. The help, the documentation and the test matrix are generated from this list.
 
 use kurabe_core::experiment::Experiment;
 use kurabe_core::run::RunSpec;
@@ -20,7 +20,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
 /// The experiment that a run's spec names: a built-in one, or a custom workload.
 ///
 /// # Errors
-/// As for [`find`], or what is wrong with the user's files.
+/// As for [`find`], or an error in the user's files.
 pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
     spec.custom.as_ref().map_or_else(|| find(&spec.experiment), crate::custom::experiment)
 }
@@ -28,13 +28,13 @@ pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
 /// The experiment of this name.
 ///
 /// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all of them.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
     if let Some(found) = EXPERIMENTS.iter().find(|experiment| experiment.info().name == name) {
         return Ok(*found);
     }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
     let hint = units::nearest(name, &names)
-        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("there is no experiment '{name}'")).hint(hint))
+        .map_or_else(|| format!("known: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
+    Err(Error::usage(format!("unknown experiment '{name}'")).hint(hint))
 }

@@ -1,4 +1,4 @@
-//! Small rows under whole-number keys: `(id bigint primary key, data varchar)`, how they get into a database, and reading one.
+//! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads them and reads one.
 
 use crate::answer;
 use crate::statement::{Bind, Statement};
@@ -14,10 +14,10 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::Rng;
 use std::sync::Arc;
 
-/// The version of every row after loading. Writes have higher ones.
+/// The version of every row after loading. Writes have higher versions.
 pub(crate) const LOADED: u64 = 0;
 
-/// What rows hold: a function of key and version.
+/// The content of rows: a function of key and version.
 pub(crate) trait RowData: Send + Sync + 'static {
     /// Characters of each row.
     fn length(&self) -> usize;
@@ -31,7 +31,7 @@ pub(crate) trait RowData: Send + Sync + 'static {
 pub(crate) struct Rows<D> {
     pub(crate) collection: Arc<Collection>,
     pub(crate) data: D,
-    /// How many are loaded; their keys are 1 to this.
+    /// The number of loaded rows; their keys are 1 to this number.
     pub(crate) records: u64,
 }
 
@@ -54,7 +54,7 @@ impl<D: RowData> Rows<D> {
         Operation::Insert { collection: Arc::clone(&self.collection) }
     }
 
-    /// What loading and reading them needs, and these operations.
+    /// The demand of loading and reading the rows, and of these operations.
     pub(crate) fn demand(&self, mut operations: Vec<Operation>) -> Demand {
         let length = self.data.length() as u64;
         let row = length + 32;
@@ -70,7 +70,7 @@ impl<D: RowData> Rows<D> {
         }
     }
 
-    /// Makes the table, adds all rows, and compares each with what it must be.
+    /// Creates the table, inserts all rows, and checks each.
     pub(crate) fn load(
         &self,
         namespace: &mut dyn Namespace,
@@ -90,17 +90,17 @@ impl<D: RowData> Rows<D> {
         Ok(DatasetState::default())
     }
 
-    /// Holds the server to the number of rows. Gives it; `None` where it cannot count.
+    /// Checks the number of rows on the server. Returns it; `None` if the server cannot count.
     pub(crate) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<Option<u64>> {
         match fill::count(session, &self.collection)? {
             Some(rows) if rows != expected => {
-                Err(Error::mismatch(format!("there must be {expected} records and the server counts {rows}")))
+                Err(Error::mismatch(format!("the server counts {rows} records, expected {expected}")))
             }
             counted => Ok(counted),
         }
     }
 
-    /// Reads rows back and compares each, byte for byte, with the version that it must have. Gives how many it read.
+    /// Reads rows back and compares each, byte for byte, with its expected version. Returns how many it read.
     pub(crate) fn read_back(
         &self,
         session: &mut dyn Session,
@@ -117,7 +117,7 @@ impl<D: RowData> Rows<D> {
         .map_err(|error| error.context("read back"))
     }
 
-    /// Compares the answer to [`Rows::select`] with what it must be: one row, byte for byte.
+    /// Checks the answer to [`Rows::select`]: one row, byte for byte.
     #[inline]
     pub(crate) fn check(&self, key: u64, version: u64, reply: &Reply) -> Result<()> {
         match reply.field_bytes(0, 0) {
@@ -130,16 +130,16 @@ impl<D: RowData> Rows<D> {
 #[cold]
 fn wrong_rows(key: u64, rows: usize) -> Error {
     Error::mismatch(match rows {
-        0 => format!("record {key} is not there"),
-        1 => format!("record {key} came back without its data"),
-        _ => format!("record {key} came back {rows} times"),
+        0 => format!("record {key} is missing"),
+        1 => format!("record {key} was returned without its data"),
+        _ => format!("record {key} was returned {rows} times"),
     })
 }
 
-/// Reads rows drawn uniformly from all that were loaded, or one that is named.
+/// Reads uniformly drawn rows of the loaded ones, or a named row.
 pub(crate) struct Read<D> {
     rows: Arc<Rows<D>>,
-    /// Where rows with higher keys are, which a client may name.
+    /// The source of rows with higher keys, which a client may name.
     added: Option<Arc<Rows<D>>>,
     statement: Statement,
     reply: Reply,
@@ -176,7 +176,7 @@ impl<D: RowData> Transaction for Read<D> {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = 1 + self.rng.below(self.rows.records);
         self.named = false;
     }
@@ -185,7 +185,7 @@ impl<D: RowData> Transaction for Read<D> {
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let parameters = [Value::Int(self.key as i64)];
         match &self.added {
-            // Asked for now and then, by whoever wants to see that it is there.
+            // Such a row is requested rarely, to verify that it exists.
             Some(added) if self.named && !self.was_loaded() => Statement::new(
                 added.select(),
                 Bind::PerRequest,
@@ -205,19 +205,19 @@ impl<D: RowData> Transaction for Read<D> {
 }
 
 impl<D: RowData> Page for Read<D> {
-    fn choose(&mut self, key: u64) -> Result<()> {
+    fn set_key(&mut self, key: u64) -> Result<()> {
         // Keys are signed on the server.
         self.key = i64::try_from(key).map_err(|_| absent(key))? as u64;
         self.named = true;
         Ok(())
     }
 
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.key, self.reply.field_bytes(0, 0).unwrap_or_default(), out);
     }
 }
 
-/// Nobody said that there was such a record.
+/// No such record was ever reported.
 fn absent(key: u64) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no record {key}"))
+    Error::new(ErrorKind::NotFound, format!("record {key} does not exist"))
 }

@@ -1,4 +1,5 @@
-//! How a transaction says its request: by a statement prepared once or anew, or with its values in the text.
+//! How a transaction makes its request: with a statement that is prepared once or for each request, or with literals
+//! in the text.
 
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
@@ -10,12 +11,12 @@ use kurabe_core::{Error, ErrorKind, Result};
 pub(crate) enum Bind {
     /// Once for each connection.
     Once,
-    /// Anew for every request, and given back after it.
+    /// For every request, and closed after it.
     PerRequest,
-    /// Never: the values stand in the text as literals.
+    /// Never: the values are literals in the text.
     Literal,
-    /// In one round trip and without a thing that stays on the connection: as [`Bind::Literal`] where the database has
-    /// statements; elsewhere there is nothing that preparing would ask of the server.
+    /// In one round trip that leaves nothing on the connection: as [`Bind::Literal`] if the database has statements.
+    /// Without statements, preparing sends nothing.
     InOne,
 }
 
@@ -26,7 +27,7 @@ impl Bind {
             "once" => Ok(Self::Once),
             "per-request" => Ok(Self::PerRequest),
             "literal" => Ok(Self::Literal),
-            other => Err(Error::new(ErrorKind::Internal, format!("there is no way to bind '{other}'"))),
+            other => Err(Error::new(ErrorKind::Internal, format!("unknown way to bind '{other}'"))),
         }
     }
 }
@@ -43,7 +44,7 @@ impl Statement {
         Self { operation, bind, prepared: None }
     }
 
-    /// Gets ready on a new connection.
+    /// Prepares it on a new connection.
     pub(crate) fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.prepared = match self.bind {
             Bind::Once => Some(session.prepare(&self.operation)?),
@@ -59,7 +60,7 @@ impl Statement {
         Ok(())
     }
 
-    /// Gives back what is prepared on a connection.
+    /// Closes the prepared statement of a connection.
     pub(crate) fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.prepared.take().map_or(Ok(()), |prepared| session.release(prepared))
     }

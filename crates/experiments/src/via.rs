@@ -1,6 +1,6 @@
-//! An experiment through an application, or several before one database: each transaction is one page, and every answer is
-//! compared with what it must be. Here is what all such experiments share: what is asked before a trial, and how the
-//! application is held to what it acknowledged.
+//! Experiments through one application, or through several before one database. Each transaction is one page, and
+//! each answer is checked. This module has the parts that all such experiments share: requests before a trial, and
+//! the check that the application stored what it acknowledged.
 
 use crate::answer;
 use crate::count::{self, COUNT};
@@ -22,76 +22,76 @@ use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What the pages of an experiment hold.
+/// The pages of an experiment.
 pub(crate) trait PageSet: Send + Sync {
     /// What is known of the application's data.
     type Data: Send + Sync + 'static;
-    /// What a client was told.
-    type Told: 'static;
+    /// What the application acknowledged to a client.
+    type Acknowledged: 'static;
 
     /// The experiment.
     const INFO: &'static ExperimentInfo;
-    /// Bytes that a client holds.
+    /// Bytes of a client's memory.
     const CLIENT_BYTES: u64;
     const STORED_BYTES: Option<u64>;
 
-    /// What the application must say of itself, beyond serving the experiment.
+    /// The settings that the application must report, besides serving the experiment.
     fn settings(&self) -> Vec<NeededSetting> {
         Vec::new()
     }
 
-    /// What the application says of its data ([`facts`]), and what follows from it.
+    /// The application's description of its data ([`facts`]), and what follows from it.
     fn data(&self, session: &mut dyn Session) -> Result<Self::Data>;
 
-    fn visit(&self, operation: &str, client: Client, data: Arc<Self::Data>) -> Result<Box<dyn Visit>>;
+    fn client(&self, operation: &str, client: Client, data: Arc<Self::Data>) -> Result<Box<dyn PageClient>>;
 
-    /// Holds the application, after a trial that wrote, to what it told each client.
-    fn hold(
+    /// Checks, after a trial with writes, that the application stored what it acknowledged to each client.
+    fn verify(
         &self,
         session: &mut dyn Session,
         data: &Self::Data,
-        told: &[&Self::Told],
+        acknowledged: &[&Self::Acknowledged],
         added: &Added,
     ) -> Result<Verification>;
 }
 
-/// What one client asks for over and over.
-pub(crate) trait Visit: Send {
-    /// Draws what is asked for next, and makes it the path.
+/// The repeated request of one client.
+pub(crate) trait PageClient: Send {
+    /// Draws the next request and writes its path.
     fn draw(&mut self, path: &mut String);
 
-    /// Compares the answer with what it must be.
+    /// Checks the answer.
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()>;
 
-    /// Rows that the application said it added.
+    /// Rows that the application acknowledged as added.
     fn rows_written(&self) -> u64 {
         0
     }
 
-    /// What it was told: a [`PageSet::Told`].
-    fn told(&mut self) -> Option<Notes> {
+    /// The acknowledged writes: a [`PageSet::Acknowledged`].
+    fn notes(&mut self) -> Option<Notes> {
         None
     }
 }
 
-/// A client that asks for pages.
-struct Visitor {
-    visit: Box<dyn Visit>,
+/// A client that requests pages.
+struct PageTransaction {
+    client: Box<dyn PageClient>,
     page: Operation,
     prepared: Option<Prepared>,
     path: String,
     reply: Reply,
 }
 
-impl Transaction for Visitor {
+impl Transaction for PageTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.prepared = Some(session.prepare(&self.page)?);
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.path.clear();
-        self.visit.draw(&mut self.path);
+        self.client.draw(&mut self.path);
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
@@ -100,23 +100,23 @@ impl Transaction for Visitor {
     }
 
     fn check(&mut self) -> Result<()> {
-        self.visit.check(&self.path, body(&self.reply))
+        self.client.check(&self.path, body(&self.reply))
     }
 
     fn rows_written(&self) -> u64 {
-        self.visit.rows_written()
+        self.client.rows_written()
     }
 
     fn notes(&mut self) -> Option<Notes> {
-        self.visit.told()
+        self.client.notes()
     }
 }
 
-/// What an application says of rows that are numbered from 1.
+/// The application's description of rows that are numbered from 1.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Rows {
     pub(crate) seed: u64,
-    /// How many were there before anything was added.
+    /// The number of rows before any was added.
     pub(crate) records: u64,
 }
 
@@ -124,13 +124,13 @@ impl Rows {
     pub(crate) fn of(session: &mut dyn Session, info: &ExperimentInfo) -> Result<Self> {
         let rows: Self = facts(session, info, "its seed and its number of records")?;
         if rows.records == 0 {
-            return Err(Error::mismatch("the application says that it has no records"));
+            return Err(Error::mismatch("the application reports no records"));
         }
         Ok(rows)
     }
 }
 
-/// Reads rows drawn uniformly from all, each compared by `compare` with what it must be.
+/// Reads uniformly drawn rows, and checks each with `compare`.
 pub(crate) struct ReadRows<C> {
     page: String,
     records: u64,
@@ -145,7 +145,7 @@ impl<C: Fn(u64, &[u8]) -> Result<()> + Send> ReadRows<C> {
     }
 }
 
-impl<C: Fn(u64, &[u8]) -> Result<()> + Send> Visit for ReadRows<C> {
+impl<C: Fn(u64, &[u8]) -> Result<()> + Send> PageClient for ReadRows<C> {
     fn draw(&mut self, path: &mut String) {
         self.key = 1 + self.rng.below(self.records);
         // Writing to memory does not fail.
@@ -158,22 +158,23 @@ impl<C: Fn(u64, &[u8]) -> Result<()> + Send> Visit for ReadRows<C> {
     }
 }
 
-/// Rows that a trial's clients were told were added.
+/// Rows that the application acknowledged as added to the clients of a trial.
 pub(crate) struct Added {
     pub(crate) rows: u64,
-    /// What the application counted before the trial, where it counts.
+    /// The application's count before the trial, if it counts.
     before: Option<u64>,
     page: String,
 }
 
 impl Added {
-    /// Holds the application to their number: they have so many `different` keys, and so many more are counted. Gives how many
-    /// were counted: none where it does not count. `what` rows and their keys are called, in the plural.
-    pub(crate) fn hold(&self, session: &mut dyn Session, what: [&str; 2], different: usize) -> Result<u64> {
+    /// Checks their number: they have this many `different` keys, and the application's count has increased by as
+    /// many. Returns the count; `None` if the application does not count. `what` is the name of rows and of their
+    /// keys, in the plural.
+    pub(crate) fn verify(&self, session: &mut dyn Session, what: [&str; 2], different: usize) -> Result<u64> {
         let (added, [rows, keys]) = (self.rows, what);
         if different as u64 != added {
             return Err(Error::mismatch(format!(
-                "{added} {rows} were acknowledged under {different} different {keys}"
+                "{added} {rows} were acknowledged, but with {different} different {keys}"
             )));
         }
         let (Some(before), Some(now)) = (self.before, count::ask(session, &self.page)?) else {
@@ -193,7 +194,8 @@ pub(crate) fn path(info: &ExperimentInfo, of: &str) -> String {
     format!("/{}/{of}", info.name)
 }
 
-/// What the application says of its data on the experiment's first page: "does not say …" `what`, where it does not.
+/// The application's description of its data on the experiment's first page. If it is missing, the error says "does
+/// not say" and `what`.
 pub(crate) fn facts<F: DeserializeOwned>(
     session: &mut dyn Session,
     info: &ExperimentInfo,
@@ -201,7 +203,7 @@ pub(crate) fn facts<F: DeserializeOwned>(
 ) -> Result<F> {
     let out = page::get(session, &format!("/{}", info.name))?;
     serde_json::from_slice(&out)
-        .map_err(|error| Error::mismatch(format!("the application does not say {what}: {error}")))
+        .map_err(|error| Error::mismatch(format!("the application does not report {what}: {error}")))
 }
 
 /// A cell of an experiment through an application.
@@ -211,7 +213,7 @@ pub(crate) struct ViaWorkload<P: PageSet> {
     last: bool,
 }
 
-/// What the present trial found when it began.
+/// What was found at the beginning of the current trial.
 struct Found<D> {
     data: Arc<D>,
     counted: Option<u64>,
@@ -259,9 +261,15 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
-        let visit = self.pages.visit(operation, client, data)?;
+        let client = self.pages.client(operation, client, data)?;
         let page = Operation::Page { last: self.last };
-        Ok(Box::new(Visitor { visit, page, prepared: None, path: String::new(), reply: Reply::new() }))
+        Ok(Box::new(PageTransaction {
+            client,
+            page,
+            prepared: None,
+            path: String::new(),
+            reply: Reply::new(),
+        }))
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {
@@ -271,7 +279,8 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let Found { data, counted } = state.get::<Found<P::Data>>()?;
         let rows = clients.iter().map(|client| client.rows_written).sum();
         let added = Added { rows, before: *counted, page: path(P::INFO, COUNT) };
-        let told = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Told>>>()?;
-        self.pages.hold(session, data, &told, &added).map(Checked::from)
+        let acknowledged =
+            clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&P::Acknowledged>>>()?;
+        self.pages.verify(session, data, &acknowledged, &added).map(Checked::from)
     }
 }

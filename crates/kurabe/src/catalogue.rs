@@ -1,4 +1,4 @@
-//! The experiments and the targets in words, from the registries.
+//! The text of `kurabe list`: experiments and targets, from the registries.
 
 use kurabe_core::axis::AxisKind;
 use kurabe_core::units;
@@ -6,7 +6,7 @@ use kurabe_drivers::registry::DRIVERS;
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
-/// Every experiment with its axes and operations.
+/// All experiments with their axes and operations.
 pub(crate) fn experiments() -> String {
     let mut text = String::from("Experiments (kurabe run NAME [TARGET…])\n");
     for experiment in EXPERIMENTS {
@@ -33,7 +33,7 @@ pub(crate) fn experiments() -> String {
     text
 }
 
-/// Every kind of target, and the throwaway servers that can be started here.
+/// All kinds of targets, and the throwaway servers that can be started here.
 pub(crate) fn targets() -> String {
     let mut text = String::from("Targets\n");
     for driver in DRIVERS {
@@ -42,7 +42,7 @@ pub(crate) fn targets() -> String {
             let _ = writeln!(text, "      ?{:<16} {}", format!("{}=", option.name), option.help);
         }
     }
-    text.push_str("\nThrowaway servers (started for a run and removed after it)\n\n");
+    text.push_str("\nThrowaway servers (started for a run and removed afterwards)\n\n");
     for (engine, found) in kurabe_testbed::available() {
         let _ = match found {
             Ok(installed) => writeln!(text, "  up:{engine:<12} {}", installed.version),

@@ -1,4 +1,4 @@
-//! The files of a custom workload, read once, since a run keeps their text.
+//! Reads the files of a custom workload. The run file keeps their text.
 
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Table;
 
-/// Where a script's weight stands in its name.
+/// Separates a script's name from its weight.
 const WEIGHT: char = '@';
-/// The largest weight.
+/// The maximum weight.
 const MOST: u64 = 1_000_000;
 
-/// The workload that a suite file is, where it is one, with the lists of values that it names.
+/// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
     if !["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key)) {
@@ -44,7 +44,7 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
         files.push(builtin("tpcb-like", 1)?);
     }
     if files.iter().all(|file| file.weight == 0) {
-        return Err(Error::usage("every script has the weight 0"));
+        return Err(Error::usage("all scripts have weight 0"));
     }
     let define = define(matches)?;
     let scale = matches.get_one::<String>("scale");
@@ -71,8 +71,8 @@ fn weighted(name: &str) -> Result<(&str, u64)> {
     let Some((file, weight)) = name.rsplit_once(WEIGHT) else { return Ok((name, 1)) };
     match weight.parse() {
         Ok(weight) if weight <= MOST => Ok((file, weight)),
-        _ => Err(Error::usage(format!("'{weight}' is not the weight of a script"))
-            .hint(format!("write script.sql@3; a file with '{WEIGHT}' in its name needs a weight"))),
+        _ => Err(Error::usage(format!("'{weight}' is not a script weight"))
+            .hint(format!("write script.sql@3; a file name with '{WEIGHT}' needs a weight"))),
     }
 }
 

@@ -7,28 +7,28 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit(u8);
 
-/// Everything that was asked for was done.
+/// Success.
 pub(crate) const DONE: Exit = Exit(0);
 /// A defect of Kurabe itself.
 pub(crate) const INTERNAL: Exit = Exit(1);
-/// The command line, a suite file or a URL is wrong; nothing was done.
+/// Wrong usage: the command line, a suite file or a URL is invalid; nothing was done.
 pub(crate) const USAGE: Exit = Exit(2);
-/// A target could not be used: not there, refused, in use, too small, or its answers are wrong.
+/// A target could not be used: missing, refused, in use, too small, or with wrong replies.
 pub(crate) const TARGET: Exit = Exit(3);
-/// The run ended, and some cells have no figures: the report says why.
+/// The run ended, and some cells have no results; the report has the reasons.
 pub(crate) const FAILED_CELLS: Exit = Exit(4);
-/// A file could not be found, read or written, or this machine could not do its part.
+/// A file could not be found, read or written, or this machine lacks a resource.
 pub(crate) const RUN_FILE: Exit = Exit(5);
-/// Stopped by the user; what was measured is kept.
+/// Interrupted by the user; recorded trials are kept.
 pub(crate) const INTERRUPTED: Exit = Exit(130);
 
-/// What `--help` says of them.
+/// The text for `--help`.
 pub(crate) const HELP: &str = "Exit codes:
   0    everything that was asked for was done
   1    a defect of kurabe itself
   2    the command line, a suite file or a URL is wrong; nothing was done
   3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
-  4    the run ended, and some cells have no figures; the report says why
+  4    the run ended, and some cells have no results; the report says why
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   130  stopped by the user; what was measured is kept";
 
@@ -77,7 +77,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         | ErrorKind::ConnectionLost
         | ErrorKind::Timeout
         | ErrorKind::Protocol
-        // Cells that failed for it are no error of a run; where it ends a command, nothing was measured.
+        // Failed cells are not an error of the run. An error that ends the command means that nothing was measured.
         | ErrorKind::Mismatch => TARGET,
         ErrorKind::Damaged | ErrorKind::Environment => RUN_FILE,
         ErrorKind::Interrupted => INTERRUPTED,

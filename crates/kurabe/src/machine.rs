@@ -1,4 +1,4 @@
-//! What machine the client runs on.
+//! Facts about the client's machine.
 
 use kurabe_core::run::MachineFacts;
 use std::fs;

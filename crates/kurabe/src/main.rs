@@ -1,4 +1,4 @@
-//! The program: reads the command line, joins the crates, prints, and ends with a documented exit code.
+//! The program: reads the command line, connects the crates, prints, and exits with a documented code.
 
 mod catalogue;
 mod cli;
@@ -19,15 +19,15 @@ mod timeout;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A guard must not go through anything that a user's options could change.
+    // The supervisor must not depend on anything that a user's options could change.
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == "guard") {
-        return kurabe_testbed::guard::run(args);
+    if args.next().is_some_and(|first| first == "supervisor") {
+        return kurabe_testbed::supervisor::run(args);
     }
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version are no errors; clap says where each goes.
+            // Help and version are not errors; clap chooses their output stream.
             output::refuse(&error);
             return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();
         }
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             output.error(&error);
-            // What fails once connections were shut down is no fault of a target's.
+            // An error after connections were shut down is not the target's fault.
             if signals::stopped() { exit::INTERRUPTED } else { exit::of(&error) }.into()
         }
     }

@@ -1,4 +1,4 @@
-//! Observers on other hosts, as the user names them: `postgres://me@db.example/shop?observe`.
+//! Observers on other hosts, as in `postgres://me@db.example/shop?observe`.
 
 use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
@@ -7,11 +7,11 @@ use kurabe_observe::{PORT, Remote, Token};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The option of a target's URL; no driver sees it.
+/// The URL option; drivers do not see it.
 const OPTION: &str = "observe";
-/// Where the token is, unless a file is named.
+/// The environment variable with the token.
 const TOKEN: &str = "KURABE_OBSERVE_TOKEN";
-/// The file that holds it.
+/// The environment variable with the name of the token's file.
 const TOKEN_FILE: &str = "KURABE_OBSERVE_TOKEN_FILE";
 
 /// Takes the observer out of a target's URL.
@@ -19,18 +19,17 @@ pub(crate) fn taken(url: &mut TargetUrl) -> Option<String> {
     url.options.remove(OPTION)
 }
 
-/// The observer that is named `HOST:PORT`, `HOST` or `:PORT`; nothing: the one at the server's own host and the usual port.
+/// Reads the observer's address: `HOST:PORT`, `HOST`, `:PORT`, or nothing for the server's host and the default port.
 ///
 /// # Errors
-/// Where there is no token, or no such place.
+/// If there is no token, or the address is invalid.
 pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     let token = token(None)?;
     let Endpoint::Tcp { host, .. } = server else {
-        return Err(Error::usage(format!(
-            "?{OPTION}: only a server that is reached by TCP is looked at from elsewhere"
-        )));
+        return Err(Error::usage(format!("?{OPTION}: only servers reached by TCP can be observed remotely")));
     };
-    let bad = || Error::usage(format!("?{OPTION}={text} is no place")).hint("write HOST:PORT, HOST or :PORT");
+    let bad =
+        || Error::usage(format!("?{OPTION}={text} is not an address")).hint("write HOST:PORT, HOST or :PORT");
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, rest)) => (name, rest.strip_prefix(':')),
         None => text.rsplit_once(':').map_or((text, None), |(name, port)| (name, Some(port))),
@@ -45,10 +44,10 @@ pub(crate) fn named(text: &str, server: &Endpoint) -> Result<Remote> {
     Ok(Remote::new(if name.is_empty() { host } else { name }, port, token))
 }
 
-/// The token, from this file or from where the environment says.
+/// Reads the token from this file or from the environment.
 ///
 /// # Errors
-/// Where there is none, or everybody may read it.
+/// If there is none, or other users can read it.
 pub(crate) fn token(file: Option<&Path>) -> Result<Token> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let file = file.map(Path::to_owned).or_else(|| set(TOKEN_FILE).map(PathBuf::from));
@@ -56,8 +55,8 @@ pub(crate) fn token(file: Option<&Path>) -> Result<Token> {
         (Some(file), _) => read(file)?,
         (None, Some(text)) => text.to_string_lossy().into_owned(),
         (None, None) => {
-            return Err(Error::usage("an observer wants a token, and there is none").hint(format!(
-                "set {TOKEN_FILE} to a file that holds it, or {TOKEN} to itself; the same on both hosts"
+            return Err(Error::usage("an observer requires a token").hint(format!(
+                "set {TOKEN_FILE} to a file with the token, or {TOKEN} to the token, the same on both hosts"
             )));
         }
     };
@@ -72,7 +71,7 @@ fn read(file: &Path) -> Result<String> {
         |error: std::io::Error| Error::new(ErrorKind::Environment, error.to_string()).context(file.display());
     let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode();
     if mode & 0o004 != 0 {
-        return Err(Error::usage("everybody on this machine may read the token")
+        return Err(Error::usage("other users of this machine can read the token")
             .context(file.display())
             .hint(format!("chmod 600 {}", file.display())));
     }

@@ -1,4 +1,4 @@
-//! The only place that prints. Results go to standard output; what happens on the way goes to standard error.
+//! The only module that prints. Results go to standard output, messages to standard error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 #![allow(
     clippy::unused_self,
@@ -12,8 +12,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
-/// Prints help, the version, or what is wrong with the command line. It repeats words of the command line, and a URL among
-/// them in the wrong place is not repeated with its password.
+/// Prints help, the version, or a usage error. A password in a URL on the command line is not printed.
 pub(crate) fn refuse(error: &clap::Error) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let shown = targets::without_passwords(words.iter().cloned());
@@ -21,7 +20,7 @@ pub(crate) fn refuse(error: &clap::Error) {
         let _ = error.print();
         return;
     }
-    // Styles could stand within a word, and so hide it.
+    // Styles within a word could hide it.
     let mut text = error.render().to_string();
     for (word, shown) in words.iter().zip(&shown).filter(|(word, shown)| word != shown) {
         text = text.replace(word, shown);
@@ -29,16 +28,16 @@ pub(crate) fn refuse(error: &clap::Error) {
     if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
 }
 
-/// How to print.
+/// The output settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     /// Whether results may be coloured.
     pub(crate) colour: bool,
-    /// Columns of the terminal, where standard output is one.
+    /// Columns of the terminal, if standard output is one.
     pub(crate) width: Option<usize>,
-    /// Whether progress may be redrawn in place.
+    /// Whether progress can be redrawn in place.
     pub(crate) live: bool,
-    /// Whether progress is wanted at all.
+    /// Whether to show progress.
     pub(crate) quiet: bool,
 }
 
@@ -60,46 +59,46 @@ impl Output {
         }
     }
 
-    /// Prints a result. A reader that went away (`kurabe show | head`) is no error; a file that takes no more is.
+    /// Prints a result. A closed pipe (`kurabe show | head`) is not an error; a full disk is.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where it could not be written.
+    /// [`Environment`](ErrorKind::Environment) if it could not be written.
     pub(crate) fn result(&self, text: &str) -> Result<()> {
         let mut out = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
         match write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()) {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                    .hint("is there room where standard output goes?"))
+                    .hint("check the free space of the output device"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Says something beside the result.
+    /// Prints a note beside the result.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             eprintln!("{}", lines(text));
         }
     }
 
-    /// Says where a result is, or what to do next: not progress, so `--quiet` keeps it.
+    /// Prints where a result is or what to do next. `--quiet` does not suppress it.
     pub(crate) fn hint(&self, text: &str) {
         eprintln!("{}", lines(text));
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         eprintln!("kurabe: {}", lines(&format!("{error:#}")));
     }
 
-    /// Warns of something that is not wrong enough to stop.
+    /// Prints a warning.
     pub(crate) fn warning(&self, text: &str) {
         eprintln!("kurabe: warning: {}", printable(text));
     }
 }
 
-/// A result in text that can be shown: lines, tabs and, where colours are wanted, their sequences stay.
+/// Escapes a result for display. Lines, tabs and, if enabled, colour sequences stay.
 fn screen(text: &str, colour: bool) -> Cow<'_, str> {
     let stays = |character: char| matches!(character, '\n' | '\t');
     if !text.contains(|c| is_unprintable(c) && !stays(c)) {
@@ -116,14 +115,13 @@ fn screen(text: &str, colour: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a text begins with a sequence that sets colours, and does nothing else.
+/// Whether a text begins with a sequence that only sets colours.
 fn sets_colour(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("\u{1b}[") else { return false };
     rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
-/// What several lines say, each of them in text that can be shown. None but the first may look like one of the program's own
-/// messages.
+/// Escapes a text of several lines. Only the first may look like a message of the program.
 fn lines(text: &str) -> String {
     let line = |(n, line): (usize, &str)| {
         let indent = if n > 0 && line.starts_with("kurabe: ") { "  " } else { "" };

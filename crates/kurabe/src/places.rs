@@ -1,4 +1,4 @@
-//! Where runs are kept: `--runs-dir`, `$KURABE_RUNS`, or the user's data folder.
+//! The folder of runs: `--runs-dir`, `$KURABE_RUNS`, or the user's data folder.
 
 use crate::exit::OfRunFile;
 use clap::ArgMatches;
@@ -6,12 +6,12 @@ use kurabe_core::{Error, Result};
 use kurabe_record::Store;
 use std::path::PathBuf;
 
-/// The folder of all runs, by the XDG base directory specification unless the user names another.
+/// The store of runs. The default folder follows the XDG base directory specification.
 pub(crate) fn runs(matches: &ArgMatches) -> anyhow::Result<Store> {
     Ok(Store::open(folder(matches)?).map_err(OfRunFile)?)
 }
 
-/// The same where a run is to be made: found out to be of no use before anything is started.
+/// The same for a new run: fails early if the folder is not writable.
 pub(crate) fn writable_runs(matches: &ArgMatches) -> anyhow::Result<Store> {
     let store = runs(matches)?;
     store.try_out().map_err(OfRunFile)?;
@@ -26,5 +26,5 @@ fn folder(matches: &ArgMatches) -> Result<PathBuf> {
     named("KURABE_RUNS")
         .or_else(|| named("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("kurabe/runs")))
         .or_else(|| named("HOME").map(|dir| dir.join(".local/share/kurabe/runs")))
-        .ok_or_else(|| Error::usage("there is no place for runs").hint("give --runs-dir or set KURABE_RUNS"))
+        .ok_or_else(|| Error::usage("there is no folder for runs").hint("give --runs-dir or set KURABE_RUNS"))
 }

@@ -1,4 +1,4 @@
-//! How far a run is: one line redrawn in place on a terminal, plain lines elsewhere.
+//! Progress of a run: a line redrawn in place on a terminal, plain lines elsewhere.
 
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the rate is redrawn.
+/// The interval for redrawing the rate.
 const TICK: Duration = Duration::from_millis(200);
-/// How often a plain line is written.
+/// The interval of plain lines.
 const LINE: Duration = Duration::from_secs(5);
 
-/// Listens to the engine and shows what happens.
+/// Shows the events of the engine.
 pub(crate) struct Progress {
     output: Output,
     axes: Vec<AxisInfo>,
@@ -29,7 +29,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `completed` counts the transactions of the current trial.
+    /// `completed` is the number of transactions completed in the current trial.
     pub(crate) fn new(
         output: Output,
         axes: &[AxisInfo],
@@ -55,7 +55,7 @@ impl Progress {
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
-                // Further rounds may have come to those that were asked for.
+                // Rounds may have been added.
                 self.rounds = self.rounds.max(round + 1);
                 let text = format!(
                     "round {} of {}{left}: {} {operation} {}",
@@ -71,7 +71,7 @@ impl Progress {
                 self.line(&format!("trial {} of {planned}, {text}", ended + 1));
             }
             Event::Loading { cell } => {
-                self.bar.set_message(format!("filling the store of {}", self.words(cell)));
+                self.bar.set_message(format!("loading data for {}", self.words(cell)));
             }
             Event::Restarting => self.bar.set_message("restarting the throwaway servers"),
             Event::TrialEnds { record } => self.ended(record),
@@ -88,7 +88,7 @@ impl Progress {
 
     fn words(&self, cell: &CellRecord) -> String {
         let text = words(&self.axes, &cell.axes);
-        if cell.repeat { format!("{text} (repeat)") } else { text }
+        if cell.aa_control { format!("{text} (A/A control)") } else { text }
     }
 
     fn line(&mut self, text: &str) {
@@ -99,7 +99,7 @@ impl Progress {
         self.output.note(text);
     }
 
-    /// Takes the progress line away.
+    /// Removes the progress line.
     pub(crate) fn finish(mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(ticker) = self.ticker.take() {
@@ -109,7 +109,7 @@ impl Progress {
     }
 }
 
-/// The values of the axes that a cell has, shortest form: `10 kB blob zstd`. Counts say of what.
+/// The axis values of a cell in short form: `10 kB blob zstd`. Counts have their axis's name.
 pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
     let words: Vec<String> = axes
         .iter()
@@ -118,7 +118,7 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             let text = axis.show(value);
             match axis.kind {
                 kurabe_core::axis::AxisKind::Size { .. } => Some(text),
-                // A value that is the axis's only default says nothing.
+                // The only default value of an axis is omitted.
                 _ if axis.default.len() == 1 && axis.default[0] == text => None,
                 kurabe_core::axis::AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
                 kurabe_core::axis::AxisKind::Percent { .. }
@@ -142,7 +142,7 @@ fn tick(bar: ProgressBar, completed: Arc<AtomicU64>, over: Arc<AtomicBool>) -> J
         while !over.load(Ordering::Relaxed) {
             std::thread::sleep(TICK);
             let now = (Instant::now(), completed.load(Ordering::Relaxed));
-            // A new trial starts from nought again.
+            // A new trial starts from zero.
             if now.1 > last.1 {
                 let rate = (now.1 - last.1) as f64 / (now.0 - last.0).as_secs_f64();
                 bar.set_message(format!("{} ops/s", units::count(rate.round() as u64)));
@@ -153,7 +153,7 @@ fn tick(bar: ProgressBar, completed: Arc<AtomicU64>, over: Arc<AtomicBool>) -> J
     })
 }
 
-/// Time left as far as it can be known: whole seconds.
+/// The estimated time left, in whole seconds.
 fn coarse(left: Duration) -> String {
     units::time(Duration::from_secs(left.as_secs_f64().ceil() as u64))
 }

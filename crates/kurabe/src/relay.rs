@@ -1,5 +1,4 @@
-//! A relay on loopback between a driver and its server, which counts what goes through it: what a client sends until its
-//! first request is answered, whichever client it is.
+//! A relay on loopback between a driver and its server. It counts the messages of any client until its first reply.
 
 use kurabe_core::{Error, ErrorKind, Result};
 use std::io::{Read, Write};
@@ -9,29 +8,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Of what the client sends on its first connection so much is kept.
+/// How much of the client's first connection is kept, in bytes.
 const KEPT: usize = 256 * 1024;
 
-/// What went through so far.
+/// The traffic so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Connections that were opened.
+    /// Connections opened.
     pub(crate) connections: u64,
-    /// Those of them that the client has ended.
+    /// Connections that the client has closed.
     pub(crate) ended: u64,
     /// Bytes that the client sent.
     pub(crate) sent: u64,
     /// Bytes that the server sent.
     pub(crate) received: u64,
-    /// How often the client had to wait for the server to say something.
+    /// How often the client waited for the server.
     pub(crate) waits: u64,
-    /// What the client sent on its first connection, the beginning of it.
-    pub(crate) said: Vec<u8>,
-    /// Whether the server spoke last.
+    /// The first bytes that the client sent on its first connection.
+    pub(crate) first_bytes: Vec<u8>,
+    /// Whether the server sent last.
     server_spoke: bool,
 }
 
-/// A relay that listens until it is dropped.
+/// A relay that runs until it is dropped.
 pub(crate) struct Relay {
     port: u16,
     seen: Arc<Mutex<Seen>>,
@@ -40,12 +39,13 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Listens on a free port of loopback for clients of this server.
+    /// Listens on a free loopback port for clients of this server.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where this machine gives no port or thread.
+    /// [`Environment`](ErrorKind::Environment) if no port or thread is available.
     pub(crate) fn open(host: &str, port: u16) -> Result<Self> {
-        let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("no relay: {e}"));
+        let failed =
+            |e: std::io::Error| Error::new(ErrorKind::Environment, format!("the relay could not start: {e}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?.port();
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
@@ -57,7 +57,7 @@ impl Relay {
                     if ends.load(Ordering::SeqCst) {
                         return;
                     }
-                    // A server that cannot be reached shows as a connection that ends at once.
+                    // If the server is unreachable, the client sees a connection that ends at once.
                     if let (Ok(client), Ok(server)) = (client, TcpStream::connect((to.as_str(), port))) {
                         let _ = join(&client, &server, &watch);
                     }
@@ -67,14 +67,14 @@ impl Relay {
         Ok(Self { port: here, seen, stop, listens: Some(listens) })
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// What went through, once the client's goodbyes have: it does not wait for them itself, and they must not count for what
-    /// comes next. No longer than a second, for clients that keep a connection.
-    pub(crate) fn settled(&self) -> Seen {
+    /// The traffic after the client's closing messages have passed, so that they do not count later. Waits at most a
+    /// second, for clients that keep a connection.
+    pub(crate) fn after_goodbyes(&self) -> Seen {
         for _ in 0..100 {
             let seen = self.seen();
             if seen.ended == seen.connections {
@@ -85,8 +85,8 @@ impl Relay {
         self.seen()
     }
 
-    /// What went through, once a connection more than so many was opened: some clients have theirs before the relay has
-    /// met it. No longer than a second, for clients that open none.
+    /// The traffic after more than that many connections were opened. Waits at most a second, for clients that open
+    /// none.
     pub(crate) fn met(&self, connections: u64) -> Seen {
         for _ in 0..100 {
             let seen = self.seen();
@@ -98,7 +98,7 @@ impl Relay {
         self.seen()
     }
 
-    /// What went through so far.
+    /// The traffic so far.
     pub(crate) fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -107,7 +107,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the thread that listens.
+        // Wakes the listening thread.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         if let Some(listens) = self.listens.take() {
             let _ = listens.join();
@@ -115,7 +115,7 @@ impl Drop for Relay {
     }
 }
 
-/// Joins a client and the server, a thread for each direction; both end with their connections.
+/// Connects a client and the server with a thread for each direction. The threads end with their connections.
 fn join(client: &TcpStream, server: &TcpStream, seen: &Arc<Mutex<Seen>>) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -150,13 +150,13 @@ fn note(seen: &Mutex<Seen>, by_client: bool, first: bool, bytes: &[u8]) {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if by_client {
         seen.sent += bytes.len() as u64;
-        let room = KEPT.saturating_sub(seen.said.len());
+        let room = KEPT.saturating_sub(seen.first_bytes.len());
         if first {
-            seen.said.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            seen.first_bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
     } else {
         seen.received += bytes.len() as u64;
-        // Pieces of one answer are one wait.
+        // Several packets of one reply count as one wait.
         seen.waits += u64::from(!seen.server_spoke);
     }
     seen.server_spoke = !by_client;
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_through_arrives_and_is_counted() {
+    fn relay_forwards_and_counts_bytes() {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = server.local_addr().unwrap().port();
         let echo = thread::spawn(move || {
@@ -192,7 +192,7 @@ mod tests {
         }
         let seen = relay.seen();
         assert_eq!((seen.connections, seen.sent, seen.received, seen.waits), (1, 12, 22, 4));
-        assert_eq!(seen.said, b"pingpingping");
+        assert_eq!(seen.first_bytes, b"pingpingping");
         echo.join().unwrap();
         drop(relay);
     }

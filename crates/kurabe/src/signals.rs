@@ -1,8 +1,8 @@
-//! Ctrl-C: the first ends what is being done in order and keeps what was measured, the second ends the program at once.
+//! Ctrl-C: the first one stops the current work and keeps the results, the second one exits at once.
 //!
-//! The first says what is waited for. Where that does not end by itself, connections are shut down, and at last the
-//! program ends, whatever a server does: every trial that was recorded is on disk already, and throwaway servers are
-//! removed either way, since their guards see their parent go.
+//! The first Ctrl-C prints what the program waits for. If that does not end, connections are shut down, and finally
+//! the program exits. Recorded trials are on disk by then. Supervisors remove throwaway servers in any case, when
+//! their parent exits.
 #![allow(clippy::exit)]
 
 use crate::exit::{self, Exit};
@@ -13,27 +13,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So long after the first Ctrl-C connections to servers are shut down, …
+/// Time after the first Ctrl-C until connections are shut down.
 const CUT: Duration = Duration::from_secs(3);
-/// … and so long after that the program ends.
+/// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
 
 /// Set by the first Ctrl-C.
 static STOPPED: AtomicBool = AtomicBool::new(false);
-/// What is being done, as what one waits for: "the trial of read on mysql to end".
+/// What the program waits for: "the trial of read on mysql to end".
 static WAITED_FOR: Mutex<String> = Mutex::new(String::new());
 
-/// Says what the program waits for from now on, should it be stopped.
+/// Sets what the program waits for if it is stopped.
 pub(crate) fn wait_for(what: impl Into<String>) {
     *WAITED_FOR.lock().unwrap_or_else(PoisonError::into_inner) = what.into();
 }
 
-/// Whether the user stopped the program.
+/// Whether the user has stopped the program.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::SeqCst)
 }
 
-/// Fails once the user has stopped the program.
+/// Fails after the user has stopped the program.
 ///
 /// # Errors
 /// [`Interrupted`](ErrorKind::Interrupted).
@@ -41,11 +41,11 @@ pub(crate) fn check() -> Result<()> {
     if stopped() { Err(Error::new(ErrorKind::Interrupted, "stopped by the user")) } else { Ok(()) }
 }
 
-/// Handles interrupts from now on; the flag is set by the first. A program that does not end in time then ends with
-/// `late`.
+/// Handles interrupts from now on, and returns the flag that the first one sets. If the program does not end in time,
+/// it exits with `late`.
 ///
 /// # Errors
-/// [`Internal`](ErrorKind::Internal) where the handler cannot be set.
+/// [`Internal`](ErrorKind::Internal) if the handler cannot be installed.
 pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, output) = (Arc::clone(&stop), *output);
@@ -55,14 +55,14 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
         }
         flag.store(true, Ordering::SeqCst);
         let waited_for = WAITED_FOR.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Before a run's first trial, and in commands that make no run, nothing is named.
-        let waited_for = if waited_for.is_empty() { "the request under way" } else { &waited_for };
-        output.hint(&format!("stopping: waiting for {waited_for}; again to leave at once"));
+        // Before the first trial, and in commands without a run, nothing is set.
+        let waited_for = if waited_for.is_empty() { "the current request" } else { &waited_for };
+        output.hint(&format!("stopping: waiting for {waited_for}; press Ctrl-C again to exit now"));
         let last = move || {
             thread::sleep(CUT);
             kurabe_drivers::cancel::cut_connections();
             thread::sleep(LEAVE);
-            output.hint("left without waiting longer; what was recorded is kept ('kurabe resume last')");
+            output.hint("exited without waiting; recorded trials are kept ('kurabe resume last')");
             std::process::exit(late.code());
         };
         if thread::Builder::new().name("leaving".to_owned()).spawn(last).is_err() {
@@ -72,7 +72,7 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Ends the program at the first interrupt: nothing is kept, and nothing needs an end in order.
+/// Exits at the first interrupt; for commands without anything to keep or to close.
 ///
 /// # Errors
 /// As for [`watch`].

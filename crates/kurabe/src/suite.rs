@@ -1,4 +1,4 @@
-//! What to run: from options, or from a suite file whose every key is checked.
+//! What to run, from options or a suite file. Every key of a suite file is checked.
 
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
@@ -25,13 +25,13 @@ pub(crate) use interleave::Interleave;
 pub(crate) mod until;
 mod words;
 
-/// Rounds unless asked otherwise. Intervals widen fast below: with five, a difference of 20 % at 3 % noise would often
-/// stay open among forty comparisons; with six it is found.
+/// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
+/// often stays inconclusive among forty comparisons; with six it is detected.
 const ROUNDS: u32 = 6;
-/// The time of a whole run for each target, where nothing else is said.
+/// The default duration of a run per target.
 const BUDGET: Duration = Duration::from_secs(40);
 
-/// What was asked for, where anything was.
+/// The user's options; `None` if not given.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     experiment: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Request {
     restarts: Option<u64>,
 }
 
-/// The axes of an experiment, and the one that every experiment has.
+/// The axes of an experiment, and the common ones.
 fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
     info.axes.iter().chain([&RATE])
 }
@@ -89,7 +89,7 @@ impl Request {
         Ok(self)
     }
 
-    /// Reads a suite file, then the options beside it, which go before.
+    /// Reads a suite file. Options on the command line override it.
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
@@ -125,7 +125,7 @@ impl Request {
             self.requests = parse_requests(info, text).map_err(|e| e.context("--requests"))?;
         }
         let (duration, budget) = (time("duration")?, time("budget")?);
-        // One of them on the command line takes the place of the other in the suite.
+        // One of them on the command line replaces the other in the suite.
         if self.until.is_none() && text("until").is_none() {
             if budget.is_some() && duration.is_none() && text("requests").is_none() {
                 self.duration = None;
@@ -162,7 +162,7 @@ impl Request {
         Ok(())
     }
 
-    /// The experiment asked for.
+    /// The requested experiment.
     pub(crate) fn find(&self) -> Result<&'static dyn Experiment> {
         match &self.custom {
             Some(custom) => custom::experiment(custom),
@@ -170,20 +170,20 @@ impl Request {
         }
     }
 
-    /// The target URLs as given, passwords and all: to open them, not to show them.
+    /// The target URLs as given, with passwords: for opening them, not for display.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
     }
 
-    /// The URL of the cache in front of the targets as given, password and all.
+    /// The cache URL as given, with its password.
     pub(crate) fn cache_url(&self) -> Option<String> {
         self.cache.clone()
     }
 
-    /// What was left to the tool, which it may change to keep the time of the run.
+    /// The axes and rounds that the user did not set. The budget may reduce them.
     ///
     /// # Errors
-    /// Where there is no such experiment.
+    /// If there is no such experiment.
     pub(crate) fn free(&self) -> Result<Free> {
         let named = |axis: &&AxisInfo| self.axes.contains_key(axis.name);
         let info = self.find()?.info();
@@ -191,7 +191,7 @@ impl Request {
         Ok(Free { axes, rounds: self.rounds.is_none() })
     }
 
-    /// The values of every axis; the rate is one where the loop is open.
+    /// The values of every axis, including the rate in an open loop.
     fn axis_values(&self, info: &ExperimentInfo, open: bool) -> Result<BTreeMap<String, Vec<AxisValue>>> {
         let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
         for axis in axes_of(info).filter(|axis| open || axis.name != RATE.name) {
@@ -211,10 +211,10 @@ impl Request {
         Ok(axes)
     }
 
-    /// The spec, with defaults for all that was not said; the targets in it are without passwords.
+    /// The spec with all defaults. Its target URLs have no passwords.
     ///
     /// # Errors
-    /// Where a value makes no sense.
+    /// If a value is invalid.
     pub(crate) fn spec(&self) -> Result<RunSpec> {
         let experiment = self.find()?;
         let info = experiment.info();
@@ -224,7 +224,7 @@ impl Request {
         let asked = !self.requests.is_empty() || self.duration.is_some();
         let until = self.until()?;
         if asked && self.budget.is_some() && until.is_none() {
-            return Err(Error::usage("--budget does not go with --requests or --duration"));
+            return Err(Error::usage("--budget cannot be combined with --requests or --duration"));
         }
         for (name, value) in [("--duration", self.duration), ("--budget", self.budget)] {
             if value.is_some_and(|time| time.is_zero() || time > Duration::from_secs(7 * 86_400)) {
@@ -235,10 +235,10 @@ impl Request {
             .get(RATE.name)
             .is_some_and(|rates| rates.iter().any(|rate| matches!(rate, AxisValue::Word(_))));
         if self.arrivals.is_some() && !open {
-            return Err(Error::usage("--arrivals goes with --rate only").hint("name a rate: --rate 5k"));
+            return Err(Error::usage("--arrivals requires --rate").hint("add a rate: --rate 5k"));
         }
         if self.slo.is_some() && !highest {
-            return Err(Error::usage("--slo goes with --rate max only").hint("add --rate max"));
+            return Err(Error::usage("--slo requires --rate max").hint("add --rate max"));
         }
         if self.slo.is_some_and(|slo| slo.is_zero()) {
             return Err(Error::usage("--slo 0 is out of range"));
@@ -249,15 +249,13 @@ impl Request {
         }
         if until.is_some_and(|until| u64::from(until.max_rounds) < rounds.max(2)) {
             return Err(Error::usage(format!(
-                "--max-rounds is less than the {} rounds to begin with",
+                "--max-rounds is less than the initial {} rounds",
                 rounds.max(2)
             ))
-            .hint("raise it, or begin with fewer --rounds"));
+            .hint("increase it, or use fewer --rounds"));
         }
         if self.records == Some(0) {
-            return Err(
-                Error::usage("--records 0 is out of range").hint("a store to read from has at least 1")
-            );
+            return Err(Error::usage("--records 0 is out of range").hint("use at least 1"));
         }
         let slice = self.slice(rounds, open)?;
         let operations: Vec<String> = info
@@ -277,11 +275,11 @@ impl Request {
         if self.cache.is_some() && !experiment.takes_cache() {
             let takes = registry::EXPERIMENTS.iter().filter(|experiment| experiment.takes_cache());
             let names: Vec<&str> = takes.map(|experiment| experiment.info().name).collect();
-            return Err(Error::usage(format!("{} has no cache in front of its targets", info.name))
-                .hint(format!("--cache goes with {}", names.join(", "))));
+            return Err(Error::usage(format!("{} does not use a cache", info.name))
+                .hint(format!("--cache is available for {}", names.join(", "))));
         }
         let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
-        // Where more rounds may follow, a budget ends the run, and the first rounds leave room for them.
+        // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
         let usual = BUDGET * urls.len() as u32;
         let budget = self
             .budget
@@ -315,7 +313,7 @@ impl Request {
     }
 }
 
-/// A seed that differs from run to run, short enough to be typed again.
+/// A seed from the clock, short enough to type.
 fn seed_of_the_clock() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
@@ -344,13 +342,13 @@ const KEYS: [&str; 20] = [
     "cache",
 ];
 
-/// Reads a suite; `custom` is the workload that it describes, where it does.
+/// Reads a suite; `custom` is the custom workload in it, if any.
 fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         Error::usage(format!("line {line}: {}", e.message()))
     })?;
-    // A workload's own keys in the place of the experiment's name.
+    // A custom workload's own keys replace the experiment's name.
     let more = if custom.is_some() { custom::KEYS } else { &KEYS[..1] };
     let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
     for key in table.keys() {
@@ -360,7 +358,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         (Some(_), _) => None,
         (None, Some(name)) => Some(word(name, "experiment")?),
         (None, None) => {
-            return Err(Error::usage("the suite names no experiment")
+            return Err(Error::usage("the suite has no experiment")
                 .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
         }
     };
@@ -371,7 +369,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         request.targets = words(targets, "targets")?;
     }
     if let Some(axes) = table.get("axes") {
-        let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is no table"))?;
+        let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is not a table"))?;
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
         for (axis, values) in axes {
             known(axis, &names, "axis")?;

@@ -1,4 +1,4 @@
-//! From what the user wrote to targets that are open: throwaway servers started, URLs parsed, names given.
+//! Opens targets: starts throwaway servers, parses URLs, chooses names.
 
 use crate::observers;
 use crate::output::Output;
@@ -12,9 +12,9 @@ use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
+use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::sides::Sides;
-use kurabe_engine::target::{Restart, SecondStart, Target};
+use kurabe_engine::target::{Restart, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -24,45 +24,45 @@ use std::thread;
 /// The scheme of a throwaway server: `up:postgres`.
 pub(crate) const UP: &str = "up";
 
-/// Targets that are reachable, with the throwaway servers among them, which live as long as this does.
+/// Open targets, with the throwaway servers among them, which run until this is dropped.
 pub(crate) struct Opened {
-    /// For the engine.
+    /// As the engine needs them.
     pub(crate) targets: Vec<Target>,
-    /// For the run file.
+    /// As the run file records them.
     pub(crate) records: Vec<TargetRecord>,
-    /// The URL by which each is really reached.
+    /// The URL by which each is reached.
     pub(crate) reached: Vec<TargetUrl>,
-    /// Servers that an observer on their own host looks at.
+    /// Servers that a remote observer watches.
     pub(crate) observers: Vec<(Endpoint, Remote)>,
-    /// Processors of their own for clients and throwaway servers.
-    pub(crate) sides: Option<Sides>,
+    /// Separate processors for clients and throwaway servers.
+    pub(crate) cpu_partition: Option<CpuPartition>,
     servers: Vec<Arc<Server>>,
-    /// Caches of others' that are claimed already, by their URLs.
+    /// External caches that are leased already, by URL.
     shared: HashSet<String>,
 }
 
-/// How long a copy in a throwaway cache lives, in seconds, where nothing else is said.
+/// The default time to live of an item in a throwaway cache, in seconds.
 const CACHE_TTL: &str = "3600";
 
-/// What a run wishes of its targets.
+/// What a run requires of its targets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// What every acknowledged write must survive.
+    /// The durability class of every acknowledged write.
     pub(crate) durability: Option<DurabilityClass>,
-    /// Connections that throwaway servers must have room for, where their own default has less.
+    /// The minimum number of connections of throwaway servers.
     pub(crate) connections: u64,
     /// The cache in front of every target, as given.
     pub(crate) cache: Option<String>,
-    /// The caches that the experiment's cells need in front of each target.
+    /// The caches that the cells need in front of each target.
     pub(crate) caches: Vec<CacheNeed>,
-    /// Processors of their own for clients and throwaway servers.
-    pub(crate) sides: Option<Sides>,
-    /// By target: whether its repeat is to be measured on a second start of its server, where it can be; none more are.
-    pub(crate) second_starts: Vec<bool>,
+    /// Separate processors for clients and throwaway servers.
+    pub(crate) cpu_partition: Option<CpuPartition>,
+    /// For each target, whether its A/A control should run on a second instance of its server, if possible.
+    pub(crate) second_instances: Vec<bool>,
 }
 
 impl Wish {
-    /// What a run wishes. `cache` is the cache as given, password and all.
+    /// What a run requires. `cache` is the cache URL as given, with its password.
     pub(crate) fn of(plan: &Plan, cache: Option<&str>) -> Self {
         let spec = &plan.spec;
         Self {
@@ -70,31 +70,34 @@ impl Wish {
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
-            sides: spec.slice_ns.and_then(|_| Sides::of_this_machine()),
-            second_starts: (0..spec.targets.len()).map(|target| plan.wants_second_start(target)).collect(),
+            cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
+            second_instances: (0..spec.targets.len())
+                .map(|target| plan.wants_second_instance(target))
+                .collect(),
         }
     }
 
-    /// Whether the repeat of a target's first cell is to be measured on a second start of its server. Behind a cache it is
-    /// not: the cache would be another one too. An application, and a server that is not ours, has one start only.
-    fn second_start(&self, target: usize) -> bool {
-        self.second_starts.get(target) == Some(&true) && self.caches.is_empty()
+    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache, since
+    /// the cache would be another one too. Applications and external servers have only one instance.
+    fn second_instance(&self, target: usize) -> bool {
+        self.second_instances.get(target) == Some(&true) && self.caches.is_empty()
     }
 }
 
 impl Opened {
-    /// The caches in front of one target: a throwaway server for each size, or the one that there is as it is.
+    /// The caches of one target: a throwaway server per size, or the external one.
     fn caches(&mut self, url: &TargetUrl, wish: &Wish, output: &Output) -> Result<Vec<Cache>> {
         let throwaway = url.scheme == UP;
-        // The size of another's cache is not ours to choose, and one of ours was not there before.
+        // The size of an external cache cannot be set, and a throwaway one did not exist before.
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {
             let reached = if throwaway {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
-                output.note(&format!("starting a throwaway {} as cache {} …", url.path, wanted.name));
-                let server = Arc::new(apart(wish.sides.as_ref(), || start(url, &server))?);
+                output.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
+                let server =
+                    Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
                 let mut reached = TargetUrl::parse(server.url())?;
                 reached.options.extend(driver_options(url));
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
@@ -111,7 +114,7 @@ impl Opened {
         Ok(caches)
     }
 
-    /// Keeps a throwaway server, and gives the URL by which it is reached.
+    /// Keeps a throwaway server, and returns the URL by which it is reached.
     fn reached(&mut self, url: &TargetUrl, server: Arc<Server>) -> Result<TargetUrl> {
         let mut reached = TargetUrl::parse(server.url())?;
         reached.options.extend(driver_options(url));
@@ -119,10 +122,10 @@ impl Opened {
         Ok(reached)
     }
 
-    /// Stops the throwaway servers and removes what they wrote.
+    /// Stops the throwaway servers and removes their data.
     pub(crate) fn close(self, output: &Output) {
         drop(self.targets);
-        // With the targets went what else holds them.
+        // Other holders were dropped with the targets.
         for server in self.servers.into_iter().filter_map(Arc::into_inner) {
             if let Err(error) = server.stop() {
                 output.warning(&error.to_string());
@@ -131,12 +134,11 @@ impl Opened {
     }
 }
 
-/// Opens every target, in order, has it acknowledge writes in the durability class that is asked for, if any, and asks
-/// each server what it is. A target that cannot have the class is opened all the same, as one that is
-/// [refused](Target::refused).
+/// Opens all targets in order, sets the requested durability class, if any, and reads their facts. A target that
+/// cannot provide the class is opened with a [skip reason](Target::skip_reason).
 ///
 /// # Errors
-/// Where one cannot be used; the message begins with the target.
+/// If one cannot be used; the message begins with the target.
 pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Opened> {
     let Wish { durability, connections, .. } = *wish;
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
@@ -151,7 +153,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         records: Vec::new(),
         reached: Vec::new(),
         observers: Vec::new(),
-        sides: wish.sides.clone(),
+        cpu_partition: wish.cpu_partition.clone(),
         servers: Vec::new(),
         shared: HashSet::new(),
     };
@@ -164,12 +166,12 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         signals::check()?;
-        let twice = wish.second_start(at);
+        let twice = wish.second_instance(at);
         let (mut restart, mut second) = (None, None);
         let reached = if url.scheme == UP {
             signals::wait_for(format!("a throwaway {} to start", url.path));
             let options = of_url(&url, durability, connections, output)?;
-            let (server, other) = start_twice(&url, &options, twice, wish.sides.as_ref())?;
+            let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
             restart = Some(restarting(&server));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
@@ -181,15 +183,15 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             url.clone()
         };
         signals::wait_for(format!("{url} to answer"));
-        let (mut driver, mut facts, refused) =
+        let (mut driver, mut facts, skip_reason) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None));
         }
-        let second = second.filter(|_| refused.is_none()).map(|(reached, restart)| {
+        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
             let (driver, ..) = open_one(&reached, durability)
-                .map_err(|error| error.context(format!("the second start of {url}")))?;
-            Ok::<_, Error>(SecondStart { driver, restart })
+                .map_err(|error| error.context(format!("the second instance of {url}")))?;
+            Ok::<_, Error>(SecondInstance { driver, restart })
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {
@@ -214,58 +216,58 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, refused, restart, second });
+        opened.targets.push(Target { name, driver, facts, claims, skip_reason, restart, second });
     }
     Ok(opened)
 }
 
-/// The target that answers at once: the tool measures itself on it.
+/// The null target, on which the tool's own overhead is measured.
 ///
 /// # Errors
-/// Where this program was built without it.
+/// If this program was built without it.
 pub(crate) fn null() -> Result<Target> {
-    let (driver, facts, refused) = open_one(&TargetUrl::parse("null:")?, None)?;
-    Ok(Target { refused, ..Target::new("null", driver, facts) })
+    let (driver, facts, skip_reason) = open_one(&TargetUrl::parse("null:")?, None)?;
+    Ok(Target { skip_reason, ..Target::new("null", driver, facts) })
 }
 
-/// A driver, what its server says of itself, and why it cannot have the durability class asked for, where it cannot.
+/// A driver, the server's facts, and the reason if it cannot provide the durability class.
 pub(crate) type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
 
-/// Opens one target that is no throwaway server.
+/// Opens a target that is not a throwaway server.
 pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
     let mut driver = kurabe_drivers::registry::open(url)?;
-    let refused = match durability.map(|class| driver.require_durability(class)) {
+    let skip_reason = match durability.map(|class| driver.require_durability(class)) {
         None | Some(Ok(())) => None,
         Some(Err(error)) if error.kind() == ErrorKind::Unsupported => Some(error.to_string()),
         Some(Err(error)) => return Err(error),
     };
     let facts = driver.describe()?.printable();
     if let Some(class) = durability
-        && refused.is_none()
+        && skip_reason.is_none()
         && facts.durability != Some(class)
     {
         let found = facts.durability.map_or("unknown", DurabilityClass::name);
-        let why = format!("the durability class was to be '{class}' and the server says '{found}'");
+        let why = format!("the durability class should be '{class}', but the server reports '{found}'");
         return Err(Error::new(ErrorKind::Server, why));
     }
-    Ok((driver, facts, refused))
+    Ok((driver, facts, skip_reason))
 }
 
-/// Which of the targets are applications. None is opened for it.
+/// Which targets are applications, without opening any.
 ///
 /// # Errors
-/// Where one cannot be read.
+/// If a URL is invalid.
 pub(crate) fn applications(urls: &[String]) -> Result<Vec<bool>> {
     let is_application = |text: &String| {
         let mut url = TargetUrl::parse(text)?;
         observers::taken(&mut url);
-        // What is started here is a database.
+        // Throwaway servers are databases.
         Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
     };
     urls.iter().map(is_application).collect()
 }
 
-/// Refuses unknown schemes before any server is started.
+/// Rejects unknown schemes before any server is started.
 pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
         let mut url = url.clone();
@@ -288,8 +290,8 @@ pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
     Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
 }
 
-/// Starts a throwaway server: with the settings that a durability class takes, if one is asked for. Options that its driver
-/// does not know are settings of the server, and go before those.
+/// Starts a throwaway server, with the settings for a durability class if one is requested. Options that its driver
+/// does not know are settings of the server, and override those.
 pub(crate) fn up(
     url: &TargetUrl,
     durability: Option<DurabilityClass>,
@@ -299,7 +301,7 @@ pub(crate) fn up(
     start(url, &of_url(url, durability, connections, output)?)
 }
 
-/// How it is started, which is said.
+/// Its start options, which are announced.
 fn of_url(
     url: &TargetUrl,
     durability: Option<DurabilityClass>,
@@ -308,39 +310,39 @@ fn of_url(
 ) -> Result<StartOptions> {
     let mut options = up_options(url, connections)?;
     options.durability = durability.map(|class| class.name().to_owned());
-    output.note(&format!("starting a throwaway {} …", url.path));
+    output.note(&format!("starting throwaway {} …", url.path));
     Ok(options)
 }
 
-/// Starts a server, and where it is wanted a second one beside it, at the same time.
+/// Starts a server, and a second instance at the same time if needed.
 fn start_twice(
     url: &TargetUrl,
     options: &StartOptions,
     twice: bool,
-    sides: Option<&Sides>,
+    cpu_partition: Option<&CpuPartition>,
 ) -> Result<(Arc<Server>, Option<Arc<Server>>)> {
-    let start = || apart(sides, || start(url, options)).map(Arc::new);
+    let start = || with_server_affinity(cpu_partition, || start(url, options)).map(Arc::new);
     if !twice {
         return Ok((start()?, None));
     }
     thread::scope(|scope| {
         let other =
             thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be had to start a server: {e}"))
+                Error::new(ErrorKind::Limit, format!("no thread could be started for the server: {e}"))
             })?;
         let server = start();
         let other = other
             .join()
-            .map_err(|_| Error::new(ErrorKind::Internal, "the start of a server panicked"))?
-            .map_err(|error| error.context("the second start"));
+            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that starts a server panicked"))?
+            .map_err(|error| error.context("the second instance"));
         Ok((server?, Some(other?)))
     })
 }
 
-/// Starts a server that keeps to the processors of its side, where there are sides.
-pub(crate) fn apart<T>(sides: Option<&Sides>, start: impl FnOnce() -> T) -> T {
-    match sides {
-        Some(sides) => sides.among_servers(start),
+/// Runs `start` with the servers' CPU affinity, if processors are partitioned.
+pub(crate) fn with_server_affinity<T>(cpu_partition: Option<&CpuPartition>, start: impl FnOnce() -> T) -> T {
+    match cpu_partition {
+        Some(cpu_partition) => cpu_partition.with_server_affinity(start),
         None => start(),
     }
 }
@@ -349,10 +351,11 @@ fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {
     kurabe_testbed::start(&url.path, options).map_err(|error| not_started(&error))
 }
 
-/// How a throwaway server is started, as its URL says.
+/// The start options from a target's URL.
 fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
-    let program = std::env::current_exe()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("this program cannot find itself: {e}")))?;
+    let program = std::env::current_exe().map_err(|e| {
+        Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}"))
+    })?;
     let mut options = StartOptions::new(program);
     options.connections = connections;
     let of_driver = driver_options(url);
@@ -364,7 +367,7 @@ fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
     Ok(options)
 }
 
-/// Refuses what is no cache, before any server is started.
+/// Rejects targets that are not caches, before any server is started.
 fn check_cache(url: &TargetUrl) -> Result<()> {
     check_scheme(url).map_err(|error| error.context("--cache"))?;
     let caches: Vec<&str> = kurabe_testbed::caches().collect();
@@ -372,34 +375,34 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
     if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
         return Ok(());
     }
-    Err(Error::usage(format!("--cache: {name} is no cache"))
+    Err(Error::usage(format!("--cache: {name} is not a cache"))
         .hint(format!("there are: {}", caches.join(", "))))
 }
 
-/// How a throwaway server is restarted.
+/// A function that restarts a throwaway server.
 fn restarting(server: &Arc<Server>) -> Restart {
     let server = Arc::clone(server);
     Box::new(move || server.restart().map_err(|error| not_started(&error)))
 }
 
-/// Why there is no throwaway server: a setting that is none, or a target that cannot be used.
+/// Converts an error of starting a throwaway server: an unknown setting, or an unusable target.
 fn not_started(error: &TestbedError) -> Error {
     let kind = match error {
         TestbedError::BadOption { .. } | TestbedError::UnknownEngine { .. } => ErrorKind::Usage,
         TestbedError::NotInstalled { .. } => ErrorKind::NotFound,
         TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
-        TestbedError::Io { .. } | TestbedError::Guard { .. } => ErrorKind::Environment,
+        TestbedError::Io { .. } | TestbedError::Supervisor { .. } => ErrorKind::Environment,
     };
-    told(kind, &error.to_string())
+    start_error(kind, &error.to_string())
 }
 
-/// An error of the testbed's words, of which the first line is the message and the others are those of a log.
-pub(crate) fn told(kind: ErrorKind, text: &str) -> Error {
+/// An error from the testbed's text: the first line is the message, the others are a log.
+pub(crate) fn start_error(kind: ErrorKind, text: &str) -> Error {
     let mut lines = text.lines();
     Error::new(kind, lines.next().unwrap_or_default()).log(lines)
 }
 
-/// Those options of an `up:` URL that are the driver's: the rest are settings of the server.
+/// The options of an `up:` URL that belong to the driver. The others are settings of the server.
 fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
     let known = kurabe_drivers::registry::find(&url.path).map(|driver| driver.options).unwrap_or_default();
     url.options
@@ -409,8 +412,7 @@ fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A name for each target, short and unlike the others: the engine, then its options where they tell it apart, then a
-/// number.
+/// A short unique name for each target: the engine, then its options if they differ, then a number.
 fn names(urls: &[TargetUrl]) -> Vec<String> {
     let short = |url: &TargetUrl| if url.scheme == UP { url.path.clone() } else { url.scheme.clone() };
     let long = |url: &TargetUrl| {
@@ -434,7 +436,7 @@ fn names(urls: &[TargetUrl]) -> Vec<String> {
         .collect()
 }
 
-/// Command line words with the passwords in target URLs left out.
+/// Removes the passwords in target URLs from command-line arguments.
 pub(crate) fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
     words
         .map(|word| {

@@ -1,4 +1,4 @@
-//! `--timeout`: the longest that connecting may take, and the longest that one answer may take.
+//! `--timeout`: time limit of connecting, and of each reply.
 
 use clap::{Arg, ArgMatches};
 use kurabe_core::driver::ConnectOptions;
@@ -6,27 +6,27 @@ use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::Plan;
 use std::time::Duration;
 
-/// Where nothing is said.
+/// The default.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(30);
 const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3_600);
 
 /// The option.
 pub(crate) fn option() -> Arg {
-    Arg::new("timeout").long("timeout").value_name("TIME").help(
-        "The longest that connecting to a server may take, and the longest that one answer may take, however it \
-         arrives [default: 30s]",
-    )
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("TIME")
+        .help("Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]")
 }
 
-/// What the command line says, if anything.
+/// The value from the command line, if given.
 ///
 /// # Errors
-/// Usage, where it is no time, or out of range.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is not a time, or out of range.
 pub(crate) fn given(matches: &ArgMatches) -> Result<Option<Duration>> {
     matches.get_one::<String>("timeout").map(|text| parse(text)).transpose()
 }
 
-/// A time as it is written.
+/// Parses a time.
 ///
 /// # Errors
 /// As for [`given`].
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration> {
     Err(Error::usage(format!("--timeout {text} is out of range")).hint("from 10ms to 1h"))
 }
 
-/// Holds for every connection of a command that is no run.
+/// Sets the limit for every connection of a command without a run.
 ///
 /// # Errors
 /// As for [`given`].
@@ -47,7 +47,7 @@ pub(crate) fn of(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Holds for every connection of a run, whose answers may be as large as its cells ask for.
+/// Sets the limit for every connection of a run. Replies may be as large as its cells require.
 pub(crate) fn of_run(plan: &Plan) {
     let timeout = plan.spec.timeout_ns.map_or(DEFAULT, Duration::from_nanos);
     ConnectOptions { timeout, largest_answer: plan.largest_answer() }.make_default();

@@ -1,6 +1,6 @@
 //! TCP sockets as the kernel lists them over `NETLINK_SOCK_DIAG` (`sock_diag(7)`; layouts: `linux/inet_diag.h`,
-//! `linux/tcp.h`). Parsed byte by byte: no `getsockopt` for `TCP_INFO` is to be had without `unsafe`, and this way the
-//! other end of a connection can be seen too.
+//! `linux/tcp.h`). Messages are parsed byte by byte: `getsockopt` with `TCP_INFO` needs `unsafe`, and netlink shows
+//! the other end of a connection too.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
@@ -16,7 +16,7 @@ const MESSAGE_DONE: u16 = 3;
 const HEADER: usize = 16;
 const DIAG_MESSAGE: usize = 72;
 const TCP: u8 = 6;
-/// `INET_DIAG_INFO`: asks for, and is the type of, `struct tcp_info`.
+/// `INET_DIAG_INFO`: requests `struct tcp_info`, and is its attribute type.
 const INFO: u16 = 2;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -34,37 +34,37 @@ pub(crate) struct Socket {
     pub info: Info,
 }
 
-/// What of `struct tcp_info` is used here. What an older kernel does not have is 0.
+/// The used members of `struct tcp_info`. Members that an older kernel lacks are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Info {
-    /// Milliseconds since data was sent last.
+    /// Milliseconds since data was last sent.
     pub since_sent: u32,
-    /// Milliseconds since data was received last.
+    /// Milliseconds since data was last received.
     pub since_received: u32,
-    /// The least round-trip time of the wire. The smoothed one holds the time for which the other end delayed its
-    /// acknowledgement until it had an answer to send with it.
+    /// The minimum round-trip time. The smoothed time includes delayed acknowledgements: the other end waits for an
+    /// answer that it can send with them.
     pub least_rtt_us: u32,
-    /// Payload sent, what was sent again included.
+    /// Payload bytes sent, including retransmissions.
     pub sent: u64,
     pub resent: u64,
     pub received: u64,
     pub segments_out: u32,
     pub segments_in: u32,
     pub retransmits: u32,
-    /// Segments that held data.
+    /// Segments with data.
     pub data_segments_in: u32,
     pub data_segments_out: u32,
 }
 
-/// Asks for sockets; keeps its own open between questions.
+/// Queries sockets; keeps its own socket open between queries.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct NetlinkClient {
     netlink: OwnedFd,
     answer: Vec<u8>,
     sequence: u32,
 }
 
-impl Asker {
+impl NetlinkClient {
     pub fn new() -> io::Result<Self> {
         let netlink = socket_with(
             AddressFamily::NETLINK,
@@ -110,12 +110,12 @@ fn request(family: u8, states: u32, local: u16, remote: u16, sequence: u32) -> [
     bytes
 }
 
-/// Reads one datagram of messages; whether it was the last.
+/// Reads one datagram of messages; returns whether it was the last.
 fn read_answer(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message of a wrong length"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message has a wrong length"));
         }
         match kind {
             MESSAGE_DONE => return Ok(true),
@@ -137,7 +137,7 @@ fn read_socket(message: &[u8]) -> Option<Socket> {
         Some(if family == AF_INET {
             IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
         } else {
-            // A server on IPv6 sees its IPv4 clients under mapped addresses.
+            // A server on IPv6 sees its IPv4 clients with mapped addresses.
             IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
         })
     };
@@ -197,17 +197,17 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn both_ends_of_a_connection_are_found_with_what_went_over_it() {
+    fn both_ends_of_connection_are_found_with_their_traffic() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(&[1; 700]).unwrap();
         server.read_exact(&mut [0; 700]).unwrap();
-        let mut asker = Asker::new().unwrap();
-        assert_eq!(asker.sockets(LISTEN, port, 0).unwrap().len(), 1);
-        let far = asker.sockets(ESTABLISHED, port, 0).unwrap();
-        let near = asker.sockets(ESTABLISHED, 0, port).unwrap();
+        let mut netlink = NetlinkClient::new().unwrap();
+        assert_eq!(netlink.sockets(LISTEN, port, 0).unwrap().len(), 1);
+        let far = netlink.sockets(ESTABLISHED, port, 0).unwrap();
+        let near = netlink.sockets(ESTABLISHED, 0, port).unwrap();
         assert_eq!((far.len(), near.len()), (1, 1));
         assert_eq!(near[0].local.1, client.local_addr().unwrap().port());
         assert_eq!(near[0].local, far[0].remote);
@@ -216,26 +216,26 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_move_shows_in_when_data_came_and_went() {
+    fn pending_side_follows_from_last_send_and_receive_times() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        let mut asker = Asker::new().unwrap();
+        let mut netlink = NetlinkClient::new().unwrap();
         let pause = || std::thread::sleep(std::time::Duration::from_millis(40));
         server.write_all(b"answer").unwrap();
         pause();
         client.write_all(b"request").unwrap();
         pause();
-        let held = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        let held = netlink.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
         assert!(held.since_received < held.since_sent, "{held:?}");
         server.write_all(b"answer").unwrap();
-        let free = asker.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
+        let free = netlink.sockets(ESTABLISHED, port, 0).unwrap()[0].info;
         assert!(free.since_sent < free.since_received, "{free:?}");
     }
 
     #[test]
-    fn a_torn_answer_is_an_error_and_no_panic() {
+    fn truncated_netlink_message_is_an_error() {
         let mut whole = request(AF_INET, ESTABLISHED, 1, 2, 3).to_vec();
         for length in 0..whole.len() {
             let _ = read_answer(&whole[..length], &mut Vec::new());

@@ -1,6 +1,6 @@
-//! From where a server listens to its processes.
+//! Finds a server's processes by the address at which it listens.
 
-use crate::diag::{Asker, LISTEN};
+use crate::diag::{LISTEN, NetlinkClient};
 use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ use std::fs;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
-/// The processes that hold the socket at which the server listens; else why they were not found, as a clause.
+/// The processes that own the server's listening socket; else why they were not found, as a clause.
 pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let inodes = match endpoint {
-        Endpoint::Together(members) => {
+        Endpoint::Composite(members) => {
             let mut found: Vec<Pid> = Vec::new();
-            // What is in this process is seen as the client's.
-            for member in members.iter().filter(|member| member.place != Endpoint::InProcess) {
-                // Two of them may be one server, and the first member's processes stay the first.
-                let new = listeners(&member.place)?;
+            // An in-process database is observed as the client.
+            for member in members.iter().filter(|member| member.endpoint != Endpoint::InProcess) {
+                // Two members may be one server, and the processes of the first member stay first.
+                let new = listeners(&member.endpoint)?;
                 found.extend(new.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
             }
             return if found.is_empty() { Err("it has no process of its own".to_owned()) } else { Ok(found) };
@@ -30,9 +30,10 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     let own = std::process::id();
     match holders.as_slice() {
         [] if closed => {
-            Err("its processes are another user's, whose sockets only that user or root may see".to_owned())
+            Err("its processes belong to another user: only that user or root can see their sockets"
+                .to_owned())
         }
-        [] => Err("no process that can be seen here listens there; it may run in a container".to_owned()),
+        [] => Err("no visible process listens there; it may run in a container".to_owned()),
         some if some.iter().any(|pid| pid.number == own) => {
             Err("this process itself listens there".to_owned())
         }
@@ -40,8 +41,8 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
     }
 }
 
-/// Where on this machine a server listens that others reach at this host and port: at whatever address, where that host is
-/// none of this machine's names but an address that somebody else translates.
+/// Where on this machine a server listens that others reach at this host and port. If the host is not a name of this
+/// machine but a translated address, any local address counts.
 pub(crate) fn here(host: &str, port: u16) -> Endpoint {
     let own = |mut addresses: std::vec::IntoIter<std::net::SocketAddr>| {
         addresses.any(|address| UdpSocket::bind((address.ip(), 0)).is_ok())
@@ -54,7 +55,7 @@ pub(crate) fn here(host: &str, port: u16) -> Endpoint {
 fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     let addresses: Vec<IpAddr> = (host, port)
         .to_socket_addrs()
-        .map_err(|error| format!("the address of {host} was not found: {error}"))?
+        .map_err(|error| format!("cannot resolve {host}: {error}"))?
         .map(|address| address.ip().to_canonical())
         // Nobody can bind an address of another machine.
         .filter(|address| UdpSocket::bind((*address, 0)).is_ok())
@@ -62,9 +63,9 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
     if addresses.is_empty() {
         return Err(format!("the server runs on another host, {host}"));
     }
-    let sockets = Asker::new()
-        .and_then(|mut asker| asker.sockets(LISTEN, port, 0))
-        .map_err(|error| format!("the kernel does not list its sockets: {error}"))?;
+    let sockets = NetlinkClient::new()
+        .and_then(|mut netlink| netlink.sockets(LISTEN, port, 0))
+        .map_err(|error| format!("cannot list the kernel's sockets: {error}"))?;
     let inodes: BTreeSet<u64> = sockets
         .iter()
         .filter(|socket| {
@@ -73,16 +74,16 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
         })
         .map(|socket| socket.inode)
         .collect();
-    if inodes.is_empty() { Err(format!("nothing is seen to listen at port {port} here")) } else { Ok(inodes) }
+    if inodes.is_empty() { Err(format!("no process here listens at port {port}")) } else { Ok(inodes) }
 }
 
 fn of_path(path: &Path) -> Result<BTreeSet<u64>, String> {
-    let text = fs::read_to_string("/proc/net/unix")
-        .map_err(|error| format!("Unix sockets are not listed: {error}"))?;
+    let text =
+        fs::read_to_string("/proc/net/unix").map_err(|error| format!("cannot list Unix sockets: {error}"))?;
     let resolved = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let inodes = listening_at(&text, &[path, &resolved]);
     if inodes.is_empty() {
-        return Err(format!("nothing is seen to listen at {}", path.display()));
+        return Err(format!("no process here listens at {}", path.display()));
     }
     Ok(inodes)
 }
@@ -100,7 +101,7 @@ fn listening_at(text: &str, paths: &[&Path]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The processes that have one of these sockets open, and whether any process would not let itself be looked at.
+/// The processes that have one of these sockets open, and whether the sockets of any process could not be read.
 fn holders(inodes: &BTreeSet<u64>) -> (Vec<Pid>, bool) {
     let mut found = Vec::new();
     let mut closed = false;
@@ -157,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_said_to_be_elsewhere() {
+    fn server_on_other_host_is_reported_as_such() {
         let refused = |endpoint| listeners(&endpoint).unwrap_err();
-        // RFC 5737 keeps this address for documents.
+        // RFC 5737 reserves this address for documentation.
         let error = refused(Endpoint::Tcp { host: "192.0.2.1".into(), port: 5_432 });
         assert!(error.contains("another host"), "{error}");
         let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let error = refused(Endpoint::Tcp { host: "127.0.0.1".into(), port: free });
-        assert!(error.contains("nothing is seen to listen"), "{error}");
+        assert!(error.contains("no process here listens"), "{error}");
         let error = refused(Endpoint::Unix("/nowhere/at/all".into()));
         assert!(error.contains("/nowhere/at/all"), "{error}");
         assert_eq!(refused(Endpoint::Elsewhere("why".into())), "why");

@@ -1,19 +1,19 @@
-//! A process's control group: how much CPU it may use, and for how long it was kept from that (`cgroups(7)`; both
-//! versions, since both are in use).
+//! A process's control group: its CPU limit, and the time for which it was throttled (`cgroups(7)`; versions 1 and
+//! 2).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The tightest limit of CPU time among a process's control group and its ancestors.
+/// The lowest CPU limit of a process's control group and its ancestors.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CpuLimit {
-    /// Processors' worth of time.
+    /// In CPUs.
     pub cpus: f64,
     folder: PathBuf,
 }
 
 impl CpuLimit {
-    /// The limit of a process, where it has one.
+    /// The limit of a process, if it has one.
     pub fn of(pid: u32) -> Option<Self> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -24,7 +24,7 @@ impl CpuLimit {
             .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
     }
 
-    /// Time for which the group was kept from running so far, in nanoseconds.
+    /// Time for which the group has been throttled so far, in nanoseconds.
     pub fn throttled_ns(&self) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join("cpu.stat")).ok()?;
         let of = |name: &str| -> Option<u64> {
@@ -34,7 +34,7 @@ impl CpuLimit {
     }
 }
 
-/// Where the process's CPU controllers are: mount points, and its group below each.
+/// Paths of the process's CPU controllers: mount points, and its group below each.
 fn places(groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf)> {
     let mut found = Vec::new();
     for line in groups.lines() {

@@ -4,10 +4,10 @@ use crate::tick_ns;
 use kurabe_core::observation::{CpuUse, DiskUse, HostUse, InterfaceUse};
 use std::fs;
 
-/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own are.
+/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own sector size.
 const SECTOR: u64 = 512;
 
-/// The counters at one moment.
+/// The counters at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     cpus: Vec<CpuUse>,
@@ -17,7 +17,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Reads them; what cannot be read is empty.
+    /// Reads the counters; those that cannot be read are empty.
     pub fn now() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -28,7 +28,7 @@ impl Counters {
         }
     }
 
-    /// What happened since.
+    /// The difference to the counters now.
     pub fn since(&self, before: &Self) -> HostUse {
         let cpus = self.cpus.iter().filter_map(|now| {
             let then = before.cpus.iter().find(|then| then.cpu == now.cpu)?;
@@ -72,7 +72,7 @@ impl Counters {
     }
 }
 
-/// Time at work of all processors together, for the samples.
+/// Busy time of all processors together, for the samples.
 pub(crate) fn busy_ns() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     cpus(&text, tick_ns()).iter().map(|cpu| cpu.busy_ns).sum()
@@ -86,7 +86,7 @@ fn cpus(text: &str, tick: u64) -> Vec<CpuUse> {
             let cpu =
                 line.as_bytes().get(3).filter(|b| b.is_ascii_digit()).and(words.next())?.parse().ok()?;
             let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-            // user, nice, system, idle, iowait, irq, softirq, steal; guests' time is in user and nice.
+            // user, nice, system, idle, iowait, irq, softirq, steal; user and nice include guests' time.
             let of = |at: usize| ticks.get(at).copied().unwrap_or(0);
             let busy = of(0) + of(1) + of(2) + of(5) + of(6);
             Some(CpuUse { cpu, busy_ns: busy * tick, steal_ns: of(7) * tick })
@@ -111,7 +111,7 @@ fn disks(text: &str) -> Vec<DiskUse> {
                 name,
             })
         })
-        // A partition's work is its disk's; loop devices and RAM disks lie on others.
+        // The disk's line includes its partitions; loop devices and RAM disks lie on other devices.
         .filter(|disk| !["loop", "ram", "zram"].iter().any(|kind| disk.name.starts_with(kind)))
         .filter(|disk| !std::path::Path::new(&format!("/sys/class/block/{}/partition", disk.name)).exists())
         .collect()
@@ -172,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_at_work_shows_it() {
+    fn busy_machine_shows_in_counters() {
         let before = Counters::now();
-        // Time on a processor, which on a busy machine takes longer than time on the wall.
+        // CPU time, which on a busy machine takes longer than elapsed time.
         let worked = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let began = worked();
         while (worked() - began).tv_nsec < 120_000_000 {

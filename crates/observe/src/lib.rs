@@ -1,41 +1,41 @@
-//! What the host, the client's process and the server's processes did during a trial.
+//! Observes the host, the client's process and the server's processes during a trial.
 //!
 //! Everything is read from the kernel (Linux): cumulative counters when the gate opens and when the last client has
-//! ended, and a few samples a second between, for what has no counter. Nothing of this is on the measured path: the
-//! first reading ends before the gate opens, the last begins when all clients stand, and the sampler sleeps at least a
-//! hundred times as long as a sample took it.
+//! ended, and a few samples a second between, for quantities without a counter. Nothing of this is on the measured
+//! path. The first reading ends before the gate opens, and the last begins when all clients have stopped. The sampler
+//! sleeps at least a hundred times as long as a sample took.
 //!
 //! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
 //! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
-//! - a server on another host: asked of an [`Observatory`] there
-//! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which holds each TCP socket's `tcp_info`
+//! - a server on another host: from an [`Agent`] there
+//! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which has each TCP socket's `tcp_info`
 
 mod diag;
 mod find;
 mod group;
-mod holding;
 mod host;
 mod machine;
+mod memory;
+mod monitor;
 mod process;
 mod remote;
 mod sampler;
 mod tiers;
-mod watch;
 mod wire;
 
 pub use machine::{dishonest_sync, disturbances};
-pub use remote::{Asked, Observatory, PORT, Remote, Token};
-pub use watch::Watcher;
+pub use monitor::Monitor;
+pub use remote::{Agent, AgentEvent, PORT, Remote, Token};
 
-/// The numbers of a server's processes: those that listen at its endpoint, and all that descend from them.
+/// The numbers of a server's processes: those that listen at its endpoint, and all their descendants.
 ///
 /// # Errors
 /// Why they were not found, as a clause.
 pub fn processes(endpoint: &kurabe_core::observation::Endpoint) -> Result<Vec<u32>, String> {
-    Ok(process::family(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
+    Ok(process::process_tree(&find::listeners(endpoint)?).into_iter().map(|pid| pid.number).collect())
 }
 
-/// Nanoseconds of one tick of the counters that the kernel shows in ticks.
+/// Nanoseconds of one clock tick, the unit of some of the kernel's counters.
 fn tick_ns() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }

@@ -1,4 +1,4 @@
-//! What of this machine would disturb a measurement, looked at before one: each a line with what to do.
+//! Checks this machine for conditions that would disturb a measurement. Each warning includes a remedy.
 
 use crate::host;
 use rustix::fs::statvfs;
@@ -8,27 +8,27 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For so long other processes' work is looked at.
+/// The time for which the work of other processes is measured.
 const LOOK: Duration = Duration::from_millis(150);
-/// So much of the machine's CPU in use before anything is measured is worth a line.
+/// CPU use before a measurement, as a share, above which a warning is given.
 const BUSY: f64 = 0.1;
 /// Clocks that take a microsecond or more to read.
 const SLOW_CLOCKS: [&str; 3] = ["hpet", "acpi_pm", "jiffies"];
-/// Less memory available than this part of it.
+/// The share of available memory below which a warning is given.
 const MEMORY: f64 = 0.1;
-/// Less disk space than this many bytes.
+/// Free disk space in bytes below which a warning is given.
 const SPACE: u64 = 1 << 30;
-/// So many megabytes swapped out.
+/// Swapped-out megabytes above which a warning is given.
 const SWAPPED: u64 = 64;
-/// How often a sync is tried, …
+/// The number of test syncs.
 const SYNCS: usize = 40;
-/// … and for how long at most.
+/// The maximum time for test syncs.
 const SYNC_TIME: Duration = Duration::from_millis(50);
-/// The fastest devices that keep what they acknowledge need some 10 µs and a system call on top.
+/// The fastest durable devices need about 10 µs and a system call per sync.
 const FASTEST_SYNCS: f64 = 60_000.0;
 
-/// Says what would disturb a measurement, as sentences; none where nothing would. It takes a sixth of a second, in which
-/// this process must be idle. `folder` is where databases of this machine are likely to write.
+/// Conditions that would disturb a measurement, as sentences; empty if there are none. It takes a sixth of a second,
+/// in which this process must be idle. `folder` is where databases of this machine probably write.
 pub fn disturbances(folder: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut all = Vec::new();
@@ -44,17 +44,18 @@ pub fn disturbances(folder: &Path) -> Vec<String> {
     all
 }
 
-/// Says that writes to this folder are acknowledged sooner than any device can have them safe; nothing where they are not, or
-/// it cannot be written to. It takes up to a twentieth of a second. To be asked where something is going to be synced there.
+/// A warning if writes to this directory are acknowledged sooner than any device can make them durable. `None` if
+/// they are not, or the directory is not writable. It takes up to a twentieth of a second. Call it before
+/// measurements that sync files there.
 pub fn dishonest_sync(folder: &Path) -> Option<String> {
     syncs_per_second(folder).and_then(|rate| unlikely_syncs(folder, rate))
 }
 
-/// How often a second a block can be written and synced, one after the other: the median's inverse.
+/// Syncs of a block per second, one after the other: the inverse of the median.
 fn syncs_per_second(folder: &Path) -> Option<f64> {
     let path = folder.join(format!("kurabe-sync-{}", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
-    // Gone from the folder at once, so that nothing stays there whatever happens.
+    // Unlinked at once, so that no file is left behind.
     let _ = fs::remove_file(&path);
     let (began, mut times) = (Instant::now(), Vec::new());
     while times.len() < SYNCS && began.elapsed() < SYNC_TIME {
@@ -71,8 +72,9 @@ fn syncs_per_second(folder: &Path) -> Option<f64> {
 fn unlikely_syncs(folder: &Path, per_second: f64) -> Option<String> {
     (per_second > FASTEST_SYNCS).then(|| {
         format!(
-            "{} takes {:.0} syncs a second, more than any disk can: it is memory, or acknowledges what it has not kept; figures of \
-             synced writes there say nothing of a disk. TMPDIR moves throwaway servers to another",
+            "{} completes {:.0} syncs a second, more than any durable device: it is in memory, or \
+             acknowledges writes before they are durable. Results of synced writes there do not apply to a \
+             disk. TMPDIR moves throwaway servers elsewhere",
             folder.display(),
             per_second
         )
@@ -90,8 +92,8 @@ fn load(time: Duration) -> f64 {
 fn busy(share: f64) -> Option<String> {
     (share >= BUSY).then(|| {
         format!(
-            "other processes use {:.0} % of this machine's CPU: figures will be lower and less certain; measure when \
-             it is quiet",
+            "other processes use {:.0} % of this machine's CPU: results will be lower and less certain; \
+             measure when it is idle",
             share.min(1.0) * 100.0
         )
     })
@@ -101,8 +103,8 @@ fn governor(text: &str) -> Option<String> {
     let name = text.trim();
     (!name.is_empty() && name != "performance").then(|| {
         format!(
-            "the processors' frequency governor is '{name}': a short trial may end before they run at full speed; \
-             'performance' keeps them there"
+            "the processors' frequency governor is '{name}': a short trial may end before they reach full \
+             speed; 'performance' keeps them there"
         )
     })
 }
@@ -110,7 +112,9 @@ fn governor(text: &str) -> Option<String> {
 fn clock(text: &str) -> Option<String> {
     let name = text.trim();
     SLOW_CLOCKS.contains(&name).then(|| {
-        format!("the kernel's clock source is '{name}', which is slow to read: each figure holds that time; 'tsc' is not")
+        format!(
+            "the kernel's clock source is '{name}', which is slow to read: each time includes this; 'tsc' is fast"
+        )
     })
 }
 
@@ -122,7 +126,8 @@ fn memory(text: &str) -> Option<String> {
     let (total, available) = (of("MemTotal:")?, of("MemAvailable:")?);
     (available < total * MEMORY).then(|| {
         format!(
-            "only {:.0} % of this machine's memory is available: what is measured may be swapping; end what is not needed",
+            "only {:.0} % of this machine's memory is available: the measured processes may swap; end \
+             unneeded processes",
             available / total * 100.0
         )
     })
@@ -136,15 +141,19 @@ fn swap(text: &str) -> Option<String> {
     let used = of("SwapTotal:")?.saturating_sub(of("SwapFree:")?) >> 10;
     (used >= SWAPPED).then(|| {
         format!(
-            "{used} MB of this machine's memory are swapped out: what is measured may have to be read back first; end what is not \
-             needed, or turn swap off"
+            "{used} MB of this machine's memory are swapped out: the measured processes may have to read \
+             them back; end unneeded processes, or turn swap off"
         )
     })
 }
 
 fn disk(folder: &Path, free: u64) -> Option<String> {
     (free < SPACE).then(|| {
-        format!("only {} MB are free in {}: a run may end in its middle", free >> 20, folder.display())
+        format!(
+            "only {} MB are free in {}: the disk may become full during a run",
+            free >> 20,
+            folder.display()
+        )
     })
 }
 
@@ -153,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_disturbs_is_said_with_what_to_do_and_what_does_not_is_not() {
+    fn disturbances_are_reported_with_remedy() {
         assert_eq!(busy(0.03), None);
         assert!(busy(0.534).unwrap().contains("53 %"));
         assert_eq!(governor("performance\n"), None);
@@ -179,9 +188,10 @@ mod tests {
         assert!(syncs_per_second(folder.path()).unwrap() > 0.0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         assert_eq!(syncs_per_second(Path::new("/nowhere/at/all")), None);
-        // Shared memory, where the machine has it and lets us write there.
+        // Shared memory, if the machine has it and it is writable.
         if syncs_per_second(Path::new("/dev/shm")).is_some() {
-            // Each takes milliseconds only, in which others may hold either up; the temporary folder may be memory too.
+            // Each takes only milliseconds, in which other processes may delay either; the temporary directory may be
+            // in memory too.
             let best = |folder| (0..5).filter_map(|_| syncs_per_second(folder)).fold(0.0, f64::max);
             let (memory, disk) = (best(Path::new("/dev/shm")), best(folder.path()));
             assert!(memory > disk * 0.3, "{memory} {disk}");
@@ -189,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_at_work_is_seen_to_be() {
+    fn busy_machine_is_detected() {
         let over = std::sync::atomic::AtomicBool::new(false);
         let share = thread::scope(|scope| {
             for _ in 0..thread::available_parallelism().map_or(1, std::num::NonZero::get) {

@@ -1,4 +1,4 @@
-//! Processes and their threads, from `/proc` (`proc_pid_stat(5)` and its neighbours).
+//! Processes and their threads, from `/proc` (`proc_pid_stat(5)` and related pages).
 
 use crate::tick_ns;
 use kurabe_core::observation::{BUSIEST, ProcessUse, ThreadUse};
@@ -6,7 +6,7 @@ use kurabe_core::text::printable;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
-/// A process, with when it began, so that another one that got its number is not taken for it.
+/// A process with its start time, which distinguishes it from a later process with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Pid {
     pub number: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Pid {
 }
 
 impl Pid {
-    /// The process of this number; none where there is none.
+    /// The process of this number, if it exists.
     pub fn of(number: u32) -> Option<Self> {
         Stat::read(&format!("/proc/{number}/stat")).map(|stat| Self { number, began: stat.began })
     }
@@ -24,15 +24,15 @@ impl Pid {
     }
 }
 
-/// What is used of a `stat` file, of a process or a thread.
+/// The used fields of a `stat` file, of a process or a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub name: String,
     pub state: u8,
     pub parent: u32,
-    /// Ticks of its own, threads that ended included where it is a process'.
+    /// Its own ticks, for a process including ended threads.
     pub ticks: u64,
-    /// Ticks of its children that ended and were waited for.
+    /// Ticks of its ended children that were waited for.
     pub children_ticks: u64,
     pub began: u64,
 }
@@ -42,7 +42,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(path).ok()?)
     }
 
-    /// The name stands in parentheses and may hold any character, parentheses too.
+    /// The name stands in parentheses and may contain any character, parentheses too.
     fn parse(text: &str) -> Option<Self> {
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
@@ -59,8 +59,8 @@ impl Stat {
     }
 }
 
-/// These processes and all that descend from them.
-pub(crate) fn family(roots: &[Pid]) -> Vec<Pid> {
+/// These processes and all their descendants.
+pub(crate) fn process_tree(roots: &[Pid]) -> Vec<Pid> {
     let mut children: HashMap<u32, Vec<Pid>> = HashMap::new();
     for number in numbers("/proc") {
         if let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) {
@@ -77,7 +77,7 @@ pub(crate) fn family(roots: &[Pid]) -> Vec<Pid> {
     found.into_iter().collect()
 }
 
-/// The entries of a folder that are numbers.
+/// The entries of a directory that are numbers.
 pub(crate) fn numbers(folder: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
@@ -93,15 +93,15 @@ struct Thread {
     cpus: Vec<u32>,
 }
 
-/// The counters of some processes at one moment.
+/// The counters of several processes at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     name: String,
     /// By process and thread.
     threads: BTreeMap<(Pid, u32), Thread>,
-    /// Of each process, threads that ended included, and of its children that ended.
+    /// Ticks of each process including ended threads, and of its ended children.
     ticks: BTreeMap<Pid, (u64, u64)>,
-    /// Whether the kernel counts what waits for a processor.
+    /// Whether the kernel counts run-queue time.
     queued: bool,
     /// Bytes read and written by each process.
     bytes: Option<BTreeMap<Pid, (u64, u64)>>,
@@ -109,11 +109,11 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Reads those of a family of processes, whose eldest gives the name. What their children used that have ended is theirs
-    /// where all that descend from them are of the family.
-    pub fn of(family: &[Pid], eldest: Option<Pid>, whole: bool) -> Self {
+    /// Reads the counters of a process tree, which has the name of its root. CPU time of ended children counts if the
+    /// tree contains all descendants.
+    pub fn of(members: &[Pid], eldest: Option<Pid>, whole: bool) -> Self {
         let mut counters = Self { bytes: Some(BTreeMap::new()), ..Self::default() };
-        for pid in family {
+        for pid in members {
             let number = pid.number;
             let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) else { continue };
             if Some(*pid) == eldest {
@@ -142,7 +142,7 @@ impl Counters {
         let status = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
         let times = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
         let mut times = times.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok());
-        // In nanoseconds where the kernel keeps them, else in ticks.
+        // In nanoseconds if the kernel has them, else in ticks.
         let (cpu_ns, queue_ns) = match (times.next(), times.next()) {
             (Some(cpu), Some(queue)) if cpu > 0 || stat.ticks == 0 => {
                 self.queued = true;
@@ -161,7 +161,7 @@ impl Counters {
         })
     }
 
-    /// What happened since.
+    /// The difference to the counters now.
     pub fn since(&self, before: &Self) -> ProcessUse {
         let none = Thread::default();
         let mut used: Vec<(ThreadUse, &Thread)> = Vec::with_capacity(self.threads.len());
@@ -179,7 +179,7 @@ impl Counters {
         }
         used.sort_by_key(|(thread, _)| std::cmp::Reverse(thread.cpu_ns));
         let cpu_ns = self.cpu_since(before, used.iter().map(|(thread, _)| thread.cpu_ns).sum());
-        // A thread that does next to nothing may be bound elsewhere than those that matter.
+        // A nearly idle thread may have another affinity than the busy threads.
         let cpus: BTreeSet<u32> = used
             .iter()
             .enumerate()
@@ -209,8 +209,8 @@ impl Counters {
         }
     }
 
-    /// CPU time of all: what the living threads show, which is exact; where some ended meanwhile, not less than what
-    /// the processes' own counters show, which is to a tick and holds the dead.
+    /// CPU time of all processes. The counters of living threads are exact. If threads ended meanwhile, the
+    /// processes' own counters, which include them with a precision of one tick, are the minimum.
     fn cpu_since(&self, before: &Self, living: u64) -> u64 {
         let ended = before.threads.keys().any(|key| !self.threads.contains_key(key));
         let mut ticks = 0;
@@ -220,14 +220,14 @@ impl Counters {
             ticks += own.saturating_sub(then.0) + children.saturating_sub(then.1);
             buried |= *children > then.1;
         }
-        // Of children that were waited for, what they had used before is in both of the parent's counters.
+        // CPU time before the begin of children that were waited for is in both of the parent's counters.
         let gone: u64 =
             before.ticks.iter().filter(|(pid, _)| !self.ticks.contains_key(pid)).map(|(_, t)| t.0).sum();
         if ended || buried { living.max(ticks.saturating_sub(gone) * tick_ns()) } else { living }
     }
 }
 
-/// A number behind a name at the beginning of a line.
+/// A number after a name at the beginning of a line.
 pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn process_name_may_contain_any_character() {
         let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 1 0 999 1 1";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", b'S', 7));
@@ -275,21 +275,21 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_is_among_the_busiest_and_all_its_time_is_counted() {
-        let family = [own()];
-        let before = Counters::of(&family, Some(own()), false);
+        let members = [own()];
+        let before = Counters::of(&members, Some(own()), false);
         let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
             let began = std::time::Instant::now();
             while began.elapsed().as_millis() < 200 {
                 std::hint::black_box(began);
             }
-            // It must still be there when it is looked at.
+            // It must still exist when it is sampled.
             let after = Counters::of(&[own()], Some(own()), false);
             (after, rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))
         });
         let (after, time) = worked.unwrap().join().unwrap();
         let used = after.since(&before);
         let thread = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        // Other tests work beside it.
+        // Other tests run at the same time.
         let found = used.busiest.iter().find(|thread| thread.name == "worker").unwrap();
         assert!(found.cpu_ns >= thread / 2, "{} of {thread}: {used:?}", found.cpu_ns);
         assert!(used.cpu_ns >= found.cpu_ns && used.busiest.is_sorted_by(|a, b| a.cpu_ns >= b.cpu_ns));
@@ -323,17 +323,17 @@ mod tests {
             let ended = |pid: &Pid| {
                 Stat::read(&format!("/proc/{}/stat", pid.number)).is_some_and(|stat| stat.state == b'Z')
             };
-            Self::until(|| family(&[self.pid]).iter().any(ended));
+            Self::until(|| process_tree(&[self.pid]).iter().any(ended));
         }
 
         fn waits_for_it(&mut self) {
             use std::io::Write as _;
             self.shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-            Self::until(|| family(&[self.pid]).len() == 1);
+            Self::until(|| process_tree(&[self.pid]).len() == 1);
         }
 
         fn counters(&self, whole: bool) -> Counters {
-            let members = if whole { family(&[self.pid]) } else { vec![self.pid] };
+            let members = if whole { process_tree(&[self.pid]) } else { vec![self.pid] };
             Counters::of(&members, Some(self.pid), whole)
         }
     }
@@ -346,16 +346,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_used_counts_for_its_family_and_only_from_when_it_was_looked_at() {
+    fn cpu_time_of_child_counts_for_process_tree_since_first_reading() {
         let mut parent = Parent::new();
-        Parent::until(|| family(&[parent.pid]).len() == 2);
+        Parent::until(|| process_tree(&[parent.pid]).len() == 2);
         let before = parent.counters(true);
         parent.child_ends();
         let (ended, alone) = (parent.counters(true), parent.counters(false));
         parent.waits_for_it();
         let worked = parent.counters(true).since(&before).cpu_ns;
         assert!(worked >= 10 * tick_ns(), "{worked}");
-        // It had ended before: burying it is no work.
+        // It had ended before: waiting for it is not work.
         assert!(parent.counters(true).since(&ended).cpu_ns <= worked / 4);
         assert!(parent.counters(false).since(&alone).cpu_ns <= worked / 4);
     }

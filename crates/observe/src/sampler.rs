@@ -1,4 +1,4 @@
-//! What has no counter is looked at now and then, in a thread of its own.
+//! Samples quantities without a counter, in a thread of its own.
 
 use crate::host;
 use crate::process::{Pid, Stat, numbers};
@@ -10,72 +10,72 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The first samples come this soon, so that short trials have some; …
+/// The interval before the first sample, short enough for short trials.
 const FIRST: Duration = Duration::from_millis(10);
-/// … each pause is longer than the last by this factor, …
+/// Each interval is longer than the last by this factor.
 const LONGER: f64 = 1.1;
-/// … up to this.
+/// The longest interval.
 const LONGEST: Duration = Duration::from_millis(150);
-/// A pause is at least so many times as long as the CPU time that the sample before it took.
+/// An interval is at least this many times as long as the CPU time of the previous sample.
 const COST: u32 = 120;
-/// More samples than these are recorded as the means of neighbours.
+/// The maximum number of recorded samples. If there are more, means of neighbours are recorded.
 const KEPT: usize = 48;
 
-/// What the samples of a trial say.
+/// The samples of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SampleSeries {
     pub samples: Vec<Sample>,
-    /// How many were taken.
+    /// The number of samples.
     pub taken: u64,
-    /// In how many a thread was in uninterruptible sleep.
+    /// Samples in which a thread was in uninterruptible sleep.
     pub disk: u64,
-    /// In how many a thread was stopped.
+    /// Samples in which a thread was stopped.
     pub stopped: u64,
-    /// CPU time that looking took.
+    /// CPU time that sampling took.
     pub cost_ns: u64,
     pub wire: Option<Wire>,
 }
 
-/// Samples until it is told to end.
+/// Samples until it is stopped.
 pub(crate) struct Sampler {
     stop: Sender<()>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<SampleSeries>,
 }
 
 impl Sampler {
-    /// Begins to look at the threads of these processes; `apart` where they are a server's and not the client itself.
-    pub fn start(family: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
+    /// Begins to sample the threads of these processes; `apart` if they are a server's and not the client itself.
+    pub fn start(members: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-        let tasks: Vec<(u32, u32)> = family
+        let tasks: Vec<(u32, u32)> = members
             .iter()
             .flat_map(|pid| {
                 numbers(&format!("/proc/{}/task", pid.number)).into_iter().map(|tid| (pid.number, tid))
             })
             .collect();
         let (stop, stopped) = channel();
-        let look = Look { tasks, own, apart, wire, seen: Seen::default() };
+        let sampling = SampleLoop { tasks, own, apart, wire, seen: SampleSeries::default() };
         let thread =
-            thread::Builder::new().name("observer".to_owned()).spawn(move || look.until(&stopped)).ok()?;
+            thread::Builder::new().name("sampler".to_owned()).spawn(move || sampling.until(&stopped)).ok()?;
         Some(Self { stop, thread })
     }
 
-    /// What was seen.
-    pub fn end(self) -> Seen {
+    /// Ends the sampling and returns the samples.
+    pub fn end(self) -> SampleSeries {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
 }
 
-struct Look {
+struct SampleLoop {
     /// Process and thread.
     tasks: Vec<(u32, u32)>,
     own: u32,
     apart: bool,
     wire: Option<Wire>,
-    seen: Seen,
+    seen: SampleSeries,
 }
 
-/// Counters at the sample before.
+/// Counters at the previous sample.
 struct Before {
     at: Instant,
     client_ns: u64,
@@ -83,8 +83,8 @@ struct Before {
     host_ns: u64,
 }
 
-impl Look {
-    fn until(mut self, stop: &Receiver<()>) -> Seen {
+impl SampleLoop {
+    fn until(mut self, stop: &Receiver<()>) -> SampleSeries {
         let began = Instant::now();
         let mut before = Before {
             at: began,
@@ -96,7 +96,7 @@ impl Look {
         let mut cost = thread_cpu();
         while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             let at = Instant::now();
-            self.look(began, at, &mut before);
+            self.sample(began, at, &mut before);
             before.at = at;
             let now = thread_cpu();
             pause = pause.mul_f64(LONGER).min(LONGEST).max(Duration::from_nanos(now - cost) * COST);
@@ -107,7 +107,7 @@ impl Look {
         self.seen
     }
 
-    fn look(&mut self, began: Instant, at: Instant, before: &mut Before) {
+    fn sample(&mut self, began: Instant, at: Instant, before: &mut Before) {
         let (ticks, disk, stopped) = self.tasks();
         let (client_ns, host_ns) = (own_cpu(), host::busy_ns());
         let past = at.duration_since(before.at).as_nanos() as f64;
@@ -123,7 +123,7 @@ impl Look {
         };
         (before.client_ns, before.server_ticks, before.host_ns) = (client_ns, ticks, host_ns);
         if let Some(wire) = &mut self.wire {
-            wire.look(sample.at_ms);
+            wire.sample(sample.at_ms);
         }
         let seen = &mut self.seen;
         seen.taken += 1;
@@ -135,7 +135,7 @@ impl Look {
         }
     }
 
-    /// CPU ticks of all threads together, and how many of them are in uninterruptible sleep and stopped.
+    /// CPU ticks of all threads together, and the numbers of threads in uninterruptible sleep and stopped.
     fn tasks(&mut self) -> (u64, u64, u64) {
         let (mut ticks, mut disk, mut stopped) = (0, 0, 0);
         for (pid, tid) in &self.tasks {
@@ -167,7 +167,7 @@ fn nanos(time: rustix::time::Timespec) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Three digits behind the point are more than a sample knows.
+/// Rounds to three decimals, which is more than a sample's precision.
 fn rounded(share: f64) -> f64 {
     (share * 1e3).round() / 1e3
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_come_soon_and_then_seldom_and_cost_little() {
+    fn sampling_interval_grows_and_cost_is_bounded() {
         let own = Pid::of(std::process::id()).unwrap();
         let sampler = Sampler::start(&[own], false, None).unwrap();
         thread::sleep(Duration::from_millis(700));
@@ -198,22 +198,23 @@ mod tests {
         assert!(seen.taken <= 40, "{}", seen.taken);
         assert_eq!(seen.samples.len() as u64, seen.taken);
         assert!(seen.samples.is_sorted_by_key(|sample| sample.at_ms));
-        // Loaded machines make the thread wait, not work.
+        // On a loaded machine the thread waits.
         assert!(seen.cost_ns < 70_000_000, "{}", seen.cost_ns);
     }
 
     #[test]
     fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
-        let mut look = Look { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: Seen::default() };
+        let mut sampling =
+            SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: SampleSeries::default() };
         let began = Instant::now();
         let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
         for n in 1..=500 {
             let at = began + Duration::from_millis(n);
-            look.look(began, at, &mut before);
+            sampling.sample(began, at, &mut before);
             before.at = at;
         }
-        assert_eq!(look.seen.taken, 500);
-        assert!(look.seen.samples.len() <= KEPT && look.seen.samples.len() >= KEPT / 2 - 1);
-        assert_eq!(look.seen.samples.last().unwrap().at_ms, 500);
+        assert_eq!(sampling.seen.taken, 500);
+        assert!(sampling.seen.samples.len() <= KEPT && sampling.seen.samples.len() >= KEPT / 2 - 1);
+        assert_eq!(sampling.seen.samples.last().unwrap().at_ms, 500);
     }
 }

@@ -1,8 +1,8 @@
-//! Those of several servers that are tiers: applications, and the database behind them.
+//! Tiers among several servers: applications, and the database behind them.
 
 use kurabe_core::observation::{Endpoint, Member, Tier};
 
-/// Each tier's name and where it listens; nothing where there are none.
+/// Each tier's name and endpoint; empty if there are no tiers.
 pub(crate) fn of(endpoint: &Endpoint) -> Vec<(String, &Endpoint)> {
     let applications = at(endpoint, Tier::Application).enumerate();
     let several = applications.clone().nth(1).is_some();
@@ -14,7 +14,7 @@ pub(crate) fn of(endpoint: &Endpoint) -> Vec<(String, &Endpoint)> {
     applications.map(|(number, place)| (name(number), place)).chain(databases).collect()
 }
 
-/// Where clients connect: to the application, where there is one alone.
+/// The endpoint to which clients connect: the application, if there is only one.
 pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
     let mut applications = at(endpoint, Tier::Application);
     match (applications.next(), applications.next()) {
@@ -23,10 +23,10 @@ pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
     }
 }
 
-/// Where those of one tier listen.
+/// The endpoints of one tier.
 fn at(endpoint: &Endpoint, tier: Tier) -> impl Iterator<Item = &Endpoint> + Clone {
-    let members: &[Member] = if let Endpoint::Together(members) = endpoint { members } else { &[] };
-    members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.place)
+    let members: &[Member] = if let Endpoint::Composite(members) = endpoint { members } else { &[] };
+    members.iter().filter(move |member| member.tier == Some(tier)).map(|member| &member.endpoint)
 }
 
 #[cfg(test)]
@@ -37,8 +37,8 @@ mod tests {
     fn tiers_have_names_and_one_server_has_none() {
         let tcp = |port| Endpoint::Tcp { host: "127.0.0.1".into(), port };
         let together = |members: &[(u16, Option<Tier>)]| {
-            let member = |&(port, tier)| Member { place: tcp(port), tier };
-            Endpoint::Together(members.iter().map(member).collect())
+            let member = |&(port, tier)| Member { endpoint: tcp(port), tier };
+            Endpoint::Composite(members.iter().map(member).collect())
         };
         let (application, database) = (Some(Tier::Application), Some(Tier::Database));
         let two = together(&[(1, application), (2, application), (3, database)]);
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(of(&one), [("application".to_owned(), &tcp(1))]);
         assert_eq!(front(&one), &tcp(1));
         assert!(of(&tcp(1)).is_empty());
-        // A store and its cache are no tiers, and clients connect to both.
+        // A store and its cache are not tiers: clients connect to both.
         let cached = together(&[(1, None), (2, None)]);
         assert!(of(&cached).is_empty());
         assert_eq!(front(&cached), &cached);

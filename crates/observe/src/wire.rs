@@ -1,12 +1,13 @@
-//! The connections of the clients to the server: what went over them, and who had the move when they were looked at.
+//! The connections of the clients to the server: their traffic, and which side had to send next at each sample.
 //!
-//! Who has the move is seen from the server's end, where that is on this machine too: a request is a segment with data
-//! that came, an answer one that went. At the gate all is answered; from there on, one that came more than went is a
-//! request that waits for its answer. That holds where requests and answers are one segment each, which shows when all
-//! is answered again; where it does not hold, the kernel's times of the last segment each way tell, as far as its clock
-//! can (4 ms or so): a client that sends its next request at once leaves them equal.
+//! The server's end, if it is on this machine too, shows which side has to send next: a request is a received segment
+//! with data, an answer a sent one. When the gate opens all requests are answered. From there on, one more received
+//! than sent segment means a request that waits for its answer. This holds if requests and answers are one segment
+//! each, which is verified when all are answered again. If it does not hold, the kernel's times of the last segment
+//! in each direction decide, within the resolution of its clock (about 4 ms): a client that sends its next request at
+//! once leaves them equal.
 
-use crate::diag::{Asker, ESTABLISHED, Info, Socket};
+use crate::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use crate::find::own_sockets;
 use kurabe_core::observation::{Endpoint, WireUse};
 use std::collections::HashMap;
@@ -15,71 +16,72 @@ use std::io;
 /// The connections of one trial.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    asker: Asker,
-    /// The port that the clients connect to, and the server's own, which is another where a relay stands between.
+    netlink: NetlinkClient,
+    /// The port to which clients connect, and the server's own, which differs if a relay is used.
     near: u16,
     far: u16,
-    /// The local port of a connection that is no client's.
-    witness: Option<u16>,
+    /// The local port of a connection that does not belong to a client.
+    probe_port: Option<u16>,
     begin: HashMap<u64, Info>,
-    /// The server's ends, by its clients' ports.
+    /// The server's ends, by client port.
     ends: HashMap<u16, End>,
 }
 
-/// What was seen of one connection at the server's end.
+/// The samples of one connection at the server's end.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// Segments with data that came, less those that went, when all was answered.
+    /// Received minus sent segments with data, when all requests were answered.
     answered: i64,
-    looks: u64,
-    /// Looks at which a segment more had come than went.
+    samples: u64,
+    /// Samples with one more received than sent segment.
     held: u64,
-    /// Looks at which the times told the two apart, and those at which data had come later.
-    told: u64,
+    /// Samples in which the two times differed, and those in which data was received later.
+    classified: u64,
     came_later: u64,
 }
 
 impl Wire {
-    /// The connections that this process has to the server now; none where it is not reached by TCP or the kernel does
-    /// not say.
-    pub fn new(given: &Endpoint, real: &Endpoint, witness: Option<u16>) -> Option<Self> {
+    /// The present connections of this process to the server; `None` if it is not reached by TCP or the kernel does
+    /// not list them.
+    pub fn new(given: &Endpoint, real: &Endpoint, probe_port: Option<u16>) -> Option<Self> {
         let (Endpoint::Tcp { port: near, .. }, Endpoint::Tcp { port: far, .. }) = (given, real) else {
             return None;
         };
         let (begin, ends) = (HashMap::new(), HashMap::new());
-        let mut wire = Self { asker: Asker::new().ok()?, near: *near, far: *far, witness, begin, ends };
+        let mut wire =
+            Self { netlink: NetlinkClient::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
-        let ends = wire.asker.sockets(ESTABLISHED, wire.far, 0).ok()?;
+        let ends = wire.netlink.sockets(ESTABLISHED, wire.far, 0).ok()?;
         let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
         wire.ends = ends.iter().map(|socket| (socket.remote.1, end(socket))).collect();
-        wire.ends.retain(|port, _| Some(*port) != witness);
+        wire.ends.retain(|port, _| Some(*port) != probe_port);
         Some(wire)
     }
 
     fn own(&mut self) -> io::Result<Vec<Socket>> {
         let own = own_sockets();
-        let mut sockets = self.asker.sockets(ESTABLISHED, 0, self.near)?;
-        sockets.retain(|socket| own.contains(&socket.inode) && Some(socket.local.1) != self.witness);
+        let mut sockets = self.netlink.sockets(ESTABLISHED, 0, self.near)?;
+        sockets.retain(|socket| own.contains(&socket.inode) && Some(socket.local.1) != self.probe_port);
         Ok(sockets)
     }
 
-    /// Looks who has the move on each connection. Those on which nothing came in this trial, which began so many
-    /// milliseconds ago, are not its clients'.
-    pub fn look(&mut self, elapsed_ms: u64) {
-        let Ok(sockets) = self.asker.sockets(ESTABLISHED, self.far, 0) else { return };
+    /// Samples which side has to send next on each connection. Connections that received nothing in this trial, which
+    /// began this many milliseconds ago, do not belong to its clients.
+    pub fn sample(&mut self, elapsed_ms: u64) {
+        let Ok(sockets) = self.netlink.sockets(ESTABLISHED, self.far, 0) else { return };
         for socket in sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
             let Some(end) = self.ends.get_mut(&socket.remote.1) else { continue };
-            end.look(&socket.info);
+            end.sample(&socket.info);
         }
     }
 
-    /// What went over the connections since; those that were opened meanwhile count from their beginning.
+    /// The traffic since the beginning; connections opened meanwhile count from their beginning.
     pub fn end(mut self) -> Option<WireUse> {
         let mut used = WireUse::default();
         for Socket { inode, info, .. } in &self.own().ok()? {
             let then = self.begin.get(inode).copied().unwrap_or_default();
             let sent = |info: &Info| info.sent.saturating_sub(info.resent);
-            // A connection that only acknowledged what had come before is not one of the trial's.
+            // A connection that only acknowledged earlier data does not belong to the trial.
             if info.sent == then.sent && info.received == then.received {
                 continue;
             }
@@ -92,10 +94,10 @@ impl Wire {
             used.rtt_us += f64::from(info.least_rtt_us);
         }
         used.rtt_us /= used.connections.max(1) as f64;
-        for socket in self.asker.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
+        for socket in self.netlink.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
             let Some(end) = self.ends.get(&socket.remote.1) else { continue };
-            let (told, held) = end.verdict(&socket.info);
-            used.told += told;
+            let (classified, held) = end.verdict(&socket.info);
+            used.classified += classified;
             used.at_server += held;
         }
         Some(used)
@@ -103,20 +105,25 @@ impl Wire {
 }
 
 impl End {
-    fn look(&mut self, info: &Info) {
-        self.looks += 1;
+    fn sample(&mut self, info: &Info) {
+        self.samples += 1;
         self.held += u64::from(balance(info) > self.answered);
-        self.told += u64::from(info.since_received != info.since_sent);
+        self.classified += u64::from(info.since_received != info.since_sent);
         self.came_later += u64::from(info.since_received < info.since_sent);
     }
 
-    /// How many looks told who had the move, and at how many it was the server; `last`: all is answered again.
+    /// The number of samples that show which side had to send next, and of those the number for the server; `last`:
+    /// all requests are answered again.
     fn verdict(&self, last: &Info) -> (u64, u64) {
-        if balance(last) == self.answered { (self.looks, self.held) } else { (self.told, self.came_later) }
+        if balance(last) == self.answered {
+            (self.samples, self.held)
+        } else {
+            (self.classified, self.came_later)
+        }
     }
 }
 
-/// Segments with data that came, less those that went.
+/// Received minus sent segments with data.
 fn balance(info: &Info) -> i64 {
     i64::from(info.data_segments_in) - i64::from(info.data_segments_out)
 }
@@ -136,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_with_the_server_until_its_answer_goes() {
+    fn request_is_pending_until_its_answer_is_sent() {
         let mut end = End { answered: 2, ..End::default() };
-        // The clock is too coarse to tell that the next request came after the last answer.
-        end.look(&info(11, 8, 40, 40));
-        end.look(&info(11, 8, 80, 80));
-        end.look(&info(11, 9, 0, 0));
+        // The clock is too coarse to show that the next request arrived after the last answer.
+        end.sample(&info(11, 8, 40, 40));
+        end.sample(&info(11, 8, 80, 80));
+        end.sample(&info(11, 9, 0, 0));
         assert_eq!(end.verdict(&info(12, 10, 0, 0)), (3, 2));
     }
 
     #[test]
-    fn where_an_answer_is_many_segments_the_times_tell_as_far_as_they_can() {
+    fn multi_segment_answers_are_classified_by_times() {
         let mut end = End { answered: 0, ..End::default() };
-        end.look(&info(1, 70, 4, 4));
-        end.look(&info(2, 140, 40, 60));
-        end.look(&info(2, 140, 60, 40));
+        end.sample(&info(1, 70, 4, 4));
+        end.sample(&info(2, 140, 40, 60));
+        end.sample(&info(2, 140, 60, 40));
         assert_eq!(end.verdict(&info(3, 210, 0, 0)), (2, 1));
     }
 }

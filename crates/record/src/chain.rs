@@ -1,30 +1,30 @@
-//! The checksum of each line, which covers the checksum of the line before it.
+//! The checksum of each line, which covers the checksum of the previous line.
 //!
-//! A line ends with `,"crc":"xxxxxxxx"}`. The eight digits are the CRC-32 of the eight digits of the line before (of
-//! nothing, for the first line) and then of this line up to its own digits. So a line that was changed, and one that is
-//! not where it was written, are both noticed.
+//! A line ends with `,"crc":"xxxxxxxx"}`. The eight digits are the CRC-32 of the eight digits of the previous line
+//! (of nothing, for the first line), followed by this line up to its own digits. A changed line and a misplaced line
+//! are therefore both detected.
 
-/// What stands before the digits.
+/// The text before the digits.
 const BEFORE: &[u8] = b",\"crc\":\"";
-/// What stands behind the digits.
+/// The text after the digits.
 const BEHIND: &[u8] = b"\"}";
 
 /// The digits of a checksum: lower-case hexadecimal.
 type Digits = [u8; 8];
 
-/// The end of the lines of a run file that were written, or read and found intact.
+/// The end of the intact lines of a run file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chain {
-    /// Their number.
+    /// The number of lines.
     pub(crate) lines: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// The digits of the last of them.
+    /// The digits of the last line.
     last: Option<Digits>,
 }
 
 impl Chain {
-    /// The chain behind a line that is not verified itself: `None` where it does not end with digits.
+    /// The chain after a line that is not verified itself; `None` if it does not end with digits.
     pub(crate) fn behind(line: &[u8]) -> Option<Self> {
         let last = split(line)?.1;
         Some(Self { last: Some(last), ..Self::default() })
@@ -51,7 +51,7 @@ impl Chain {
         split(line).is_some_and(|(content, digits)| digits == self.digits(content))
     }
 
-    /// Goes on behind a line, without its newline, that fits.
+    /// Advances past a line, without its newline, that fits.
     pub(crate) fn advance(&mut self, line: &[u8]) {
         self.lines += 1;
         self.bytes += line.len() as u64 + 1;
@@ -67,7 +67,7 @@ impl Chain {
     }
 }
 
-/// A line as what its checksum covers, and the digits.
+/// Splits a line into the part that its checksum covers, and the digits.
 fn split(line: &[u8]) -> Option<(&[u8], Digits)> {
     let (content, digits) = line.strip_suffix(BEHIND)?.split_last_chunk()?;
     content.ends_with(BEFORE).then_some((content, *digits))

@@ -1,4 +1,4 @@
-//! Which run does a user mean?
+//! Resolves the user's reference to a run.
 
 use crate::list::Entry;
 use crate::path::RunPath;
@@ -7,14 +7,14 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use std::path::Path;
 
 impl Store {
-    /// The run that a user means by `last`, a name, the beginning of a name that no other run has, or a path to a
-    /// run's folder or file.
+    /// The run that a user names by `last`, a name, an unambiguous prefix of a name, or a path to a run's directory
+    /// or file.
     ///
-    /// `last` is the newest run whose first line can be read. A name goes before a path of the same text.
+    /// `last` is the newest run with a readable first line. A name takes precedence over a path with the same text.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) with the nearest names, [`Usage`](ErrorKind::Usage) where several runs
-    /// begin so.
+    /// [`NotFound`](ErrorKind::NotFound) with the nearest names, [`Usage`](ErrorKind::Usage) if several runs have
+    /// this prefix.
     pub fn find(&self, wanted: &str) -> Result<RunPath> {
         let entries = self.list()?;
         if wanted == "last" {
@@ -37,12 +37,12 @@ impl Store {
             [] => Err(self.not_found(wanted, &entries)),
             [newest, .., oldest] => {
                 let message = format!(
-                    "{} runs begin with '{wanted}', from {} to {}",
+                    "'{wanted}' is ambiguous: {} runs begin with it, from {} to {}",
                     starting.len(),
                     oldest.name,
                     newest.name
                 );
-                Err(Error::usage(message).hint("write more of the name"))
+                Err(Error::usage(message).hint("give more of the name"))
             }
         }
     }
@@ -59,7 +59,7 @@ impl Store {
         let names: Vec<&str> = entries.iter().map(|entry| entry.path().name.as_str()).collect();
         let Some(newest) = names.first() else { return self.empty() };
         let error =
-            Error::new(ErrorKind::NotFound, format!("there is no run '{wanted}' in {}", self.dir.display()));
+            Error::new(ErrorKind::NotFound, format!("run '{wanted}' not found in {}", self.dir.display()));
         match units::nearest(wanted, &names) {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint(format!("the newest is '{newest}'")),
@@ -67,7 +67,7 @@ impl Store {
     }
 
     fn empty(&self) -> Error {
-        let message = format!("there are no runs in {} yet", self.dir.display());
+        let message = format!("{} contains no runs yet", self.dir.display());
         Error::new(ErrorKind::NotFound, message).hint("make one with `kurabe run`")
     }
 }

@@ -1,4 +1,4 @@
-//! Lines of a run file, to bytes and back.
+//! Lines of a run file: serialisation and parsing.
 
 use crate::chain::Chain;
 use kurabe_core::run::{Resumption, RunEnd, RunHeader, TrialRecord};
@@ -9,18 +9,19 @@ use serde::{Deserialize, Serialize};
 
 /// The format that this crate writes, and the only one that it reads.
 pub const FORMAT_VERSION: u64 = 3;
-/// The minor version that this crate writes. Each addition that an older program may leave out makes it one more.
+/// The minor version that this crate writes. It increases with each addition that an older program may ignore.
 pub const MINOR_VERSION: u64 = 0;
-/// What a file may require of its reader and this crate knows. A later addition without which a run would be
-/// misunderstood gets a name here, and stands in the header of the runs that use it.
+/// Features that a file may require of its reader and that this crate supports. An addition that an older program
+/// must not ignore gets a name here. Runs that use it list the name in their header.
 const FEATURES: [&str; 0] = [];
 
-/// Why a line is not accepted.
+/// Why a line is rejected.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It is not what was written.
+    /// It was changed after it was written.
     Damaged(String),
-    /// It is as it was written, by a version that this one does not understand: who wrote it, and what it needs.
+    /// It is intact, and a version that this one does not understand wrote it. Contains that version and what it
+    /// needs.
     OtherVersion(String),
 }
 
@@ -35,7 +36,7 @@ struct HeaderLine<'a> {
     header: &'a RunHeader,
 }
 
-/// What every version of the format has in its first line.
+/// The part of the first line that every version of the format has.
 #[derive(Deserialize)]
 struct Format {
     #[serde(rename = "kurabe-run")]
@@ -48,7 +49,7 @@ struct Format {
     kurabe: String,
 }
 
-/// A line behind the header, as it is written.
+/// A line after the header, for writing.
 #[derive(Serialize)]
 struct WrittenLine<'a> {
     line: u64,
@@ -56,7 +57,7 @@ struct WrittenLine<'a> {
     content: Content<'a>,
 }
 
-/// What a line behind the header records.
+/// The content of a line after the header.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Content<'a> {
@@ -65,7 +66,7 @@ pub(crate) enum Content<'a> {
     End(&'a RunEnd),
 }
 
-/// A line behind the header, as it is read. Not an enum: `flatten` cannot hold all numbers of a histogram.
+/// A line after the header, for reading. Not an enum: `flatten` cannot hold all numbers of a histogram.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FoundLine {
@@ -77,7 +78,7 @@ struct FoundLine {
     _crc: IgnoredAny,
 }
 
-/// A line behind the header.
+/// A line after the header.
 pub(crate) enum Line {
     Trial(Box<TrialRecord>),
     Resumed(Resumption),
@@ -103,10 +104,10 @@ pub(crate) fn content_line(content: Content<'_>, chain: Chain) -> Result<Vec<u8>
     })
 }
 
-/// Reads the first line, without its newline, and gives its minor version too.
+/// Parses the first line, without its newline; returns its minor version too.
 pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
     let Ok(found) = serde_json::from_slice::<Format>(bytes) else {
-        return Err(Refusal::Damaged("its first line does not begin a run".to_owned()));
+        return Err(Refusal::Damaged("its first line is not the header of a run".to_owned()));
     };
     let Format { version, minor, requires, kurabe } = found;
     let of = if kurabe.is_empty() { String::new() } else { format!(" {kurabe}") };
@@ -129,14 +130,14 @@ pub(crate) fn parse_header(bytes: &[u8]) -> Result<(RunHeader, u64), Refusal> {
     }
     let mut header: RunHeader = parse(bytes).map_err(|why| not_understood(why, minor))?;
     if header.spec.custom.is_some() {
-        // A workload's own text is run again, and has lines.
+        // The text of a custom workload is run again, and contains newlines.
         let raw = from_slice::<RunHeader>(bytes).map_err(|why| not_understood(why, minor))?;
         header.spec.custom = raw.spec.custom;
     }
     Ok((header, minor))
 }
 
-/// Reads the next line, without its newline, of a file whose header has this minor version.
+/// Parses the next line, without its newline, of a file whose header has this minor version.
 pub(crate) fn parse_line(bytes: &[u8], chain: Chain, minor: u64) -> Result<Line, Refusal> {
     intact(bytes, chain)?;
     let found: FoundLine = parse(bytes).map_err(|why| not_understood(why, minor))?;
@@ -145,16 +146,16 @@ pub(crate) fn parse_line(bytes: &[u8], chain: Chain, minor: u64) -> Result<Line,
         FoundLine { trial: Some(trial), resumed: None, end: None, .. } => Ok(Line::Trial(trial)),
         FoundLine { resumed: Some(resumed), trial: None, end: None, .. } => Ok(Line::Resumed(resumed)),
         FoundLine { end: Some(end), trial: None, resumed: None, .. } => Ok(Line::End(end)),
-        _ => Err(not_understood("it is no trial, no resumption and no end".to_owned(), minor)),
+        _ => Err(not_understood("it is neither a trial nor a resumption nor an end".to_owned(), minor)),
     }
 }
 
-/// How a run ended, by its last two lines without their newlines, where the last is intact and an end.
+/// How a run ended: its last line, without its newline, if it is intact and an end.
 pub(crate) fn end_of(before: &[u8], last: &[u8]) -> Option<RunEnd> {
     Chain::behind(before)?.fits(last).then(|| parse::<FoundLine>(last).ok()?.end).flatten()
 }
 
-/// Whether a line is whole JSON, whatever else is wrong with it: a write that was cut off leaves none.
+/// Whether a line is complete JSON, whatever its content: an incomplete write is never complete JSON.
 pub(crate) fn is_whole(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
@@ -177,7 +178,7 @@ fn misplaced(line: u64) -> Refusal {
     Refusal::Damaged(format!("its number is {line}: lines were removed, repeated or moved"))
 }
 
-/// Of an intact line. One of a newer minor version may hold what this version does not know.
+/// An error in an intact line. A line of a newer minor version may contain what this version does not know.
 fn not_understood(why: String, minor: u64) -> Refusal {
     if minor > MINOR_VERSION {
         Refusal::OtherVersion(format!(
@@ -188,7 +189,7 @@ fn not_understood(why: String, minor: u64) -> Refusal {
     }
 }
 
-/// Reads a line that anybody may have written: its text can be shown as it is.
+/// Parses a line of unknown origin; its texts can be printed safely.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     from_slice(printable_json(text).as_bytes())
@@ -198,8 +199,8 @@ fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// A value as one line that is known to be readable: what JSON cannot hold (a figure that is not a number) must be
-/// refused now, not found when the run is read.
+/// Serialises a value as one line, and verifies that it can be parsed. A value that JSON cannot represent (a number
+/// that is not finite) is rejected now rather than when the run is read.
 fn to_line(
     value: &impl Serialize,
     chain: Chain,

@@ -1,22 +1,22 @@
-//! The run file: versioned, written as it goes, readable after a kill at any moment, resumable.
+//! The run file: versioned, written during the run, readable after a kill at any time, resumable.
 //!
-//! A run is a folder of its own, `<runs>/<name>/`, with the file `run.jsonl` in it. Reports are written beside it.
-//! The file is JSON Lines:
+//! A run is a directory, `<runs>/<name>/`, which contains the file `run.jsonl`. Reports are written beside it. The
+//! file is JSON Lines:
 //!
 //! | line | content |
 //! |---|---|
 //! | first | `{"kurabe-run":3, …}`: the format's version, then a [`RunHeader`](kurabe_core::run::RunHeader) |
 //! | one per trial, as it ends | `{"trial":{…}}`: a [`TrialRecord`](kurabe_core::run::TrialRecord) |
 //! | when the run is resumed | `{"resumed":{…}}`: a [`Resumption`](kurabe_core::run::Resumption) |
-//! | last, unless the run was cut off | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
+//! | last, unless the run was killed | `{"end":{…}}`: a [`RunEnd`](kurabe_core::run::RunEnd) |
 //!
-//! A resumed run goes on behind its `end`. Each line has its number and a checksum that covers the line before too.
-//! `docs/run-file.md` describes the format, `docs/schema/run.schema.json` is the schema of a line.
+//! A resumed run continues after its `end`. Each line has its number and a checksum that also covers the previous
+//! line. `docs/run-file.md` describes the format, `docs/schema/run.schema.json` is the schema of a line.
 //!
-//! Every line is appended with one write and made durable (`fdatasync`) before the next trial begins, so that a
-//! kill at any moment costs at most the line that was being written. Such a torn line, which has no newline or is no
-//! JSON, is left out when the file is read (with a note) and cut off when the run is resumed. Any other line that is not
-//! what was written makes the run [`Damaged`](kurabe_core::ErrorKind::Damaged), with file and line, and no other run.
+//! Every line is appended with one write and made durable (`fdatasync`) before the next trial begins. A kill at any
+//! time therefore loses at most the line that was being written. Such a torn line has no newline or is not JSON. It
+//! is ignored with a note when the file is read, and truncated when the run is resumed. Any other change makes this
+//! run, and no other, [`Damaged`](kurabe_core::ErrorKind::Damaged); the error has file and line.
 //!
 //! ```no_run
 //! # fn main() -> kurabe_core::Result<()> {

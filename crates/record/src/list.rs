@@ -1,4 +1,4 @@
-//! All runs of a store, the newest first.
+//! Lists all runs of a store, the newest first.
 
 use crate::format::end_of;
 use crate::path::{RunPath, io_error};
@@ -10,46 +10,46 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind as Io, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A run of a store, or what was found in its place.
+/// A run of a store, or the reason why it cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
-    /// A run whose first line could be read.
+    /// A run with a readable first line.
     Run(Box<RunSummary>),
-    /// A folder whose run cannot be read: it is damaged, or of another version.
+    /// A directory whose run cannot be read: it is damaged, or of another version.
     Unreadable {
-        /// Where it is.
+        /// Its path.
         path: RunPath,
         /// Why it cannot be read.
         error: Error,
-        /// When its file was changed last: seconds since 1970-01-01 UTC.
+        /// The modification time of its file: seconds since 1970-01-01 UTC.
         changed: u64,
     },
 }
 
-/// What a list shows of a run: its first line, and how it ended.
+/// The summary of a run in a list: its first line, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
-    /// Where it is.
+    /// Its path.
     pub path: RunPath,
-    /// How it began.
+    /// Its header.
     pub header: RunHeader,
-    /// How it ended, or that it did not.
+    /// Its state.
     pub state: RunState,
 }
 
-/// How a run ended.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
-    /// Every planned trial was made.
+    /// All planned trials are recorded.
     Complete,
-    /// It was stopped or cut off; `resume` can go on.
+    /// It was stopped or killed; `resume` can continue it.
     Incomplete,
     /// A process is writing it.
     Running,
 }
 
 impl Entry {
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &RunPath {
         match self {
             Self::Run(summary) => &summary.path,
@@ -57,8 +57,8 @@ impl Entry {
         }
     }
 
-    /// When it began, or when its file was changed last: seconds since 1970-01-01 UTC.
-    fn moment(&self) -> u64 {
+    /// The time when it began, or when its file was last modified: seconds since 1970-01-01 UTC.
+    fn timestamp(&self) -> u64 {
         match self {
             Self::Run(summary) => summary.header.began,
             Self::Unreadable { changed, .. } => *changed,
@@ -67,11 +67,11 @@ impl Entry {
 }
 
 impl Store {
-    /// All runs, the newest first. One that cannot be read is an entry of its own and hides no other. Only first and
-    /// last lines are read; [`read`](crate::read) checks all. Empty where the store does not exist yet.
+    /// All runs, the newest first. An unreadable run is an entry of its own and hides no other. Only first and last
+    /// lines are read; [`read`](crate::read) checks all lines. The list is empty if the store does not exist yet.
     ///
     /// # Errors
-    /// Where the store's folder itself cannot be read.
+    /// If the store's directory itself cannot be read.
     pub fn list(&self) -> Result<Vec<Entry>> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
@@ -85,7 +85,7 @@ impl Store {
             .filter(|path| path.file.exists())
             .map(look_at)
             .collect();
-        found.sort_by(|a, b| (b.moment(), &b.path().name).cmp(&(a.moment(), &a.path().name)));
+        found.sort_by(|a, b| (b.timestamp(), &b.path().name).cmp(&(a.timestamp(), &a.path().name)));
         Ok(found)
     }
 }
@@ -110,9 +110,9 @@ fn look_at(path: RunPath) -> Entry {
     }
 }
 
-/// How the run in this file ended: by its lock, then by its last line.
+/// The state of the run in this file: from its lock, then from its last line.
 fn state_of(mut file: File) -> RunState {
-    // Shared, so that two that look at once do not take each other for a writer.
+    // A shared lock, so that two readers do not take each other for a writer.
     if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
         return RunState::Running;
     }

@@ -1,24 +1,24 @@
-//! Where a run is.
+//! The path of a run.
 
 use kurabe_core::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// The name of the run file within its folder.
+/// The name of the run file within its directory.
 pub const RUN_FILE: &str = "run.jsonl";
 
-/// The place of one run.
+/// The path of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPath {
-    /// The run's name: that of its folder.
+    /// The run's name: that of its directory.
     pub name: String,
-    /// The folder of the run, where its reports go.
+    /// The directory of the run, which also contains its reports.
     pub folder: PathBuf,
     /// The run file.
     pub file: PathBuf,
 }
 
 impl RunPath {
-    /// The run in a folder, whether or not it exists.
+    /// The run in a directory, whether or not it exists.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let name = folder
@@ -28,23 +28,23 @@ impl RunPath {
         Self { name, folder, file }
     }
 
-    /// The run at a path that a user gave: its folder, or a run file of any name.
+    /// The run at a path that a user gave: its directory, or a run file of any name.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) where there is nothing, or a folder that holds no run file.
+    /// [`NotFound`](ErrorKind::NotFound) if nothing exists there, or a directory without a run file.
     pub fn at(path: &Path) -> Result<Self> {
         if path.is_dir() {
             let run = Self::in_folder(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
             if run.file.is_file() {
                 return Ok(run);
             }
-            let message = format!("the folder {} holds no {RUN_FILE}", path.display());
+            let message = format!("the directory {} contains no {RUN_FILE}", path.display());
             return Err(
-                Error::new(ErrorKind::NotFound, message).hint("name a run's own folder, or its run file")
+                Error::new(ErrorKind::NotFound, message).hint("name the directory of a run, or its run file")
             );
         }
         if !path.is_file() {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no run at {}", path.display())));
+            return Err(Error::new(ErrorKind::NotFound, format!("no run found at {}", path.display())));
         }
         let folder = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -56,7 +56,7 @@ impl RunPath {
     }
 }
 
-/// What the operating system refused, as an error for people. A full disk and a missing permission get a hint.
+/// An error of the operating system, as a message. A full disk and a missing permission get a hint.
 pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
     use std::io::ErrorKind as Io;
     let kind = match error.kind() {
@@ -64,10 +64,10 @@ pub(crate) fn io_error(what: &str, path: &Path, error: &std::io::Error) -> Error
         Io::PermissionDenied => ErrorKind::NotPermitted,
         _ => ErrorKind::Environment,
     };
-    let told = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
+    let failure = Error::new(kind, format!("cannot {what} {}: {error}", path.display()));
     match error.kind() {
-        Io::StorageFull | Io::QuotaExceeded => told.hint("free some space, or keep runs elsewhere"),
-        Io::PermissionDenied => told.hint("check who owns it, or keep runs elsewhere"),
-        _ => told,
+        Io::StorageFull | Io::QuotaExceeded => failure.hint("free disk space, or store runs elsewhere"),
+        Io::PermissionDenied => failure.hint("check its owner, or store runs elsewhere"),
+        _ => failure,
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a run file, whatever happened to it.
+//! Reads a run file in any state.
 
 use crate::chain::Chain;
 use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
@@ -9,32 +9,32 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// No line of ours is as long: a header of ten thousand cells is 4 MB. It bounds the memory that a foreign file costs.
+/// The maximum length of a line: a header of ten thousand cells has 4 MB. It bounds the memory for a foreign file.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// A run as it was found.
+/// A run as it was read.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The run.
     pub run: Run,
-    /// That the last line was torn, and is left out; `None` where every line is whole.
+    /// A note that the last line was torn and is ignored; `None` if every line is complete.
     pub torn: Option<String>,
-    /// The end of the intact lines; what follows is a torn line.
+    /// The end of the intact lines, after which a torn line may follow.
     pub(crate) chain: Chain,
 }
 
-/// Reads a run, whether it ended, was cut off or is still being written. Every line is checked.
+/// Reads a run, whether it ended, was killed or is still being written. Every line is checked.
 ///
 /// # Errors
-/// [`Damaged`](ErrorKind::Damaged) with file, line and what can still be used, where the file is no run or a line is not
-/// what was written; [`Unsupported`](ErrorKind::Unsupported) where another version of Kurabe made it;
-/// [`NotFound`](ErrorKind::NotFound) and the like where it cannot be opened.
+/// [`Damaged`](ErrorKind::Damaged) with file, line and the part that can still be used, if the file is not a run or a
+/// line was changed; [`Unsupported`](ErrorKind::Unsupported) if another version of Kurabe made it;
+/// [`NotFound`](ErrorKind::NotFound) and the like if it cannot be opened.
 pub fn read(path: &RunPath) -> Result<Recorded> {
     let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
     read_file(&file, &path.file)
 }
 
-/// Reads how a run began: its first line only. The other lines may be damaged.
+/// Reads the header of a run: its first line only. The other lines may be damaged.
 ///
 /// # Errors
 /// As for [`read`], for the first line.
@@ -64,7 +64,7 @@ pub(crate) fn read_file(file: &File, path: &Path) -> Result<Recorded> {
         };
         match found {
             Ok(()) => lines.accept(),
-            // A machine that lost its power may have made room for the line, and not written all of it.
+            // After a power failure the file may have been extended for the line, but not completely written.
             Err(Refusal::Damaged(_)) if !is_whole(bytes) && lines.is_at_end()? => {
                 torn = Some(lines.torn());
                 break;
@@ -80,7 +80,7 @@ pub(crate) fn header_of(file: &File, path: &Path) -> Result<RunHeader> {
     Ok(Lines::new(file, path).header()?.0)
 }
 
-/// Adds what a line records.
+/// Adds the record of a line.
 fn accept(run: &mut Run, line: Line) -> Result<(), String> {
     match line {
         Line::Trial(trial) => {
@@ -90,7 +90,7 @@ fn accept(run: &mut Run, line: Line) -> Result<(), String> {
         }
         Line::Resumed(resumption) => {
             if resumption.targets.len() != run.header.targets.len() {
-                return Err("it was resumed on other targets".to_owned());
+                return Err("it was resumed with other targets".to_owned());
             }
             run.end = None;
             run.resumptions.push(resumption);
@@ -100,7 +100,7 @@ fn accept(run: &mut Run, line: Line) -> Result<(), String> {
     Ok(())
 }
 
-/// That a trial is one of the header's, so that nobody who reads the run indexes out of it.
+/// Checks that a trial belongs to the header, so that readers never index out of bounds.
 fn check(header: &RunHeader, trial: &TrialRecord) -> Result<(), String> {
     if trial.cell < header.cells.len() {
         return Ok(());
@@ -145,7 +145,7 @@ impl<'a> Lines<'a> {
         Ok(Next::Torn)
     }
 
-    /// Counts the line in `buffer` among the intact ones.
+    /// Counts the line in `buffer` as intact.
     fn accept(&mut self) {
         self.chain.advance(&self.buffer);
     }
@@ -158,28 +158,28 @@ impl<'a> Lines<'a> {
     fn header(&mut self) -> Result<(RunHeader, u64)> {
         let (header, minor) = match self.next()? {
             Next::End => return Err(self.damaged("the file is empty", None)),
-            // A folder appears with a whole first line, so that this one lost its end later.
-            Next::Torn => return Err(self.damaged("the file does not begin with a whole line", None)),
+            // A directory appears with a complete first line, so this one lost its end later.
+            Next::Torn => return Err(self.damaged("its first line is incomplete", None)),
             Next::Line => parse_header(&self.buffer).map_err(|refusal| self.refuse(&refusal, None))?,
         };
         if let Some(cell) = header.cells.iter().position(|cell| cell.target >= header.targets.len()) {
-            return Err(self.damaged(&format!("its cell {cell} names a target that it does not list"), None));
+            return Err(self.damaged(&format!("its cell {cell} names a target that is not listed"), None));
         }
         self.accept();
         Ok((header, minor))
     }
 
-    /// Says that the line in `buffer` is left out.
+    /// The note that the line in `buffer` is ignored.
     fn torn(&self) -> String {
         format!(
-            "line {} of {}, the last, was cut off while it was written ({} bytes); it is left out",
+            "line {} of {}, the last one, is incomplete ({} bytes) and is ignored",
             self.chain.next(),
             self.path.display(),
             self.buffer.len()
         )
     }
 
-    /// Why the line in `buffer` is not accepted; `trials` stand in the lines before it.
+    /// The error for the line in `buffer`; the lines before it contain `trials`.
     fn refuse(&self, refusal: &Refusal, trials: Option<usize>) -> Error {
         match refusal {
             Refusal::Damaged(why) => self.damaged(why, trials),
@@ -194,9 +194,8 @@ impl<'a> Lines<'a> {
         let file = self.path.display();
         let message = format!("the run file {file} is damaged at line {}: {why}", self.chain.next());
         let hint = match trials {
-            None => {
-                "other runs are not affected; restore this file from a copy, or remove its folder".to_owned()
-            }
+            None => "other runs are not affected; restore this file from a copy, or remove its directory"
+                .to_owned(),
             Some(trials) => format!(
                 "the {} before it {} intact ({}), and 'head -n {} {file} > COPY.jsonl' makes a run of them; other runs are \
                  not affected",

@@ -1,4 +1,4 @@
-//! The folder of all runs: making a run in it, and going on with one.
+//! The directory of all runs: creates runs in it, and resumes them.
 
 use crate::chain::Chain;
 use crate::format::header_line;
@@ -13,47 +13,46 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// The prefix of folders that are not published yet; nobody lists them.
+/// The prefix of directories that are not published yet; lists omit them.
 const TEMP_PREFIX: &str = ".new-";
-/// After so long a folder that is not published belongs to a process that died.
+/// After this time an unpublished directory belongs to a process that died.
 const TEMP_LIFETIME: Duration = Duration::from_secs(3_600);
 
-/// The folder of all runs.
+/// The directory of all runs.
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) dir: PathBuf,
-    /// Makes the names in a folder durable: a seam, so that tests see which folders are.
+    /// Makes the names in a directory durable. Tests replace it to see which directories are synced.
     sync: fn(&Path),
 }
 
-/// A run to go on with: what it holds, and the writer that appends to it.
+/// A run to resume: its content, and the writer that appends to it.
 #[derive(Debug)]
 pub struct Resumed {
     /// What was recorded.
     pub run: Run,
-    /// That a torn last line was cut off.
+    /// A note that a torn last line was truncated.
     pub torn: Option<String>,
     /// Appends to it.
     pub writer: Writer,
 }
 
 impl Store {
-    /// Opens the folder of all runs; it is made with its first run, not before.
+    /// Opens the directory of all runs. It is created with its first run, not before.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where something that is no folder is in its place.
+    /// [`Environment`](ErrorKind::Environment) if the path exists and is not a directory.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
         let dir = dir.into();
         if dir.exists() && !dir.is_dir() {
-            let message = format!("runs cannot be kept in {}: it is no folder", dir.display());
-            return Err(
-                Error::new(ErrorKind::Environment, message).hint("name a folder, or one that can be made")
-            );
+            let message = format!("cannot store runs in {}: it is not a directory", dir.display());
+            return Err(Error::new(ErrorKind::Environment, message)
+                .hint("name a directory that exists or can be created"));
         }
         Ok(Self { dir, sync: sync_folder })
     }
 
-    /// Makes the folder and tries whether runs can be made in it.
+    /// Creates the directory and checks that runs can be created in it.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
@@ -62,7 +61,7 @@ impl Store {
         let tried = self.dir.join(temporary_name());
         fs::create_dir(&tried)
             .and_then(|()| fs::remove_dir(&tried))
-            .map_err(|error| io_error("make runs in", &self.dir, &error))
+            .map_err(|error| io_error("create runs in", &self.dir, &error))
     }
 
     /// The folder of all runs.
@@ -70,31 +69,34 @@ impl Store {
         &self.dir
     }
 
-    /// Makes a run. Its folder appears with the whole header in it, locked, or not at all. Where there is a run of
-    /// this name, a number goes behind it ([`Writer::name`], and the header's `run` in the file).
+    /// Creates a run. Its directory appears with the complete header in it, locked, or not at all. If a run of this
+    /// name exists, a number is appended to the name ([`Writer::name`], and the header's `run` in the file).
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) or [`NotPermitted`](ErrorKind::NotPermitted) where the folder cannot
-    /// be made or written, [`Internal`](ErrorKind::Internal) where the name is no plain file name.
+    /// [`Environment`](ErrorKind::Environment) or [`NotPermitted`](ErrorKind::NotPermitted) if the directory cannot
+    /// be created or written, [`Internal`](ErrorKind::Internal) if the name is not a plain file name.
     pub fn create(&self, header: &RunHeader) -> Result<Writer> {
         if !is_plain(&header.run) {
-            return Err(Error::new(ErrorKind::Internal, format!("'{}' is no name for a run", header.run)));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("'{}' is not a valid name for a run", header.run),
+            ));
         }
         self.make_dir()?;
         self.remove_stale();
         let temporary = self.dir.join(temporary_name());
         let made = self.publish(&temporary, header);
         if made.is_err() {
-            // Nothing can be done where this fails too; it is removed with the next run.
+            // If this fails too, the next run removes the directory.
             let _ = fs::remove_dir_all(&temporary);
         }
         made
     }
 
-    /// Makes the folder of all runs, where it is not there, and its name durable.
+    /// Creates the directory of all runs, if it does not exist, and makes its name durable.
     fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
-        fs::create_dir_all(&self.dir).map_err(|error| io_error("make the folder", &self.dir, &error))?;
+        fs::create_dir_all(&self.dir).map_err(|error| io_error("create the directory", &self.dir, &error))?;
         for made in missing {
             if let Some(parent) = made.parent() {
                 (self.sync)(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
@@ -103,11 +105,11 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the header into a temporary folder, and gives the folder its name.
+    /// Writes the header into a temporary directory, and renames the directory.
     fn publish(&self, temporary: &Path, header: &RunHeader) -> Result<Writer> {
         let file_path = temporary.join(RUN_FILE);
         let failed = |error: &std::io::Error| io_error("write", &file_path, error);
-        fs::create_dir(temporary).map_err(|error| io_error("make the folder", temporary, &error))?;
+        fs::create_dir(temporary).map_err(|error| io_error("create the directory", temporary, &error))?;
         let mut file =
             File::options().append(true).create_new(true).open(&file_path).map_err(|e| failed(&e))?;
         lock(&file, &file_path)?;
@@ -127,7 +129,8 @@ impl Store {
                 .and_then(|()| file.sync_all())
                 .map_err(|e| failed(&e))?;
             (self.sync)(temporary);
-            // A folder that came into being meanwhile holds a run, is not empty, and makes the rename fail.
+            // A directory that another process created meanwhile contains a run, is not empty, and makes the rename
+            // fail.
             match fs::rename(temporary, &folder) {
                 Ok(()) => {
                     (self.sync)(&self.dir);
@@ -136,16 +139,16 @@ impl Store {
                     return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));
                 }
                 Err(error) if matches!(error.kind(), Io::AlreadyExists | Io::DirectoryNotEmpty) => {}
-                Err(error) => return Err(io_error("make the folder", &folder, &error)),
+                Err(error) => return Err(io_error("create the directory", &folder, &error)),
             }
         }
-        Err(Error::new(ErrorKind::Limit, format!("there are too many runs named {base}")))
+        Err(Error::new(ErrorKind::Limit, format!("too many runs are named {base}")))
     }
 
-    /// Opens a run to go on with it: locks it, reads it, and cuts off a torn last line.
+    /// Opens a run to resume it: locks it, reads it, and truncates a torn last line.
     ///
     /// # Errors
-    /// [`InUse`](ErrorKind::InUse) where another process is writing it; else as for [`read`](crate::read).
+    /// [`InUse`](ErrorKind::InUse) if another process is writing it; else as for [`read`](crate::read).
     pub fn resume(&self, path: &RunPath) -> Result<Resumed> {
         let file = OpenOptions::new()
             .read(true)
@@ -157,13 +160,13 @@ impl Store {
         if torn.is_some() {
             file.set_len(chain.bytes)
                 .and_then(|()| file.sync_data())
-                .map_err(|error| io_error("cut the torn line off", &path.file, &error))?;
+                .map_err(|error| io_error("truncate the incomplete line of", &path.file, &error))?;
         }
         let writer = Writer::new(Box::new(file), path.clone(), chain, run.trials.len() as u64);
         Ok(Resumed { run, torn, writer })
     }
 
-    /// Removes what processes left behind that died between making a folder and giving it its name.
+    /// Removes the temporary directories of processes that died before they renamed them.
     fn remove_stale(&self) {
         let Ok(entries) = fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
@@ -179,21 +182,21 @@ fn age(at: SystemTime) -> Duration {
     at.elapsed().unwrap_or_default()
 }
 
-/// Unlike any other's, in this process and among those that share the folder.
+/// A name that is unique in this process and among those that share the directory.
 fn temporary_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     format!("{TEMP_PREFIX}{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Whether a name is one plain component of a path, visible, and the same on every file system.
+/// Whether a name is one plain, visible component of a path on every file system.
 fn is_plain(name: &str) -> bool {
     (1..=120).contains(&name.len())
         && !name.starts_with(['.', '-'])
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
 }
 
-/// Locks a run file for its one writer. Whoever lists runs holds each lock for a moment, so one refusal is none.
+/// Locks a run file for its only writer. Whoever lists runs holds each lock briefly, so one failure is retried.
 fn lock(file: &File, path: &Path) -> Result<()> {
     let mut tries = 10;
     loop {
@@ -202,7 +205,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
             Err(TryLockError::WouldBlock) if tries > 0 => std::thread::sleep(Duration::from_millis(20)),
             Err(TryLockError::WouldBlock) => {
                 let message = format!("another process is writing {}", path.display());
-                return Err(Error::new(ErrorKind::InUse, message).hint("wait for it to end, or stop it"));
+                return Err(Error::new(ErrorKind::InUse, message).hint("wait until it ends, or stop it"));
             }
             Err(TryLockError::Error(error)) => return Err(io_error("lock", path, &error)),
         }
@@ -210,7 +213,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a new name durable. Some file systems cannot; then the name is as safe as they make it.
+/// Makes a new name durable. Some file systems do not support this; then nothing more can be done.
 fn sync_folder(dir: &Path) {
     let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }

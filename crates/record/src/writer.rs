@@ -1,4 +1,4 @@
-//! Appending to a run file: one write a line, made durable before the next.
+//! Appends to a run file: one write per line, made durable before the next.
 
 use crate::chain::Chain;
 use crate::format::{Content, content_line};
@@ -8,7 +8,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// What a writer needs of its file: a seam, so that tests can fill the disk.
+/// The operations of a writer on its file. Tests replace it to simulate a full disk.
 pub(crate) trait Sink: Send {
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
     fn make_durable(&mut self) -> io::Result<()>;
@@ -29,7 +29,7 @@ impl Sink for File {
     }
 }
 
-/// Appends to one run. It holds the run's lock until it is dropped, or its process ends, however.
+/// Appends to one run. It holds the run's lock until it is dropped or its process ends.
 pub struct Writer {
     sink: Box<dyn Sink>,
     path: RunPath,
@@ -52,13 +52,12 @@ impl Writer {
         Self { sink, path, chain, trials }
     }
 
-    /// Where the run is.
+    /// The path of the run.
     pub fn path(&self) -> &RunPath {
         &self.path
     }
 
-    /// The run's name: that of the header it was created with, or that with a number behind it where there was
-    /// such a run already.
+    /// The run's name: that of the header it was created with, with a number appended if such a run existed.
     pub fn name(&self) -> &str {
         &self.path.name
     }
@@ -66,8 +65,8 @@ impl Writer {
     /// Records a trial; durable when this returns.
     ///
     /// # Errors
-    /// [`Environment`](ErrorKind::Environment) where the line cannot be written: what was recorded before is kept,
-    /// and the file holds whole lines only.
+    /// [`Environment`](ErrorKind::Environment) if the line cannot be written: earlier records are kept, and the file
+    /// contains complete lines only.
     pub fn trial(&mut self, trial: &TrialRecord) -> Result<()> {
         self.append(Content::Trial(trial))?;
         self.trials += 1;
@@ -82,7 +81,7 @@ impl Writer {
         self.append(Content::End(end))
     }
 
-    /// Records that the run goes on; durable when this returns.
+    /// Records that the run is resumed; durable when this returns.
     ///
     /// # Errors
     /// As for [`Writer::trial`].
@@ -94,7 +93,7 @@ impl Writer {
         let line = content_line(content, self.chain)?;
         let written = self.sink.append(&line).and_then(|()| self.sink.make_durable());
         if let Err(error) = written {
-            // Half a line would be dropped by readers anyway; without it, a later line does not follow it.
+            // Readers ignore an incomplete line anyway. Without it, a later line follows a complete one.
             let cut = self.sink.cut_to(self.chain.bytes);
             return Err(self.refused(&error, cut.is_ok()));
         }
@@ -107,10 +106,10 @@ impl Writer {
             1 => "the trial recorded before it is kept".to_owned(),
             n => format!("the {n} trials recorded before it are kept"),
         };
-        let torn = if clean { "" } else { ", and a torn last line is left out when the run is read" };
+        let torn = if clean { "" } else { ", and an incomplete last line is ignored when the run is read" };
         let message =
             format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
-        Error::new(ErrorKind::Environment, message).hint("free some space there and resume the run")
+        Error::new(ErrorKind::Environment, message).hint("free disk space there and resume the run")
     }
 }
 
@@ -120,7 +119,7 @@ mod tests {
     use kurabe_core::run::Outcome;
     use std::sync::{Arc, Mutex};
 
-    /// A disk with room for so many bytes, which takes what fits and then says that it is full.
+    /// A disk with this many free bytes, which writes what fits and then reports that it is full.
     #[derive(Clone)]
     struct SmallDisk {
         room: usize,
@@ -147,7 +146,7 @@ mod tests {
 
     fn failed(round: u32) -> TrialRecord {
         let outcome = Outcome::Failed { kind: ErrorKind::Server, reason: "no".into(), mismatches: 0 };
-        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome, again: None }
+        TrialRecord { round, cell: 0, operation: "read".into(), at_ms: 0, outcome, rerun_reason: None }
     }
 
     #[test]
@@ -180,11 +179,11 @@ mod tests {
         let mut writer = Writer::new(Box::new(full), RunPath::in_folder("runs/full"), Chain::default(), 0);
         let error = writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Environment);
-        assert!(error.to_string().contains("free some space"), "{error}");
+        assert!(error.to_string().contains("free disk space"), "{error}");
     }
 
     #[test]
-    fn figure_that_json_cannot_hold_is_refused_before_it_is_written() {
+    fn number_that_json_cannot_represent_is_rejected_on_write() {
         let disk = SmallDisk { room: 10_000, bytes: Arc::default() };
         let mut writer =
             Writer::new(Box::new(disk.clone()), RunPath::in_folder("runs/nan"), Chain::default(), 0);
@@ -203,7 +202,7 @@ mod tests {
             verify_ns_per_op: f64::NAN,
             verified: None,
             exhausted: None,
-            around_ns: 0,
+            overhead_ns: 0,
             observed: None,
             metrics: Vec::new(),
             windows: Vec::new(),

@@ -1,4 +1,4 @@
-//! No change of a run file passes unnoticed, and what a newer version wrote is not called damaged.
+//! Every change of a run file is detected, and files of newer versions are not reported as damaged.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -15,14 +15,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Writes a run file without Kurabe.
+/// Writes a run file without Kurabe's writer.
 fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
 }
 
-/// The bytes of a run that Kurabe records.
+/// The bytes of a run that Kurabe recorded.
 fn recorded(trials: &[TrialRecord], resumed: bool, ended: bool) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Store::open(dir.path()).unwrap().create(&header("a", 100)).unwrap();
@@ -39,13 +39,13 @@ fn recorded(trials: &[TrialRecord], resumed: bool, ended: bool) -> Vec<u8> {
     fs::read(&writer.path().file).unwrap()
 }
 
-/// Trials as runs make them, each unlike any other.
+/// Distinct trials as runs make them.
 fn random_trials(rng: &mut Rng) -> Vec<TrialRecord> {
     let mut trials = trials(1 + rng.below(5) as u32);
     for trial in &mut trials {
         trial.at_ms = rng.below(1_000_000);
         if let Outcome::Measured(measured) = &mut trial.outcome {
-            measured.around_ns = rng.below(1 << 40);
+            measured.overhead_ns = rng.below(1 << 40);
             measured.verify_ns_per_op = rng.unit_f64() * 1e3;
             measured.service.record(1_000 + rng.below(1 << 30));
         }
@@ -53,7 +53,7 @@ fn random_trials(rng: &mut Rng) -> Vec<TrialRecord> {
     trials
 }
 
-/// Random runs and their bytes, made once: making them waits for the disk.
+/// Random runs and their bytes, made once, because making them waits for the disk.
 fn runs() -> &'static [Vec<u8>] {
     static RUNS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -66,7 +66,7 @@ fn found(dir: &Path, bytes: &[u8]) -> kurabe_core::Result<Recorded> {
     read(&foreign(dir, bytes))
 }
 
-/// Says what was accepted without a word, if that is so.
+/// Returns what was accepted without an error, if so.
 fn accepted_in_silence(dir: &Path, original: &[u8], changed: &[u8]) -> Option<Run> {
     if original == changed {
         return None;
@@ -86,7 +86,7 @@ fn accepted_in_silence(dir: &Path, original: &[u8], changed: &[u8]) -> Option<Ru
     }
 }
 
-/// CRC-32 bit by bit, after its definition.
+/// CRC-32 bit by bit, from its definition.
 fn crc_32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
@@ -113,9 +113,9 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn a_flipped_bit_in_any_byte_is_noticed() {
+fn flipped_bit_in_any_byte_is_detected() {
     let dir = tempfile::tempdir().unwrap();
-    // A failed trial is short, so that each byte of the file can be tried.
+    // A failed trial is short, so that the test can change each byte of the file.
     let failed = trials(4).remove(3);
     let original = recorded(&[failed.clone(), failed], true, true);
     let mut changed = original.clone();
@@ -128,7 +128,7 @@ fn a_flipped_bit_in_any_byte_is_noticed() {
 }
 
 #[test]
-fn every_duplicated_removed_or_swapped_line_is_noticed_and_named() {
+fn duplicated_removed_or_swapped_line_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     for original in runs() {
         let all = lines(original);
@@ -155,7 +155,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_flipped_bit_or_another_digit_in_a_random_run_is_noticed(
+    fn random_changes_of_random_run_are_detected(
         run in any::<prop::sample::Index>(),
         place in any::<prop::sample::Index>(),
         bit in 0..8_u32,
@@ -176,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn lines_of_two_runs_do_not_mix() {
+fn line_of_other_run_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     for (first, second) in runs().iter().flat_map(|a| runs().iter().map(move |b| (lines(a), lines(b)))) {
         for from in 1..first.len().min(second.len()) {
@@ -192,7 +192,7 @@ fn lines_of_two_runs_do_not_mix() {
 }
 
 #[test]
-fn a_writer_in_another_language_is_understood() {
+fn independent_writer_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
     for original in runs() {
         let values: Vec<Value> =
@@ -204,7 +204,7 @@ fn a_writer_in_another_language_is_understood() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_not_called_damaged() {
+fn newer_version_is_not_reported_as_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let original: Vec<Value> =
         lines(&runs()[1]).iter().map(|line| serde_json::from_slice(line).unwrap()).collect();
@@ -224,7 +224,7 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     assert!(text.contains("made by a newer version of kurabe 0.9.0 (needs: shards, tides)"), "{text}");
     let (kind, text) = refused(&with("kurabe-run", json!(4)));
     assert!(kind == ErrorKind::Unsupported && text.contains("(needs: format 4)"), "{text}");
-    // A line of a kind that did not exist: of a newer minor version it may be there, of ours it may not.
+    // A line of an unknown kind: valid in a newer minor version, invalid in ours.
     let mut later = with("minor", json!(7));
     later.push(json!({"line": 0, "weather": "fine"}));
     let (kind, text) = refused(&later);
@@ -234,7 +234,7 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
     );
     later[0]["minor"] = json!(0);
     assert_eq!(refused(&later).0, ErrorKind::Damaged);
-    // What may be left out is.
+    // Optional members are.
     assert!(found(dir.path(), &closed(&with("minor", json!(7)))).is_ok());
     assert!(found(dir.path(), &closed(&with("mood", json!("good")))).is_ok());
     // A format before.
@@ -244,11 +244,11 @@ fn what_a_newer_version_wrote_is_not_called_damaged() {
 }
 
 #[test]
-fn a_last_line_that_is_no_json_is_torn_and_one_that_was_changed_is_damaged() {
+fn incomplete_last_line_is_torn_and_changed_last_line_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let original = recorded(&trials(3), false, false);
     let last = original.len() - lines(&original)[3].len();
-    // Room was made for the line, and the end of it never written.
+    // The file was extended for the line, whose end was never written.
     let mut zeros = original.clone();
     let middle = last + (original.len() - last) / 2;
     zeros[middle..].fill(0);

@@ -1,4 +1,4 @@
-//! A run file gives back what was recorded, whatever happened to it.
+//! A run file returns what was recorded, in any state of the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -20,7 +20,7 @@ fn store() -> (TempDir, Store) {
     (dir, store)
 }
 
-/// Records a run of so many trials, ended or not, and says where it is.
+/// Records a run of this many trials, with or without an end, and returns its path.
 fn recorded(store: &Store, name: &str, began: u64, count: u32, ended: bool) -> RunPath {
     let mut writer = store.create(&header(name, began)).unwrap();
     for trial in trials(count) {
@@ -32,14 +32,14 @@ fn recorded(store: &Store, name: &str, began: u64, count: u32, ended: bool) -> R
     writer.path().clone()
 }
 
-/// A run folder that holds these bytes.
+/// A run directory with these bytes.
 fn foreign(dir: &Path, bytes: &[u8]) -> RunPath {
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join(RUN_FILE), bytes).unwrap();
     RunPath::in_folder(dir)
 }
 
-/// The bytes of a run, made once: making it waits for the disk.
+/// The bytes of a run, made once, because making it waits for the disk.
 fn a_run_of_two_trials() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -57,7 +57,7 @@ fn a_clause_of_a_licence_is_kept_and_older_files_without_one_are_read() {
         Some(PublishingClause { name: text("Licence, 7"), says: text("may not"), source: text("https://x") });
     let writer = store.create(&header).unwrap();
     assert_eq!(read(writer.path()).unwrap().run.header, header);
-    // A file as it was written before there was such a member.
+    // A file that was written before this member existed.
     let older = recorded(&store, "b", 100, 1, true);
     assert!(!fs::read_to_string(&older.file).unwrap().contains("publishing"));
     assert_eq!(read(&older).unwrap().run.header.targets[0].publishing, None);
@@ -84,7 +84,7 @@ fn a_run_is_readable_while_it_is_written() {
 }
 
 #[test]
-fn a_second_run_of_one_name_gets_a_number_and_nothing_half_made_stays() {
+fn duplicate_run_name_gets_number_and_no_temporary_directory_remains() {
     let (_dir, store) = store();
     let first = store.create(&header("a", 100)).unwrap();
     let second = store.create(&header("a", 100)).unwrap();
@@ -114,7 +114,7 @@ fn a_name_that_leaves_the_folder_is_refused() {
 }
 
 #[test]
-fn every_cut_of_a_file_keeps_all_whole_trials() {
+fn truncated_file_keeps_all_complete_trials() {
     let (dir, store) = store();
     let path = recorded(&store, "a", 100, 3, true);
     let bytes = fs::read(&path.file).unwrap();
@@ -137,7 +137,7 @@ fn every_cut_of_a_file_keeps_all_whole_trials() {
 }
 
 #[test]
-fn a_resumed_run_goes_on_behind_its_last_whole_line() {
+fn resumed_run_continues_after_last_complete_line() {
     let (_dir, store) = store();
     let path = recorded(&store, "a", 100, 3, false);
     let bytes = fs::read(&path.file).unwrap();
@@ -173,7 +173,7 @@ fn a_run_that_is_being_written_is_not_resumed() {
 }
 
 #[test]
-fn a_damaged_run_says_where_and_hides_no_other() {
+fn damaged_run_names_line_and_hides_no_other_run() {
     let (dir, store) = store();
     recorded(&store, "good", 100, 2, true);
     let cut = recorded(&store, "cut-off", 200, 2, false);
@@ -188,16 +188,16 @@ fn a_damaged_run_says_where_and_hides_no_other() {
     assert!(message.contains("bad/run.jsonl") && message.contains("at line 3"), "{message}");
     assert!(message.contains("other runs are not affected"), "{message}");
     assert!(message.contains("the 2 lines before it are intact (1 trial)"), "{message}");
-    // What it says can still be used can.
+    // The message names what can still be used, and it can be.
     let copy = dir.path().join("copy.jsonl");
     fs::write(&copy, lines[..2].join("\n") + "\n").unwrap();
     assert_eq!(read(&RunPath::at(&copy).unwrap()).unwrap().run.trials, trials(1));
 
     for (name, bytes, why) in [
         ("empty", &b""[..], "the file is empty"),
-        ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "does not begin a run"),
-        ("no-newline", &[7; 100][..], "does not begin with a whole line"),
-        ("other", b"{\"a\":1}\n", "does not begin a run"),
+        ("binary", &[0, 159, 146, 150, 10, 255, 0][..], "is not the header of a run"),
+        ("no-newline", &[7; 100][..], "its first line is incomplete"),
+        ("other", b"{\"a\":1}\n", "is not the header of a run"),
         ("no-checksum", b"{\"kurabe-run\":3,\"run\":\"x\"}\n", "its checksum does not match"),
     ] {
         let path = foreign(&store.dir().join(name), bytes);
@@ -235,10 +235,10 @@ fn a_run_is_running_while_it_has_a_writer() {
 }
 
 #[test]
-fn a_run_is_found_by_what_people_write() {
+fn run_is_found_by_name_prefix_or_path() {
     let (dir, store) = store();
     let name = |wanted: &str| store.find(wanted).map(|path| path.name).map_err(|error| error.to_string());
-    assert!(name("last").unwrap_err().contains("there are no runs"));
+    assert!(name("last").unwrap_err().contains("contains no runs"));
     recorded(&store, "2026-01-01-session", 100, 1, true);
     recorded(&store, "2026-01-02-session", 200, 1, true);
     let newest = recorded(&store, "2026-02-01-session", 300, 1, true);
@@ -246,17 +246,17 @@ fn a_run_is_found_by_what_people_write() {
     assert_eq!(name("last").unwrap(), "2026-02-01-session");
     assert_eq!(name("2026-01-01-session").unwrap(), "2026-01-01-session");
     assert_eq!(name("2026-02").unwrap(), "2026-02-01-session");
-    assert!(name("2026-01").unwrap_err().contains("2 runs begin with '2026-01'"));
+    assert!(name("2026-01").unwrap_err().contains("2 runs begin with it"));
     assert!(name("2026-01-01-sesion").unwrap_err().contains("did you mean '2026-01-01-session'?"));
     assert!(name("tomorrow").unwrap_err().contains("the newest is"));
     assert_eq!(name(newest.folder.to_str().unwrap()).unwrap(), "2026-02-01-session");
     assert_eq!(name(newest.file.to_str().unwrap()).unwrap(), "2026-02-01-session");
-    assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("holds no run.jsonl"));
-    assert!(name("./nowhere").unwrap_err().contains("there is no run at ./nowhere"));
+    assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("contains no run.jsonl"));
+    assert!(name("./nowhere").unwrap_err().contains("no run found at ./nowhere"));
 }
 
 #[test]
-fn a_store_in_the_place_of_a_file_is_refused() {
+fn store_at_path_of_file_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("runs");
     fs::write(&file, "").unwrap();
@@ -265,7 +265,7 @@ fn a_store_in_the_place_of_a_file_is_refused() {
 }
 
 #[test]
-fn a_trial_of_a_cell_that_is_not_there_is_damage() {
+fn trial_of_unknown_cell_is_damage() {
     let (_dir, store) = store();
     let mut writer = store.create(&header("a", 100)).unwrap();
     writer.trial(&TrialRecord { cell: 99, ..trials(1)[0].clone() }).unwrap();
@@ -296,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_no_run(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_not_a_run(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let dir = tempfile::tempdir().unwrap();
         let error = read(&foreign(dir.path(), &bytes)).unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Damaged);

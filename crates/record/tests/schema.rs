@@ -1,4 +1,4 @@
-//! The published schema holds for every line that is really written, and for no other.
+//! The published schema accepts every line that is really written, and no other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -38,7 +38,7 @@ fn every_written_line_follows_the_published_schema() {
 
 #[test]
 fn the_schema_names_every_member_that_is_written() {
-    // Each member is required, so that a member that is dropped from or added to the types changes the schema too.
+    // Each member is required, so that adding or removing a member of the types changes the schema too.
     let validator = validator();
     for line in written_lines() {
         for pointer in [
@@ -86,7 +86,7 @@ fn a_clause_of_a_licence_follows_it_whole() {
 fn a_durability_class_may_stand_in_the_spec_and_no_other_word() {
     let validator = validator();
     let mut header = written_lines().swap_remove(0);
-    // Run files of before have none.
+    // Older run files lack it.
     assert!(validator.is_valid(&header) && header["spec"].get("durability").is_none());
     header["spec"]["durability"] = json!("os-cache");
     assert!(validator.is_valid(&header));

@@ -1,20 +1,19 @@
-//! The figures in the layout that people know from ab, the HTTP server benchmarking tool of Apache: one block for each
-//! cell and operation.
+//! Output in the layout of ab, Apache's HTTP benchmarking tool: one block for each cell and operation.
 //!
-//! Names, order and columns are ab's; what was not measured is left out, and not made up: there are no times of connecting
-//! and waiting apart from the whole, and no bytes of heads. Times have decimals, since databases answer in fewer than
-//! the whole milliseconds that ab prints. Figures are over all rounds together, as ab would print them for one long run. The
-//! other renderings show the median of the rounds with its interval: it stands beside, in a line that ab does not have.
+//! Names, order and columns are ab's. What was not measured is omitted: separate times of connecting and waiting, and
+//! bytes of headers. Times have decimals, since databases answer in less than the whole milliseconds that ab prints.
+//! Results are over all rounds together, as ab would print them for one long run. The median of the rounds, which
+//! other formats show, is an additional line.
 
 use crate::finding::Section;
-use crate::summary::{CellFigures, Rate, Status, Summary, Totals};
+use crate::summary::{CellResult, Rate, Status, Summary, Totals};
 use kurabe_core::target::TargetUrl;
 use std::fmt::Write as _;
 
 /// The percentages that ab prints.
 const PERCENTAGES: [u64; 9] = [50, 66, 75, 80, 90, 95, 98, 99, 100];
 
-/// The figures of all cells that have any, and the reasons of those that have none.
+/// All cells with results, and the reasons of the others.
 pub fn render(summary: &Summary) -> String {
     let mut text = format!("This is Kurabe {}, run {}, in the layout of ab\n", summary.kurabe, summary.run);
     for sentence in summary.sentences(Section::Publishing) {
@@ -27,7 +26,7 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
+fn block(summary: &Summary, cell: &CellResult, text: &mut String) {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
     };
@@ -57,7 +56,7 @@ fn block(summary: &Summary, cell: &CellFigures, text: &mut String) {
     match (&cell.totals, cell.status) {
         (Some(totals), Status::Ok) => figures(totals, cell.ops_per_second, text),
         _ => {
-            let _ = writeln!(text, "No figures: {}", cell.reason.as_deref().unwrap_or("not measured"));
+            let _ = writeln!(text, "No results: {}", cell.reason.as_deref().unwrap_or("not measured"));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! From a recorded run to all that a report says of it.
+//! The analysis of a recorded run: everything that a report contains.
 
 use crate::comparison::compare;
-use crate::figures::figures;
 use crate::findings::{self, Context};
 use crate::labels::Labels;
 use crate::metrics;
 use crate::noise::Noise;
+use crate::results::figures;
 use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
 use crate::template::promise;
@@ -13,10 +13,11 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 use std::collections::BTreeSet;
 
-/// Works out everything that a report of this run says. `info` is what this version of Kurabe knows of the run's
-/// experiment; without it (the run is another version's) values are shown as they were recorded.
+/// Computes everything that a report of this run contains. `info` is the experiment's description; without it (a run
+/// of another version) values are shown as recorded.
 ///
-/// Pure: the same run gives the same summary. No run makes it fail; what is missing in one is missing in the other.
+/// It is a pure function: the same run gives the same summary. It never fails; what is missing in the run is missing
+/// in the summary.
 pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let header = &run.header;
     let info = info.filter(|info| info.name == header.spec.experiment);
@@ -30,7 +31,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let noise = Noise::of(&labels, &cells, &header.spec);
     noise.tell(&labels, &mut cells);
     let rule = Rule::of(run);
-    // A comparison between two planned analyses would be one that nothing was spent for.
+    // A comparison between two planned analyses would increase the error rate.
     let (verdicts, comparisons) = match rule.next() {
         None => compare(&labels, &cells, &noise, &rule, &header.spec),
         Some(_) => (Vec::new(), [0; 2]),

@@ -1,32 +1,32 @@
-//! A run in which nothing tells the engines: for reports that may not name them.
+//! Anonymisation: a run without anything that reveals the engines, for reports that may not name them.
 //!
-//! What is figures stays: times, rates, counts, the machine, the experiment and its axes, and the durability class,
-//! without which a rate of writes means nothing. What is an engine's own goes: names, versions, URLs, clients,
-//! transports ("in process" is but one engine's), settings, limits, notes, the labels of its errors and of what it
-//! cannot do, and the command line. Who knows the engines well may still guess one from its figures.
+//! Results stay: times, rates, counts, the machine, the experiment with its axes, and the durability class, without
+//! which write rates mean nothing. Everything specific to an engine is removed: names, versions, URLs, clients,
+//! transports, settings, limits, notes, error texts, unsupported features, and the command line. Experts may still
+//! guess an engine from its results.
 
 use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::{Limits, ServerFacts};
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 
-/// Stands for what is not told.
+/// Replaces removed text.
 const WITHHELD: &str = "withheld";
 
-/// The names that stand for the engines of one run, or of several that are shown together.
+/// The replacement names for the engines of one or more runs.
 pub(crate) struct Anonymiser {
     known: Vec<Known>,
 }
 
-/// A target: the same in all runs where it is the n-th of its engine, as comparisons match targets.
+/// A target, identified across runs by its engine and its position among that engine's targets.
 struct Known {
     engine: String,
     nth: usize,
-    /// The versions that the runs have, in the order in which they were met.
+    /// The versions in these runs, in order of appearance.
     versions: Vec<String>,
 }
 
 impl Anonymiser {
-    /// Names for the targets of all these runs, in the order in which they are met.
+    /// Assigns names to the targets of these runs, in order of appearance.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut known: Vec<Known> = Vec::new();
         for run in runs {
@@ -47,13 +47,13 @@ impl Anonymiser {
         Self { known }
     }
 
-    /// The run under these names.
+    /// The run with these names.
     pub fn run(&self, run: &Run) -> Run {
         let mut hidden = run.clone();
         let header = &mut hidden.header;
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
-        header.cautions.clear();
+        header.warnings.clear();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
@@ -62,13 +62,13 @@ impl Anonymiser {
         }
         for cell in &mut header.cells {
             if let Some(reason) = &mut cell.unavailable {
-                "this target cannot do it".clone_into(reason);
+                "this target does not support it".clone_into(reason);
             }
         }
         for trial in &mut hidden.trials {
             match &mut trial.outcome {
                 Outcome::Failed { kind, reason, .. } => neutral(*kind).clone_into(reason),
-                // Programs' and threads' names are the engine's own.
+                // Names of programs and threads reveal the engine.
                 Outcome::Measured(measured) => {
                     if let Some(observed) = &mut measured.observed {
                         observed.without_names();
@@ -83,7 +83,7 @@ impl Anonymiser {
         let position = self.known.iter().position(|known| known.engine == engine && known.nth == nth);
         let position = position.unwrap_or(self.known.len());
         let name = format!("database {}", letters(position));
-        // Versions are told apart where a comparison may be one of versions; else there is nothing to say.
+        // Versions are numbered only if they differ.
         let versions = self.known.get(position).map_or(&[][..], |known| &known.versions);
         let version = match versions.iter().position(|version| *version == target.facts.version) {
             Some(at) if versions.len() > 1 => format!("version {}", at + 1),
@@ -109,7 +109,7 @@ impl Anonymiser {
     }
 }
 
-/// Each target with its engine and which of that engine's targets it is.
+/// Each target with its engine and its position among that engine's targets.
 fn keys(targets: &[TargetRecord]) -> impl Iterator<Item = (&str, usize, &TargetRecord)> {
     targets.iter().enumerate().map(|(at, target)| {
         let engine = target.facts.engine.as_str();
@@ -124,26 +124,26 @@ fn letters(position: usize) -> String {
     if position < 26 { last.to_string() } else { letters(position / 26 - 1) + &last.to_string() }
 }
 
-/// Why a trial failed, in labels that hold for any engine.
+/// Why a trial failed, in terms common to all engines.
 fn neutral(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::Usage => "what was asked for made no sense to it",
+        ErrorKind::Usage => "the request was invalid",
         ErrorKind::Unreachable => "the server could not be reached",
         ErrorKind::Denied => "the server refused the user",
-        ErrorKind::NotFound => "something that is needed did not exist",
-        ErrorKind::NotPermitted => "the user was not permitted to do what is needed",
-        ErrorKind::NotOurs => "something of somebody else's was in the way",
+        ErrorKind::NotFound => "a required object did not exist",
+        ErrorKind::NotPermitted => "the user lacked a required permission",
+        ErrorKind::NotOurs => "a foreign object had the same name",
         ErrorKind::InUse => "another run was using it",
-        ErrorKind::Limit => "a limit stood in the way",
-        ErrorKind::Unsupported => "this target cannot do it",
+        ErrorKind::Limit => "a limit was reached",
+        ErrorKind::Unsupported => "this target does not support it",
         ErrorKind::Server => "the server answered with an error",
-        ErrorKind::ConnectionLost => "the connection ended in the middle",
-        ErrorKind::Timeout => "there was no answer in time",
-        ErrorKind::Mismatch => "an answer was not what it had to be",
-        ErrorKind::Protocol => "what came over the wire was not the protocol",
+        ErrorKind::ConnectionLost => "the connection was lost",
+        ErrorKind::Timeout => "there was no reply in time",
+        ErrorKind::Mismatch => "a reply was wrong",
+        ErrorKind::Protocol => "the reply violated the protocol",
         ErrorKind::Damaged => "a file was damaged",
         ErrorKind::Interrupted => "it was interrupted",
-        ErrorKind::Environment => "the machine could not do its part",
+        ErrorKind::Environment => "the machine lacked a resource",
         ErrorKind::Internal => "a defect of the tool",
     }
 }

@@ -1,40 +1,40 @@
-//! Which cells are compared with which, and what the rounds say of each pair.
+//! Which cells are compared, and the result of each comparison.
 //!
-//! The product of all axes has too many pairs to compare them all: each further comparison widens every interval.
-//! Compared are, for each operation and each value of the chart axis,
+//! Comparing all pairs of the product of all axes would widen every interval. For each operation and each value of
+//! the chart axis, the comparisons are
 //!
-//! - each level of each other axis with the axis's baseline, the remaining axes at their baselines;
-//! - each target with each other, all axes at their baselines.
+//! - each value of each other axis with the axis's baseline, the remaining axes at their baselines;
+//! - each target with each other target, all axes at their baselines.
 
 use crate::finding::{Limit, Pair, Why};
 use crate::labels::Labels;
 use crate::metrics::{Rounds, samples};
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
-use kurabe_stats::settle::{further_rounds, is_within};
+use kurabe_stats::interim::{further_rounds, is_within};
 use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
 use std::collections::BTreeMap;
 
-/// The name of what two targets differ in.
+/// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
 
-/// What two cells have of a metric in the rounds in which both were measured; higher is better.
+/// A metric of two cells in the rounds in which both were measured; higher is better.
 pub(crate) struct Paired {
     /// The samples of each, in the order of the rounds.
     pub a: Vec<f64>,
     pub b: Vec<f64>,
-    /// The rounds that they are made of: as many, or several each.
+    /// The number of rounds that they are made of: one or several per sample.
     pub rounds: usize,
 }
 
-/// Pairs what two cells of a run have of a metric.
-pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo, spec: &RunSpec) -> Paired {
-    let rounds = |cell: &CellFigures| cell.metric(&metric.name).map(|found| found.by_round.clone());
+/// Pairs a metric of two cells of a run.
+pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: &RunSpec) -> Paired {
+    let rounds = |cell: &CellResult| cell.metric(&metric.name).map(|found| found.by_round.clone());
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
     let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
     let of = |one: &Rounds, other: &Rounds| {
@@ -44,33 +44,34 @@ pub(crate) fn paired(a: &CellFigures, b: &CellFigures, metric: &MetricInfo, spec
     Paired { a: of(&a, &b), b: of(&b, &a), rounds }
 }
 
-/// Which sides of two servers' figures are not exact: why the pair may not be compared, whatever the rounds show.
-/// `sides` are as the comparison names them. A value of an axis is compared as an application meets it, whose client is a
-/// part of what was measured; two servers are compared as servers, of which a full client says only the least.
-pub(crate) fn not_comparable(cells: [&CellFigures; 2], sides: [&str; 2]) -> Option<Why> {
-    let these = |holds: fn(&CellFigures) -> bool| -> Option<Vec<String>> {
+/// Why a pair may not be compared: the sides whose results are not exact. `sides` are the names in the comparison.
+/// Values of an axis are compared as an application sees them, including its client. Targets are compared as servers,
+/// for which a saturated client only gives a lower bound.
+pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: [&str; 2]) -> Option<Why> {
+    let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<String>> {
         let found = cells.iter().zip(sides).filter(|(cell, _)| holds(cell));
         let found: Vec<String> = found.map(|(_, side)| side.to_owned()).collect();
         (!found.is_empty()).then_some(found)
     };
-    these(CellFigures::is_overloaded)
+    these(CellResult::is_overloaded)
         .map(|sides| Why::Overloaded { sides })
-        .or_else(|| these(CellFigures::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
+        .or_else(|| these(CellResult::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
 }
 
-/// What remains of a result where a client was full: a side whose figure is a lower bound may win, and by at least the
-/// ratio; it cannot lose, nor be equal. Gives the result, why it is no other, and whether the winner's figure is the least.
+/// Restricts a result if a client was saturated: a side with a lower bound may win, and by at least the ratio; it
+/// cannot lose or be equal. Returns the result, the reason for a restriction, and whether the winner's result is a
+/// lower bound.
 pub(crate) fn bounded(
     metric: &MetricInfo,
     result: VerdictResult,
-    cells: [&CellFigures; 2],
+    cells: [&CellResult; 2],
     sides: [&str; 2],
 ) -> (VerdictResult, Option<Why>, bool) {
-    // What is neither a rate nor a time does not depend on how full the client was.
+    // Metrics other than rates and times do not depend on the client's saturation.
     if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
         return (result, None, false);
     }
-    let full = cells.map(CellFigures::is_lower_bound);
+    let full = cells.map(CellResult::is_lower_bound);
     let (holds, least) = match result {
         VerdictResult::Better => (!full[1], full[0]),
         VerdictResult::Worse => (!full[0], full[1]),
@@ -83,17 +84,17 @@ pub(crate) fn bounded(
     (VerdictResult::NotComparable, Some(Why::ClientBound { sides }), false)
 }
 
-/// Whether the interval allows that one side wins whose figure is a lower bound, and the other's is none: a result that
-/// [`bounded`] leaves as it is.
-fn may_win(ratio: &PairedRatio, cells: [&CellFigures; 2]) -> bool {
-    match cells.map(CellFigures::is_lower_bound) {
+/// Whether the interval allows a side with a lower bound to win against one without, a result that [`bounded`] would
+/// not restrict.
+fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
+    match cells.map(CellResult::is_lower_bound) {
         [true, false] => ratio.high().is_none_or(|high| high > 1.0),
         [false, true] => ratio.low().is_none_or(|low| low < 1.0),
         _ => false,
     }
 }
 
-/// What a ratio shows, held against the noise floor and the margin.
+/// The result of a ratio, given the noise floor and the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> VerdictResult {
     match judge(ratio, floor, Direction::HigherIsBetter) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
@@ -103,16 +104,16 @@ pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> Verdict
     }
 }
 
-/// All comparisons of a run, those of primary metrics first; and how many of these and of the others have figures.
+/// All comparisons of a run, those of primary metrics first; and how many of these and of the others have results.
 pub(crate) fn compare(
     labels: &Labels,
-    cells: &[CellFigures],
+    cells: &[CellResult],
     noise: &Noise,
     rule: &Rule,
     spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
-    let originals = cells.iter().filter(|cell| !cell.baseline_repeat);
-    let index: BTreeMap<(usize, &Cell, &str), &CellFigures> =
+    let originals = cells.iter().filter(|cell| !cell.aa_control);
+    let index: BTreeMap<(usize, &Cell, &str), &CellResult> =
         originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)).collect();
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
@@ -120,7 +121,7 @@ pub(crate) fn compare(
     let mut found: Vec<_> = Vec::new();
     for pair in &pairs {
         for metric in &labels.metrics {
-            // Of a metric that the baseline has not, the first level that has it takes its place.
+            // If the baseline lacks a metric, the first value with it replaces the baseline.
             let has = |level: &AxisValue| {
                 let reference = pair.against(labels, level)?;
                 let cell = ok(find(&reference.b, &pair.operation))?;
@@ -136,11 +137,12 @@ pub(crate) fn compare(
         }
     }
     found.sort_by_key(|(metric, ..)| !metric.primary);
-    let comparable = |metric: &MetricInfo, sides: &[Option<&CellFigures>; 2]| match sides.map(ok) {
+    let comparable = |metric: &MetricInfo, sides: &[Option<&CellResult>; 2]| match sides.map(ok) {
         [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
         _ => false,
     };
-    // The intervals of primary metrics hold together, and those of the others do: who asks of many metrics pays for it there.
+    // The intervals of primary metrics hold together, and so do those of the others: many additional metrics do not
+    // widen the primary intervals.
     let count = [true, false].map(|primary| {
         let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
         these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
@@ -153,13 +155,13 @@ pub(crate) fn compare(
     (judged.collect(), count)
 }
 
-/// Whether a pair is compared by a metric: always by what its loop is compared by; by others where both sides have them.
-fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellFigures>; 2]) -> bool {
+/// Whether a pair is compared by a metric: always by speed; by others if both sides have them.
+fn is_compared(metric: &MetricInfo, pair: &Planned, sides: [Option<&CellResult>; 2]) -> bool {
     if metric.is_speed() {
         return metric.name == speed(Load::of(&pair.a.1)).name;
     }
     let once = metric.source == Source::Trial || pair.is_first;
-    let has = |side: Option<&CellFigures>| ok(side).is_some_and(|cell| cell.metric(&metric.name).is_some());
+    let has = |side: Option<&CellResult>| ok(side).is_some_and(|cell| cell.metric(&metric.name).is_some());
     metric.better != Better::Neither && once && sides.into_iter().all(has)
 }
 
@@ -175,7 +177,7 @@ struct Planned {
 }
 
 impl Planned {
-    /// The same side `a` against another level of the axis.
+    /// The same side `a` against another value of the axis.
     fn against(&self, labels: &Labels, level: &AxisValue) -> Option<Self> {
         let mut axes = self.b.1.values().clone();
         axes.insert(labels.axes[self.axis?].name.clone(), level.clone());
@@ -228,14 +230,14 @@ fn plan(labels: &Labels) -> Vec<Planned> {
 fn judge_pair(
     labels: &Labels,
     (metric, planned): (&MetricInfo, Planned),
-    cells: [Option<&CellFigures>; 2],
+    cells: [Option<&CellResult>; 2],
     (noise, rule, spec): (&Noise, &Rule, &RunSpec),
     once: &IntervalSettings,
 ) -> Verdict {
     let targets = [planned.a.0, planned.b.0];
     let name = |target: usize| labels.names[target].clone();
     let mut at = planned.b.1.values().clone();
-    // What is made of all values of the chart axis is at none of them.
+    // A metric derived from all values of the chart axis belongs to none of them.
     let chart = labels.chart_axis().filter(|_| metric.source != Source::Trial);
     if let Some(axis) = chart {
         at.remove(&axis.name);
@@ -249,7 +251,7 @@ fn judge_pair(
     };
     let noise_floor = noise.floor(&targets, &planned.operation, metric);
     let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
-    let limit = |cell: &CellFigures| {
+    let limit = |cell: &CellResult| {
         let found = cell.attribution.as_ref()?;
         Some(Limit { bottleneck: found.bottleneck, confidence: found.confidence })
     };
@@ -277,7 +279,7 @@ fn judge_pair(
     let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
     let sides = [sides[0].as_str(), sides[1].as_str()];
     let [Some(a), Some(b)] = cells.map(ok) else {
-        verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_figures(side, cell));
+        verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
         return verdict;
     };
     let pair = paired(a, b, metric, spec);
@@ -295,13 +297,13 @@ fn judge_pair(
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
-        // Further rounds may still show that the side whose client is full wins, where that is one side only.
+        // More rounds may still show that a saturated side wins, if only one side is saturated.
         let cannot_be_called = verdict.result == VerdictResult::NotComparable && !may_win(&ratio, [a, b]);
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
         let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
-        // Further samples are as many rounds each as those that were made.
+        // Additional samples need as many rounds each as the existing ones.
         let each = pair.rounds.div_ceil(ratio.rounds.max(1));
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
@@ -312,12 +314,12 @@ fn judge_pair(
     verdict
 }
 
-fn ok(cell: Option<&CellFigures>) -> Option<&CellFigures> {
+fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
     cell.filter(|cell| cell.status == Status::Ok)
 }
 
-/// Why a side has no figures; `None` where it has.
-pub(crate) fn why_no_figures(side: &str, cell: Option<&CellFigures>) -> Option<Why> {
+/// Why a side has no results; `None` if it has.
+pub(crate) fn why_no_results(side: &str, cell: Option<&CellResult>) -> Option<Why> {
     let side = side.to_owned();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };
     let reason = cell.reason.clone().unwrap_or_default();

@@ -1,24 +1,25 @@
-//! The figures as CSV (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
+//! CSV output (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
 //! whose cells have the same metrics.
 //!
-//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is all rounds together, as `--format ab` prints it.
+//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is over all rounds together, as in
+//! `--format ab`.
 
 use crate::attribution::Attribution;
-use crate::summary::{CellFigures, EngineFigure, MetricFigures, MetricInfo, Summary};
+use crate::summary::{CellResult, CounterResult, MetricInfo, MetricResult, Summary};
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
-use kurabe_core::witness::Meter;
+use kurabe_core::stats_probe::Counter;
 
-/// A column: its name, and what stands in it.
-type Column = (&'static str, fn(&Summary, &CellFigures) -> String);
+/// A column: its name, and its value.
+type Column = (&'static str, fn(&Summary, &CellResult) -> String);
 
-/// The columns behind the axes.
+/// The columns after the axes.
 const COLUMNS: &[Column] = &[
     ("operation", |_, cell| cell.operation.clone()),
     ("status", |_, cell| cell.status.word().to_owned()),
     ("reason", |_, cell| cell.reason.clone().unwrap_or_default()),
-    ("baseline_repeat", |_, cell| cell.baseline_repeat.to_string()),
-    ("second_start", |_, cell| cell.second_start.to_string()),
+    ("aa_control", |_, cell| cell.aa_control.to_string()),
+    ("second_instance", |_, cell| cell.second_instance.to_string()),
     ("noise_floor", |_, cell| cell.noise_floor.map_or_else(String::new, |floor| format!("{floor:.6}"))),
     ("rounds", |_, cell| cell.rounds.to_string()),
     ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.median))),
@@ -56,17 +57,19 @@ const COLUMNS: &[Column] = &[
     ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name().to_owned())),
     ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
     ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
-    ("log_bytes_per_op", |_, cell| number(counter(cell, Meter::LogBytes).map(|one| one.per_operation))),
-    ("binlog_bytes_per_op", |_, cell| number(counter(cell, Meter::BinlogBytes).map(|one| one.per_operation))),
-    ("file_bytes_per_op", |_, cell| number(counter(cell, Meter::FileBytes).map(|one| one.per_operation))),
-    ("lock_waits", |_, cell| whole(counter(cell, Meter::LockWaits).map(|one| one.total))),
+    ("log_bytes_per_op", |_, cell| number(counter(cell, Counter::LogBytes).map(|one| one.per_operation))),
+    ("binlog_bytes_per_op", |_, cell| {
+        number(counter(cell, Counter::BinlogBytes).map(|one| one.per_operation))
+    }),
+    ("file_bytes_per_op", |_, cell| number(counter(cell, Counter::FileBytes).map(|one| one.per_operation))),
+    ("lock_waits", |_, cell| whole(counter(cell, Counter::LockWaits).map(|one| one.total))),
     ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),
 ];
 
-/// The figures with a header line; lines end with CR LF, numbers are plain, and what there is not is empty.
+/// The CSV text with a header line. Lines end with CR LF, numbers are plain, and missing values are empty.
 pub fn render(summary: &Summary) -> String {
     let axes: Vec<&str> = summary.labels.axes.iter().map(|axis| axis.name.as_str()).collect();
-    // What is a rate stands in the columns before.
+    // Rates have their own columns.
     let metrics: Vec<&MetricInfo> =
         summary.metrics.iter().filter(|metric| metric.unit != Unit::PerSecond).collect();
     let names = ["run", "target", "engine", "version"].into_iter().chain(axes.iter().copied());
@@ -82,7 +85,7 @@ pub fn render(summary: &Summary) -> String {
         let columns = COLUMNS.iter().map(|(_, show)| show(summary, cell));
         let metrics = metrics.iter().flat_map(|metric| {
             let exact = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-            let found = cell.metric(&metric.name).map(MetricFigures::interval);
+            let found = cell.metric(&metric.name).map(MetricResult::interval);
             found.map_or_else(Default::default, |found| [Some(found.value), found.low, found.high].map(exact))
         });
         lines.push(place.into_iter().chain(values).chain(columns).chain(metrics).collect());
@@ -90,17 +93,17 @@ pub fn render(summary: &Summary) -> String {
     written(&lines)
 }
 
-/// Lines as RFC 4180 writes them.
+/// Formats lines according to RFC 4180.
 fn written(lines: &[Vec<String>]) -> String {
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for line in lines {
-        // Writing to memory cannot fail, and all lines have as many fields.
+        // Writing to memory cannot fail, and all lines have the same number of fields.
         let _ = writer.write_record(line.iter().map(|field| no_formula(field)));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-/// What a spreadsheet would take for a formula gets an apostrophe in front.
+/// Prefixes text that a spreadsheet would take for a formula with an apostrophe.
 fn no_formula(field: &str) -> String {
     let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']) && field.parse::<f64>().is_err();
     if formula { format!("'{field}") } else { field.to_owned() }
@@ -114,11 +117,11 @@ fn whole(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn attributed(cell: &CellFigures, show: fn(&Attribution) -> String) -> String {
+fn attributed(cell: &CellResult, show: fn(&Attribution) -> String) -> String {
     cell.attribution.as_ref().map_or_else(String::new, show)
 }
 
-fn counter(cell: &CellFigures, what: Meter) -> Option<&EngineFigure> {
+fn counter(cell: &CellResult, what: Counter) -> Option<&CounterResult> {
     cell.counters.iter().find(|counter| counter.what == what)
 }
 
@@ -132,9 +135,9 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// What the licence of the cell's target says of publishing its figures: in each row, since a comment line would stop
-/// programs that read the file, and rows are copied without their neighbours.
-fn publishing(summary: &Summary, cell: &CellFigures) -> String {
+/// The publishing restriction of the target's licence, in each row: a comment line would stop programs that read the
+/// file, and rows are copied individually.
+fn publishing(summary: &Summary, cell: &CellResult) -> String {
     let clause = summary.targets.get(cell.target_index).and_then(|target| target.publishing.as_ref());
     clause.map_or_else(String::new, |clause| {
         format!("restricted: {} ({}; {})", clause.says, clause.name, clause.source)

@@ -1,25 +1,25 @@
-//! What the server itself reports of each cell: its counters, what sessions were doing, and the statements that took its time.
+//! Tables of the server's own statistics: counters, wait states of sessions, and statements.
 
 use crate::format::{figure, micros, percent, short_figure};
 use crate::labels::OperationLabels;
-use crate::summary::{CellFigures, EngineFigure, SessionShare, Status, Summary};
+use crate::summary::{CellResult, CounterResult, SessionShare, Status, Summary};
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
+use kurabe_core::stats_probe::{Counter, MOST, StatementUse, WaitGroup, WaitState};
 use kurabe_core::units;
-use kurabe_core::witness::{Doing, MOST, Meter, StatementUse, WaitGroup};
 use std::collections::BTreeMap;
 
-/// Fewer sessions' time than this is not worth a row.
+/// The minimum share of session time for a row.
 const LEAST: f64 = 0.03;
-/// The most rows of a cell.
+/// The maximum number of rows per cell.
 const ROWS: usize = 4;
-/// From this share on a wait is worth a table in a report that is to be short.
+/// The share from which on a wait is shown in a short report.
 const WORTH: f64 = 0.1;
 
-/// What came to the engine's counters over the rounds, where every round tells it.
-pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigure> {
-    let told = |what: &Meter| {
+/// The server's counters over the rounds, if every round reports them.
+pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
+    let result = |what: &Counter| {
         let (mut total, mut operations, mut first) = (0, 0, None);
         for measurement in measured.values() {
             let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
@@ -29,13 +29,13 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<EngineFigur
         }
         let first = first?;
         let per_operation = total as f64 / (operations as f64).max(1.0);
-        let (from, reach) = (first.from.clone(), first.reach);
-        Some(EngineFigure { what: *what, total, per_operation, from, reach })
+        let (from, scope) = (first.from.clone(), first.scope);
+        Some(CounterResult { what: *what, total, per_operation, from, scope })
     };
-    Meter::ALL.iter().filter_map(told).collect()
+    Counter::ALL.iter().filter_map(result).collect()
 }
 
-/// What the clients' sessions were doing, as shares of all looks at them.
+/// The wait states of the clients' sessions, as shares of all samples.
 pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
     let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
     let looks: u64 = waits().map(|waits| waits.sessions).sum();
@@ -51,7 +51,7 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.truncate(MOST);
     let share = |group: WaitGroup| SessionShare {
         share: group.seen as f64 / (looks as f64).max(1.0),
-        doing: group.doing,
+        wait_state: group.wait_state,
         state: group.state,
         event: group.event,
         statement: group.statement,
@@ -59,25 +59,25 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.into_iter().map(share).collect()
 }
 
-/// A table with what stands above it.
+/// A table with a heading.
 pub(crate) struct Titled {
     pub title: String,
     pub legend: String,
     pub table: Table,
 }
 
-/// The tables; where they are to be short, only those that a reader needs to understand the figures.
+/// The tables; in a short report only those that explain the results.
 pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
     let mut all = Vec::new();
     for operation in &summary.labels.operations {
-        let measured = |cell: &&CellFigures| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
+        let measured = |cell: &&CellResult| {
+            cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
         };
-        let cells: Vec<&CellFigures> = summary.cells.iter().filter(measured).collect();
+        let cells: Vec<&CellResult> = summary.cells.iter().filter(measured).collect();
         all.extend(counters(summary, operation, &cells));
-        let waits = |doing: Doing| !matches!(doing, Doing::Idle | Doing::Working);
+        let waits = |wait_state: WaitState| !matches!(wait_state, WaitState::Idle | WaitState::Running);
         let worth = cells.iter().any(|cell| {
-            cell.sessions.iter().filter(|s| waits(s.doing)).map(|s| s.share).sum::<f64>() >= WORTH
+            cell.sessions.iter().filter(|s| waits(s.wait_state)).map(|s| s.share).sum::<f64>() >= WORTH
         });
         if worth || !short {
             all.extend(doings(summary, operation, &cells));
@@ -86,65 +86,65 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
             all.extend(statements(summary, operation, &cells));
         }
     }
-    // What a table is need be said once.
-    let mut said: Vec<String> = Vec::new();
+    // A legend is shown once.
+    let mut legends: Vec<String> = Vec::new();
     for Titled { legend, .. } in &mut all {
-        if said.contains(legend) {
+        if legends.contains(legend) {
             legend.clear();
         } else {
-            said.push(legend.clone());
+            legends.push(legend.clone());
         }
     }
     all
 }
 
-type Show = dyn Fn(&CellFigures) -> Option<String>;
+type Show = dyn Fn(&CellResult) -> Option<String>;
 
-/// Counters: only columns in which something stands.
-fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let of = |cell: &CellFigures, what: Meter| cell.counters.iter().find(|one| one.what == what).cloned();
-    let bytes = |what: Meter| -> Box<Show> {
+/// The counters; only columns with values.
+fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let of = |cell: &CellResult, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
+    let bytes = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
     };
-    let each = |what: Meter| -> Box<Show> {
+    let each = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| short_figure(one.per_operation)))
     };
-    let total = |what: Meter| -> Box<Show> {
+    let total = |what: Counter| -> Box<Show> {
         Box::new(move |cell| of(cell, what).map(|one| units::count(one.total)))
     };
-    let ratio = |a: Meter, b: Meter| {
-        move |cell: &CellFigures| {
+    let ratio = |a: Counter, b: Counter| {
+        move |cell: &CellResult| {
             let (a, b) = (of(cell, a)?.total, of(cell, b)?.total);
             (b > 0).then(|| a as f64 / b as f64)
         }
     };
-    let missed = ratio(Meter::PagesMissed, Meter::PagesAsked);
-    let examined = ratio(Meter::RowsExamined, Meter::RowsReturned);
+    let missed = ratio(Counter::PagesMissed, Counter::PagesRequested);
+    let examined = ratio(Counter::RowsExamined, Counter::RowsReturned);
     let columns: Vec<(&str, u8, Box<Show>)> = vec![
-        ("log/op", 0, bytes(Meter::LogBytes)),
-        ("binlog/op", 1, bytes(Meter::BinlogBytes)),
-        ("files/op", 0, bytes(Meter::FileBytes)),
-        ("syncs/op", 2, each(Meter::LogSyncs)),
+        ("log/op", 0, bytes(Counter::LogBytes)),
+        ("binlog/op", 1, bytes(Counter::BinlogBytes)),
+        ("files/op", 0, bytes(Counter::FileBytes)),
+        ("syncs/op", 2, each(Counter::LogSyncs)),
         ("buffer hits", 1, Box::new(move |cell| missed(cell).map(|missed| percent(1.0 - missed.min(1.0))))),
-        ("examined/op", 3, each(Meter::RowsExamined)),
+        ("examined/op", 3, each(Counter::RowsExamined)),
         ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
-        ("lock waits", 1, total(Meter::LockWaits)),
+        ("lock waits", 1, total(Counter::LockWaits)),
         (
             "locked/op",
             2,
-            Box::new(move |cell| of(cell, Meter::LockNs).map(|one| micros(one.per_operation / 1e3))),
+            Box::new(move |cell| of(cell, Counter::LockNs).map(|one| micros(one.per_operation / 1e3))),
         ),
-        ("temporary", 4, total(Meter::Temporary)),
-        ("checkpoints", 3, total(Meter::Checkpoints)),
-        ("evicted", 3, total(Meter::Evictions)),
+        ("temporary", 4, total(Counter::Temporary)),
+        ("checkpoints", 3, total(Counter::Checkpoints)),
+        ("evicted", 3, total(Counter::Evictions)),
     ];
-    // Nothing is to be read in a column of zeros, nor in a row of dashes.
+    // Columns of zeros and rows of dashes are omitted.
     let tells = |text: String| !text.starts_with('0') || text.contains('.');
     let shown: Vec<_> = columns
         .into_iter()
         .filter(|(_, _, show)| cells.iter().any(|cell| show(cell).is_some_and(tells)))
         .collect();
-    let rows: Vec<&CellFigures> =
+    let rows: Vec<&CellResult> =
         cells.iter().copied().filter(|cell| shown.iter().any(|(_, _, show)| show(cell).is_some())).collect();
     if shown.is_empty() {
         return None;
@@ -155,16 +155,16 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigure
     }
     Some(Titled {
         title: format!("Reported by the server on {}", operation.plural),
-        legend: "Its own counters, mostly of the whole server: other people's work and its housekeeping are among them. log: the log \
-                 from which a crash is recovered; binlog: the one for replication; files: all that was written, where the database \
-                 works within the client."
+        legend: "The server's own counters, mostly of the whole server, including other users and \
+                 background tasks. log: recovery log; binlog: replication log; files: all bytes written, \
+                 for an embedded database."
             .to_owned(),
         table,
     })
 }
 
-fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let rows: Vec<(&CellFigures, &SessionShare)> = cells
+fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let rows: Vec<(&CellResult, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {
             let worth = cell.sessions.iter().filter(|session| session.share >= LEAST);
@@ -179,11 +179,11 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
         rows.iter().map(|(_, session)| show(session)).collect()
     };
     table.add("share", true, 0, session(&|s| percent(s.share)));
-    table.add("doing", false, 0, session(&|s| s.doing.word().to_owned()));
+    table.add("wait state", false, 0, session(&|s| s.wait_state.word().to_owned()));
     table.add("waiting for", false, 0, session(&|s| or_dash(&s.event)));
     table.add("state", false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
-        let mean = |cell: &CellFigures| {
+        let mean = |cell: &CellResult| {
             let used: Vec<f64> = cell
                 .observed
                 .iter()
@@ -204,15 +204,15 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]
     );
     Some(Titled {
         title: format!("Session samples during {}", operation.plural),
-        legend: "The clients' sessions as the engine reports them, sampled some ten times a second; and the CPU time that server and \
-                 client used."
+        legend: "The clients' sessions as reported by the server, sampled about ten times a second, and the \
+                 CPU time of server and client."
             .to_owned(),
         table,
     })
 }
 
-fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Titled> {
-    let all: Vec<(&CellFigures, StatementUse)> = cells
+fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+    let all: Vec<(&CellResult, StatementUse)> = cells
         .iter()
         .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
         .collect();
@@ -232,14 +232,12 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigu
     table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
     Some(Titled {
         title: format!("Statements of {}", operation.plural),
-        legend:
-            "What the server counts of each statement in this database, those that took it the most time."
-                .to_owned(),
+        legend: "The server's statistics of the statements in this database with the most time.".to_owned(),
         table,
     })
 }
 
-/// A cell's statements over its rounds, those that took the most time first.
+/// A cell's statements over its rounds, by total time.
 fn together(observed: &[Observation]) -> Vec<StatementUse> {
     let mut all: Vec<StatementUse> = Vec::new();
     for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
@@ -257,8 +255,8 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
     all
 }
 
-/// A table that says which cell each row is of.
-fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Table {
+/// A table whose first columns identify the cell of each row.
+fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Table {
     let mut table = Table::new(operation.name.clone());
     table.place(summary, cells);
     table

@@ -1,4 +1,4 @@
-//! What a report says, as values. The JSON report holds them as they are; `template` has one sentence for each kind.
+//! The findings of a report, as typed values. The JSON report contains them; `template` has a sentence for each kind.
 
 use crate::attribution::{Bottleneck, Confidence};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -8,48 +8,48 @@ use kurabe_core::verification::Verification;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A finding with its sentence and its place in a report.
+/// A finding with its sentence and its section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {
-    /// The part of the report that shows it.
+    /// The section that shows it.
     pub section: Section,
-    /// The finding in words.
+    /// The finding as a sentence.
     pub sentence: String,
-    /// What was found.
+    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
 }
 
-/// A part of a report.
+/// A section of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Section {
-    /// What licences say of publishing; shown above all else.
+    /// Publishing restrictions of licences; shown first.
     Publishing,
-    /// The answer to the experiment's question, and what else the run shows.
+    /// The answer to the experiment's question, and further results.
     Verdict,
-    /// Pairs of targets or levels, one by one.
+    /// Pairs of targets or values, one by one.
     Detail,
-    /// What limited each cell.
+    /// The bottleneck of each cell.
     Bottleneck,
-    /// What a reader must know before relying on a figure.
-    Caution,
-    /// What a server does not report of itself.
+    /// What a reader must know before relying on results.
+    Warning,
+    /// Statistics that a server does not report.
     NotReported,
-    /// What the figures rest on: noise floor, verification, durability, overhead.
+    /// The basis of the results: noise floor, verification, durability, overhead.
     Basis,
 }
 
-/// Where a finding holds: for each of these operations, on each of these targets, at each of these values.
+/// Where a finding holds: for all of these operations, targets and values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scope {
     /// The operations.
     pub operations: Vec<String>,
-    /// The targets, by name; empty where the finding compares targets.
+    /// The targets, by name; empty if the finding compares targets.
     pub targets: Vec<String>,
-    /// Values of the chart axis; empty where the experiment has none.
+    /// Values of the chart axis; empty if the experiment has none.
     pub at: Vec<AxisValue>,
-    /// Values of the other axes that vary.
+    /// Values of other axes that vary.
     pub axes: Cell,
 }
 
@@ -57,15 +57,15 @@ pub struct Scope {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum NotInterleaved {
-    /// Transactions were due at given times.
+    /// The loop was open.
     OpenLoop,
-    /// There were fewer rounds than that takes.
+    /// There were too few rounds.
     FewRounds,
-    /// The run asked for separate trials.
+    /// The user requested separate trials.
     Asked,
-    /// Some could not be; the others were.
+    /// Some trials could not be interleaved.
     Some {
-        /// Cells whose trials were separate, each operation counted apart.
+        /// The number of cells with separate trials, each operation counted separately.
         cells: u32,
         /// The operations of those trials.
         operations: Vec<String>,
@@ -75,7 +75,7 @@ pub enum NotInterleaved {
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Pair {
-    /// The metric that is compared.
+    /// The compared metric.
     pub metric: String,
     /// The axis in which the sides differ, or `target`.
     pub axis: String,
@@ -85,51 +85,51 @@ pub struct Pair {
     pub b: String,
 }
 
-/// From the least to the most that intervals allow.
+/// The range of several intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span {
-    /// The lowest end of all intervals.
+    /// The lowest end.
     pub low: f64,
     /// The highest end.
     pub high: f64,
 }
 
 impl Span {
-    /// The span of several.
+    /// The range of several spans.
     pub fn around(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
         spans.into_iter().reduce(|a, b| Self { low: a.low.min(b.low), high: a.high.max(b.high) })
     }
 }
 
-/// A figure with its interval.
+/// A value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The figure.
+    /// The value.
     pub value: f64,
-    /// The lower end; `None` where there is no interval.
+    /// The lower end; `None` without an interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
 }
 
 impl Interval {
-    /// `12.1k – 12.6k`; a dash without an interval.
+    /// Formats `12.1k – 12.6k`; a dash without an interval.
     pub(crate) fn shown(&self, show: &dyn Fn(f64) -> String) -> String {
         let ends = self.low.zip(self.high);
         ends.map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
     }
 }
 
-/// What limited the slower side.
+/// The bottleneck of the slower side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Limit {
     /// The bottleneck.
     pub bottleneck: Bottleneck,
-    /// How certain it is.
+    /// Its confidence.
     pub confidence: Confidence,
 }
 
-/// Targets whose acknowledged writes survive the same.
+/// Targets with the same durability class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Promise {
     /// The class; `None`: unknown.
@@ -156,7 +156,7 @@ pub enum Why {
         /// Why not.
         reason: String,
     },
-    /// One of them was never planned, or the run ended before it.
+    /// One of them was not planned, or the run ended before it.
     NotMeasured {
         /// The side.
         side: String,
@@ -168,16 +168,16 @@ pub enum Why {
     },
     /// They have no round in common.
     NoCommonRound,
-    /// A value is zero or below, of which there is no ratio.
+    /// A value is zero or negative, so that there is no ratio.
     NotPositive,
-    /// A client was full: the figure is a lower bound of what the server can do.
+    /// A client was saturated: the result is a lower bound of the server's capacity.
     ClientBound {
-        /// The sides whose client was full.
+        /// The sides with a saturated client.
         sides: Vec<String>,
     },
-    /// The rate was not kept up: response times grow with the trial's length.
+    /// The rate was not served: response times grow with the trial's length.
     Overloaded {
-        /// The sides that did not keep up.
+        /// The sides that were overloaded.
         sides: Vec<String>,
     },
     /// The load generator was late by more than a tenth of the response time.
@@ -194,7 +194,7 @@ pub struct TargetRate {
     pub target: String,
     /// Transactions per second.
     pub per_second: Interval,
-    /// Whether its client was full, so that the server can do more.
+    /// Whether its client was saturated, so that the result is a lower bound.
     pub lower_bound: bool,
 }
 
@@ -207,24 +207,24 @@ pub struct RatePoint {
     pub p99_us: f64,
 }
 
-/// A metric's value at one point of the chart or of the axis that varies.
+/// A metric's value at one point of the chart or of the varying axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricPoint {
-    /// The values of the axes that vary.
+    /// The values of the varying axes.
     pub axes: Cell,
     /// The median of the rounds with its interval.
     #[serde(flatten)]
     pub figure: Interval,
 }
 
-/// By how much one target's figures repeat what others published.
+/// How a target's results compare with published ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedHere {
     /// The target.
     pub target: String,
-    /// By how much the value that was published as the faster one is faster here.
+    /// By how much the value published as faster is faster here.
     pub ratio: Span,
-    /// The other work of a request, in microseconds, that would make the published factors of it.
+    /// The additional work per request, in microseconds, for which the published ratio would hold.
     pub other_work_us: Option<Span>,
 }
 
@@ -239,11 +239,11 @@ pub struct NoiseFloor {
     pub metric: String,
     /// The relative difference: 0.03 is 3 %.
     pub noise_floor: f64,
-    /// Whether the cell was measured again on a second start of its server; if not, on the same server.
-    pub second_start: bool,
+    /// Whether the A/A control ran on a second instance of the server; otherwise on the same server.
+    pub second_instance: bool,
 }
 
-/// What the tool itself costs.
+/// The tool's own overhead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overhead {
     /// The operation.
@@ -252,7 +252,7 @@ pub struct Overhead {
     pub ns_per_op: f64,
 }
 
-/// Something that a report says.
+/// A finding of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(
@@ -260,9 +260,9 @@ pub struct Overhead {
     reason = "a member is what its name says, its type, or its kind's first lines; the schema describes each"
 )]
 pub enum Finding {
-    /// `a` is better than `b` at every point of the scope, by the span of all intervals (`a` ÷ `b`, above 1): each comparison was
-    /// called. `lower_bound`: `a`'s client was full somewhere, so that the ratio is the least. `limit`: what limited `b`, where that
-    /// is the same at every point. `durability`: what acknowledged writes survive, where that differs; `a` first.
+    /// `a` is better than `b` at every point of the scope, by the range of all intervals (`a` ÷ `b`, above 1); each
+    /// difference is significant. `lower_bound`: `a`'s client was saturated somewhere. `limit`: the bottleneck of
+    /// `b`, if it is the same at every point. `durability`: the classes if they differ; `a` first.
     Better {
         scope: Scope,
         pair: Pair,
@@ -274,13 +274,13 @@ pub enum Finding {
     },
     /// The sides are equal to within the margin: every interval lies within it.
     NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64 },
-    /// No difference was detected, and one beyond the margin is not ruled out. `smallest_detectable`: over the comparisons; `None`
-    /// with one round.
+    /// No difference was detected, and one beyond the margin is not excluded. `smallest_detectable`: over the
+    /// comparisons; `None` with one round.
     Inconclusive { scope: Scope, pair: Pair, comparisons: u32, smallest_detectable: Option<Span> },
     /// The sides are not compared.
     NotComparable { scope: Scope, pair: Pair, comparisons: u32, why: Why },
-    /// The scope's one target is better than each of the others: each comparison was called. `among`: the class of the targets
-    /// that are compared, where only these are.
+    /// The scope's one target is better than each other target, with significant differences. `among`: the durability
+    /// class of the compared targets, if only these are compared.
     Best {
         scope: Scope,
         metric: String,
@@ -290,7 +290,7 @@ pub enum Finding {
         among: Option<DurabilityClass>,
         durability: Vec<Promise>,
     },
-    /// Each of the scope's targets is better than each of the others; which of them is the best is not known.
+    /// Each of the scope's targets is better than each other target; the best of them is unknown.
     Ahead {
         scope: Scope,
         metric: String,
@@ -302,33 +302,34 @@ pub enum Finding {
     NoBest { scope: Scope, metric: String, among: Option<DurabilityClass> },
     /// Transactions per second of each target.
     Throughput { scope: Scope, rates: Vec<TargetRate> },
-    /// What level `a` of an axis costs, compared with level `b`: the called difference of their times per transaction, negative
-    /// where `a` saves time, and the time with `a` ÷ the time with `b`.
+    /// The additional time of value `a` of an axis compared with value `b`: a significant difference of their times
+    /// per transaction, negative if `a` saves time; and the ratio of the times.
     Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Span },
-    /// Response times by rate, where the rate was kept up and the generator was in time. `bend`: the first rate at which the p99
-    /// is at least twice that of the lowest rate, in every round.
+    /// Response times by rate, if the rate was served and the generator was on time. `bend`: the lowest rate whose
+    /// p99 is at least twice that of the lowest rate, in every round.
     ResponseTimes { scope: Scope, points: Vec<RatePoint>, bend: Option<u64> },
-    /// The scope's rates were not kept up: what was served at the lowest of them, and how many transactions were never begun over
-    /// all of them. `from`: every higher rate that was tested is among them.
+    /// The scope's rates were not served: the throughput at the lowest of them, and the number of dropped
+    /// transactions over all. `from`: whether every higher tested rate is among them.
     Overloaded { scope: Scope, served_per_second: f64, dropped: u64, from: bool },
-    /// The load generator began transactions late (p99): response times (p99) at the scope's rates are invalid.
+    /// The load generator started transactions late (p99), so that response times (p99) at the scope's rates are
+    /// invalid.
     GeneratorLate { scope: Scope, lag_us: f64, p99_us: f64 },
     /// The values of a primary metric.
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
-    /// The run's ratio beside one that others published.
+    /// The run's ratio compared with a published one.
     Published { claim: String, here: Vec<PublishedHere>, ratio: Span, reproduced: bool, otherwise: String },
-    /// No cell has figures.
-    NoFigures,
-    /// The next planned analysis is after so many rounds; before it nothing is compared.
+    /// No cell has results.
+    NoResults,
+    /// The next planned analysis is after this many rounds; nothing is compared before.
     NotAnalysed { next: u32 },
-    /// A run that is not complete is not compared with another.
+    /// An incomplete run is not compared with another.
     NotCompared { run: String },
-    /// The baseline cells have no figures, so that nothing was compared.
+    /// The baseline cells have no results, so that nothing was compared.
     NoBaseline,
     /// One round has no interval, so that no verdict is possible.
     OneRound,
-    /// What limited the scope's cells, with what one of them shows. `exact`: the scope holds these cells and no other; else it names
-    /// no values.
+    /// The bottleneck of the scope's cells, with the evidence of one of them. `exact`: the scope contains these cells
+    /// and no others; otherwise it has no values.
     Bottleneck {
         scope: Scope,
         exact: bool,
@@ -338,31 +339,32 @@ pub enum Finding {
         cells: u32,
         of: u32,
     },
-    /// Other work used the machine during trials: these cells of those that were observed, and what was seen in one of them.
+    /// Other load on the machine during trials: the number of affected and observed cells, and the reason for one of
+    /// them.
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
-    /// What was found before the first trial that may make figures wrong.
-    FoundBefore { caution: String },
+    /// A warning from before the first trial.
+    Preflight { warning: String },
     /// Planned trials are missing.
     Incomplete { made: u64, planned: u64 },
-    /// Disturbed trials were made again.
-    Repeated { trials: u64, reason: String },
-    /// Cells have no figures, since a trial failed.
+    /// Disturbed trials were repeated.
+    Rerun { trials: u64, reason: String },
+    /// Cells have no results because a trial failed.
     Failed { cells: u64 },
-    /// The run was resumed, and these trials on were made with something else.
+    /// The run was resumed, and trials from this one on used something else.
     Resumed { from_trial: u64, changes: Vec<String> },
-    /// Trials ended early, since each changes each of so many records once; so many records make them long enough.
+    /// Trials ended early because each record is changed at most once. `needed` records make them long enough.
     RecordsExhausted { scope: Scope, trials: u64, of: u64, records: u64, needed: u64 },
-    /// Answers were wrong.
+    /// Replies were wrong.
     WrongAnswers { answers: u64 },
     /// Throughput changed until trials ended: by at most this factor from the first quarter to the last.
     Unsteady { scope: Scope, cells: u32, of: u32, change: f64 },
     /// Throughput became steady only after the warm-up.
     SteadyLate { scope: Scope, cells: u32, of: u32 },
-    /// What a driver notes of its target.
+    /// A driver's note on its target.
     TargetNote { target: String, note: String },
-    /// Comparisons that are inconclusive, of those that have intervals; how many of them further rounds are expected to decide, and
-    /// about how many that takes. `until`: the run makes rounds until all are conclusive. `slices_help`: trials in slices could
-    /// detect smaller differences.
+    /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
+    /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
+    /// could detect smaller differences.
     Undecided {
         inconclusive: u32,
         of: u32,
@@ -372,18 +374,17 @@ pub enum Finding {
         until: bool,
         slices_help: bool,
     },
-    /// Further rounds would show nothing more: of so many comparisons some cannot be made, and the others are called, or equal to
-    /// within the margin.
+    /// Additional rounds would change nothing: some comparisons cannot be made, and the others are conclusive.
     AllConclusive { margin: f64, of: u32, not_comparable: u32 },
-    /// The report leaves out targets of the run.
+    /// The report omits targets of the run.
     LeftOut { targets: u32, noise_floor_lost: bool },
-    /// A licence restricts publishing a target's figures.
+    /// A licence restricts publishing a target's results.
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
-    /// What was tested, and with what care. `slice_ns`: how long a slice is, where trials were interleaved in slices;
-    /// `restarts`: how often throwaway servers were restarted between blocks of rounds; `not_interleaved`: why those that were not were not. `analysed_after`: rounds; empty where the run was analysed once,
-    /// at its end.
+    /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
+    /// throwaway servers between blocks of rounds; `not_interleaved`: why trials were not interleaved.
+    /// `analysed_after`: rounds; empty if the run was analysed once, at its end.
     Tested {
         targets: Vec<String>,
         cpus: u64,
@@ -395,14 +396,14 @@ pub enum Finding {
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
     },
-    /// How far the first cell of each target may be from itself.
+    /// The noise floors.
     NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor> },
-    /// What the tool itself costs for the baseline.
+    /// The tool's own overhead for the baseline.
     ToolOverhead { each: Vec<Overhead> },
-    /// What was verified in all cells, and the largest share of the client's CPU that checking took. `verification`: `None` where
-    /// the version that made the run did not record it.
+    /// What was verified in all cells, and the maximum share of the client's CPU for checking. `verification`: `None`
+    /// if the version that made the run did not record it.
     Verified { verification: Option<Verification>, cpu_share: Option<f64> },
-    /// What an acknowledged write survives on a target.
+    /// The durability class of a target.
     Durability {
         target: String,
         version: String,
@@ -411,12 +412,12 @@ pub enum Finding {
     },
     /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
     Changed { scope: Scope, metric: String, better: bool, ratio: Span, lower_bound: bool },
-    /// How the primary metrics of two runs compare.
+    /// The changes of primary metrics between two runs.
     Changes { better: u32, worse: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
-    /// Two runs at different times are weaker evidence than one run of both.
+    /// Two runs at different times are weaker evidence than a single run with both.
     NotInterleaved { noise_floor: Option<f64> },
     /// A target that only one of two runs has.
     OnlyIn { run: String, target: String },
-    /// Figures that only one of two runs has.
-    Unmatched { run: String, figures: u32 },
+    /// Results that only one of two runs has.
+    Unmatched { run: String, results: u32 },
 }

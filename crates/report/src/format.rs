@@ -1,11 +1,11 @@
-//! Figures and lists as people write them.
+//! Formatting of numbers and lists.
 
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::units;
 use std::time::Duration;
 
-/// A rate or another positive figure with three significant digits: `0.512`, `45.6`, `12,300`.
+/// A positive number with three significant digits: `0.512`, `45.6`, `12,300`.
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -23,7 +23,7 @@ pub(crate) fn figure(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A figure for the tick of an axis or a narrow column: `850`, `12.3k`, `1.5M`.
+/// A number for the tick of an axis or a narrow column: `850`, `12.3k`, `1.5M`.
 pub(crate) fn short_figure(value: f64) -> String {
     match value {
         v if v >= 999.5e6 => format!("{}G", figure(v / 1e9)),
@@ -33,18 +33,17 @@ pub(crate) fn short_figure(value: f64) -> String {
     }
 }
 
-/// Microseconds as people write a time.
+/// Formats microseconds as a time.
 pub(crate) fn micros(us: f64) -> String {
     units::time(Duration::from_nanos((us * 1e3).round().max(0.0) as u64))
 }
 
-/// Nanoseconds as people write a time.
+/// Formats nanoseconds as a time.
 pub(crate) fn nanos(ns: f64) -> String {
     units::time(Duration::from_nanos(ns.round().max(0.0) as u64))
 }
 
-/// A share in percent: `0.4 %`, `12 %`.
-/// From tenfold on a factor, which is easier to grasp.
+/// Formats a share in per cent: `0.4 %`, `12 %`. Large shares become factors, which are easier to read.
 pub(crate) fn percent(share: f64) -> String {
     if share >= 99.0 {
         "a factor of more than 100".to_owned()
@@ -69,7 +68,7 @@ pub(crate) fn percent_number(share: f64) -> String {
 /// A no-break space.
 pub(crate) const GLUE: char = '\u{a0}';
 
-/// A text in which no line ends between a figure and its unit.
+/// Replaces spaces between numbers and units by no-break spaces.
 pub(crate) fn glued(text: &str) -> String {
     const UNITS: [&str; 10] = ["%", "B", "kB", "MB", "GB", "ns", "µs", "ms", "s", "min"];
     let mut out = String::with_capacity(text.len());
@@ -105,7 +104,7 @@ pub(crate) fn plural(word: &str) -> String {
     if hissing { format!("{word}es") } else { format!("{word}s") }
 }
 
-/// A size, which a difference may have below nothing.
+/// Formats a size that may be negative.
 pub(crate) fn signed_size(bytes: f64) -> String {
     let sign = if bytes <= -1.0 { "−" } else { "" };
     format!("{sign}{}", units::size(bytes.abs().round() as u64))
@@ -129,13 +128,13 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A time as `2026-03-01 14:05 UTC`, from seconds since 1970-01-01.
+/// Formats seconds since 1970-01-01 as `2026-03-01 14:05 UTC`.
 pub(crate) fn timestamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// A command line as one would type it.
+/// Formats a command line with shell quoting.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |word: &String| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b))

@@ -1,15 +1,15 @@
-//! Service times as HdrHistogram writes percentile distributions: `.hgrm`, for its plotter and other tools
+//! Service times in the format of `HdrHistogram`'s percentile distributions: `.hgrm`, for its plotter and other tools
 //! (<https://hdrhistogram.github.io/HdrHistogram/plotFiles.html>).
 //!
-//! Values are in milliseconds, over all rounds together. A run of several cells has one distribution after the other, each
-//! below a line with its name; the plotter takes one at a time.
+//! Values are in milliseconds, over all rounds together. A run with several cells has several distributions, each
+//! after a line with its name; the plotter reads one at a time.
 
 use crate::finding::Section;
-use crate::summary::{CellFigures, Summary};
+use crate::summary::{CellResult, Summary};
 use kurabe_stats::Histogram;
 use std::fmt::Write as _;
 
-/// The distributions of all cells that have figures.
+/// The distributions of all cells with results.
 pub fn render(summary: &Summary) -> String {
     let mut text = String::new();
     for sentence in summary.sentences(Section::Publishing) {
@@ -23,7 +23,7 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-fn name(cell: &CellFigures) -> String {
+fn name(cell: &CellResult) -> String {
     let axes = cell.axes.values().iter().map(|(axis, value)| format!(", {axis} {value}"));
     format!("{}, {}{}", cell.target, cell.operation, axes.collect::<String>())
 }

@@ -1,8 +1,8 @@
-//! The names of axes, values, operations and targets in a report.
+//! Display names of axes, values, operations and targets.
 
 use crate::finding::Scope;
 use crate::format::{list, plural};
-use crate::summary::{CellFigures, MetricInfo};
+use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
@@ -11,7 +11,7 @@ use kurabe_core::units;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What an axis's values are.
+/// The type of an axis's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Size,
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
 pub(crate) struct Axis {
     pub name: String,
     pub kind: Kind,
-    /// The run's values, the baseline's first; numbers behind it stand as they were given.
+    /// The run's values, the baseline's first, then numbers as given.
     pub values: Vec<AxisValue>,
-    /// What each word means, where that is known.
+    /// The meaning of each word, if known.
     meanings: Vec<(String, String)>,
 }
 
@@ -39,12 +39,12 @@ impl Axis {
         self.values.len() > 1
     }
 
-    /// Whether its one value is a count of 1, of which nothing need be said.
+    /// Whether its only value is a count of 1, which is not displayed.
     fn is_one(&self) -> bool {
         self.kind == Kind::Count && self.baseline() == Some(&AxisValue::Number(1))
     }
 
-    /// A value as people write it: `100 kB`, `16`, `blob`.
+    /// Formats a value: `100 kB`, `16`, `blob`.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
             (Kind::Size, AxisValue::Number(bytes)) => units::size(*bytes),
@@ -54,7 +54,7 @@ impl Axis {
         }
     }
 
-    /// A value with its axis, where it would not be understood alone: `100 kB`, `16 clients`, `pool 4`, `layout blob`.
+    /// Formats a value with its axis if needed: `100 kB`, `16 clients`, `pool 4`, `layout blob`.
     pub fn name_value(&self, value: &AxisValue) -> String {
         match self.kind {
             Kind::Size => self.show(value),
@@ -62,7 +62,7 @@ impl Axis {
                 AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
                 AxisValue::Word(_) => "the highest rate".to_owned(),
             },
-            // What is counted stands behind its number, if it is the plural of something.
+            // Plural names follow their number.
             Kind::Count if self.name.ends_with('s') && matches!(value, AxisValue::Number(_)) => {
                 let one = *value == AxisValue::Number(1);
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
@@ -77,12 +77,12 @@ impl Axis {
         self.meanings.iter().find(|(name, _)| *name == word).map(|(_, meaning)| meaning.as_str())
     }
 
-    /// The value of this axis in a cell, as people write it; empty where the cell has none.
+    /// Formats the value of this axis in a cell; empty if the cell has none.
     pub fn show_of(&self, cell: &Cell) -> String {
         cell.get(&self.name).map_or_else(String::new, |value| self.show(value))
     }
 
-    /// The values, numbers in order.
+    /// The values, numbers in ascending order.
     pub fn sorted(&self) -> Vec<AxisValue> {
         let mut values = self.values.clone();
         if values.iter().all(|value| matches!(value, AxisValue::Number(_))) {
@@ -101,7 +101,7 @@ pub(crate) struct OperationLabels {
     pub writes: bool,
 }
 
-/// All names of a run.
+/// The display names of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Labels {
     /// In the experiment's order.
@@ -109,15 +109,15 @@ pub(crate) struct Labels {
     pub operations: Vec<OperationLabels>,
     /// The horizontal axis of the charts, by position in `axes`.
     pub chart: Option<usize>,
-    /// The targets as people call them: the engine, where no other target has it.
+    /// The display names of targets: the engine, if no other target has it.
     pub targets: Vec<String>,
     /// Their names in the run.
     pub names: Vec<String>,
-    /// The metrics that some cell has.
+    /// The metrics that any cell has.
     pub metrics: Vec<MetricInfo>,
-    /// The file of published figures.
+    /// The file of published results.
     pub published: Option<&'static str>,
-    /// What response times must stay under where the highest rate is looked for.
+    /// The limit for response times in a rate search.
     pub objective: String,
 }
 
@@ -125,7 +125,7 @@ impl Labels {
     pub fn of(run: &Run, info: Option<&ExperimentInfo>) -> Self {
         let axes = axes(&run.header, info);
         let chart = match info {
-            // Latency against load is what a list of rates is for.
+            // A list of rates is for a chart of latency against load.
             _ if axes.iter().any(|axis| axis.name == RATE.name && axis.varies()) => {
                 axes.iter().position(|axis| axis.name == RATE.name)
             }
@@ -150,7 +150,7 @@ impl Labels {
         self.chart.map(|chart| &self.axes[chart])
     }
 
-    /// The axes that vary beside the horizontal one.
+    /// The varying axes except the horizontal one.
     pub fn varying(&self) -> impl Iterator<Item = &Axis> {
         self.axes
             .iter()
@@ -198,19 +198,19 @@ impl Labels {
         format!("{word} {}", self.side(axis, side))
     }
 
-    /// The values of a cell as people write them: `layout blob`, `16 clients`.
+    /// Formats the values of a cell: `layout blob`, `16 clients`.
     pub fn axes_of(&self, cell: &Cell) -> Vec<String> {
         self.axes.iter().filter_map(|axis| Some(axis.name_value(cell.get(&axis.name)?))).collect()
     }
 
-    /// The values that a finding holds fixed: ` (layout blob, compress none)`.
+    /// Formats the constant values of a finding: ` (layout blob, compress none)`.
     pub fn held(&self, scope: &Scope) -> String {
         let held = self.axes_of(&scope.axes);
         if held.is_empty() { String::new() } else { format!(" ({})", held.join(", ")) }
     }
 
-    /// The scope of a cell and those that differ from it in one axis only.
-    pub fn scope_of(&self, cell: &CellFigures, but: &str) -> Scope {
+    /// The scope of a cell and of those that differ from it only in axis `but`.
+    pub fn scope_of(&self, cell: &CellResult, but: &str) -> Scope {
         let axes = self.axes.iter().filter(|axis| axis.varies() && axis.name != but);
         let axes = axes.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
         let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);
@@ -258,7 +258,7 @@ impl Labels {
         list(&runs.iter().map(piece).collect::<Vec<_>>())
     }
 
-    /// What was varied and what was held: `payload 1 kB and 10 kB`; `clients 1`.
+    /// What varied and what was constant: `payload 1 kB and 10 kB`; `clients 1`.
     pub fn tested(&self) -> (Vec<String>, Vec<String>) {
         let (varied, held): (Vec<&Axis>, Vec<&Axis>) = self.axes.iter().partition(|axis| axis.varies());
         let all = |axis: &&Axis| {
@@ -303,7 +303,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
         })
         .collect();
     let named: BTreeSet<String> = known.iter().map(|axis| axis.name.clone()).collect();
-    // A run of another version may have axes that this one does not know: they are shown all the same.
+    // Axes of another version that are unknown here are shown too.
     let others = spec.iter().filter(|(name, _)| !named.contains(*name)).map(|(name, values)| {
         let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));
         let kind = if number { Kind::Count } else { Kind::Word };

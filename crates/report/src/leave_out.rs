@@ -1,9 +1,9 @@
-//! A run without some of its targets, as if they had not been there.
+//! Removes targets from a run, as if they had not been measured.
 
 use kurabe_core::run::{Run, TargetRecord};
 
-/// Whether a word of the user's means this target: its own name or URL means that one alone, and an engine's name or
-/// scheme means all of its targets.
+/// Whether the user's word refers to this target: a name or URL refers to one target, an engine or scheme to all of
+/// its targets.
 pub(crate) fn means(word: &str, target: &TargetRecord, all: &[TargetRecord]) -> bool {
     let same = |text: &str| text.eq_ignore_ascii_case(word);
     let own = |target: &TargetRecord| same(&target.name) || target.url == word;
@@ -13,7 +13,7 @@ pub(crate) fn means(word: &str, target: &TargetRecord, all: &[TargetRecord]) -> 
     same(&target.facts.engine) || same(&target.scheme)
 }
 
-/// The run without the targets at which `keep` is false: their cells and trials go, and what names them.
+/// The run without the targets for which `keep` is false: their cells, trials and names are removed.
 pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
     let kept = |target: usize| keep.get(target).copied().unwrap_or(true);
     let mut less = run.clone();
@@ -29,12 +29,12 @@ pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
         .filter(|(_, kept)| !**kept)
         .map(|(t, _)| format!("{}:", t.name))
         .collect();
-    header.cautions.retain(|caution| !gone.iter().any(|name| caution.starts_with(name.as_str())));
+    header.warnings.retain(|warning| !gone.iter().any(|name| warning.starts_with(name.as_str())));
     for resumption in &mut less.resumptions {
         resumption.targets = chosen(&resumption.targets, keep);
     }
     let moved = |old: usize| (0..old).filter(|position| kept(*position)).count();
-    // Where each cell stands afterwards.
+    // The new position of each cell.
     let mut places = Vec::with_capacity(run.header.cells.len());
     header.cells.clear();
     for cell in &run.header.cells {
@@ -60,8 +60,7 @@ fn chosen<T: Clone>(all: &[T], keep: &[bool]) -> Vec<T> {
     all.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, one)| one.clone()).collect()
 }
 
-/// The command line without the words that are these targets. Where it still names one of them (a suite's file, a
-/// socket), it is not told.
+/// The command line without the arguments of removed targets. If it still contains one of them, it is withheld.
 fn command(run: &Run, keep: &[bool]) -> Vec<String> {
     let header = &run.header;
     let gone = |at: &usize| keep.get(*at) == Some(&false);
@@ -82,7 +81,7 @@ fn command(run: &Run, keep: &[bool]) -> Vec<String> {
         let names = [target.scheme.as_str(), target.facts.engine.as_str(), target.name.as_str()];
         names.into_iter().filter(|name| !name.is_empty()).map(str::to_lowercase)
     });
-    // What a target that stays is called may hold it too: "mysql" of two.
+    // The name of a remaining target may contain it, such as "mysql" of two.
     let telling: Vec<String> = telling.collect();
     let tells = |word: &String| telling.iter().any(|name| word.to_lowercase().contains(name.as_str()));
     let stays: Vec<&String> =

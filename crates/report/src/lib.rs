@@ -1,24 +1,23 @@
-//! What a run means: its figures, verdicts and findings, and how these are shown.
+//! The analysis of runs: results, verdicts and findings, and their formats.
 //!
-//! [`analyse`] turns a recorded [`Run`](kurabe_core::run::Run) into a [`Summary`], and each rendering turns the
-//! summary into text. Nothing here prints, reads a clock or draws without a seed: one run gives one report,
-//! everywhere. No database and no experiment is known by name: what there is to know of an experiment comes with
-//! its [`ExperimentInfo`](kurabe_core::experiment::ExperimentInfo), and of a database with the run.
+//! [`analyse`] turns a recorded [`Run`](kurabe_core::run::Run) into a [`Summary`], and each format renders the
+//! summary as text. Nothing here prints, reads a clock or uses randomness without a seed, so that a run has the same
+//! report everywhere. No database or experiment is known by name: descriptions come with the
+//! [`ExperimentInfo`](kurabe_core::experiment::ExperimentInfo) and the run.
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`summary`] | what is known of a run, and the contract of the JSON report |
-//! | [`finding`] | what a report says, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`] | how is it shown |
-//! | [`View`] | what is shown of a run, where that is not all |
-//! | [`compare`] | what differs between two runs |
+//! | [`summary`] | the analysed run, and the interface of the JSON report |
+//! | [`finding`] | the findings of a report, as typed values |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`] | the output formats |
+//! | [`View`] | partial and anonymous reports |
+//! | [`compare`] | the comparison of two runs |
 
 mod analysis;
 mod anonymise;
 pub mod attribution;
 mod comparison;
 mod engine;
-mod figures;
 pub mod finding;
 mod findings;
 mod format;
@@ -28,6 +27,7 @@ mod metrics;
 mod noise;
 mod proof;
 mod published;
+mod results;
 mod rule;
 mod steady;
 pub mod summary;

@@ -1,4 +1,4 @@
-//! The report as Markdown with tables.
+//! The Markdown report.
 
 use crate::engine;
 use crate::finding::Section;
@@ -39,7 +39,8 @@ pub fn render(summary: &Summary) -> String {
     section(&mut text, "Bottlenecks", &summary.sentences(Section::Bottleneck));
     let lacking = lacking(summary);
     if !lacking.is_empty() {
-        text += "## Without figures\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- | --- |\n";
+        text += "## No results\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- \
+                 | --- |\n";
         for entry in lacking {
             let cells =
                 [&entry.target, &entry.place, &list(&entry.operations), entry.status_word(), &entry.reason];
@@ -48,7 +49,7 @@ pub fn render(summary: &Summary) -> String {
         text.push('\n');
     }
     section(&mut text, "In detail", &summary.sentences(Section::Detail));
-    section(&mut text, "Cautions", &summary.sentences(Section::Caution));
+    section(&mut text, "Warnings", &summary.sentences(Section::Warning));
     text += "## Basis\n\n";
     let machine = &summary.machine;
     let origin = [
@@ -73,7 +74,7 @@ pub fn render(summary: &Summary) -> String {
     text
 }
 
-/// What licences say of publishing, above all else.
+/// The publishing restrictions, before everything else.
 pub(crate) fn publishing(text: &mut String, sentences: &[&str]) {
     for sentence in sentences {
         let _ = writeln!(text, "> {}\n", escaped(sentence));
@@ -111,7 +112,7 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// A text that Markdown shows as it is, on one line.
+/// Escapes a text for Markdown, on one line.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,8 +1,8 @@
-//! The metrics of a run: which there are, and what each cell has of them.
+//! The metrics of a run, and their values in each cell.
 
 use crate::finding::Interval;
 use crate::labels::Labels;
-use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status};
+use crate::summary::{CellResult, MetricInfo, MetricResult, Status};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
@@ -16,10 +16,10 @@ use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::{IntervalSettings, interval_of_median, median, mix};
 use std::collections::BTreeMap;
 
-/// What a loop is compared by.
+/// The metrics of speed, by which loops are compared.
 const SPEED: [&str; 3] = [THROUGHPUT.name, RESPONSE_P99.name, HIGHEST_RATE.name];
 
-/// By round.
+/// Values by round.
 pub(crate) type Rounds = BTreeMap<u32, f64>;
 
 impl MetricInfo {
@@ -34,7 +34,7 @@ impl MetricInfo {
         }
     }
 
-    /// A metric that this version does not know.
+    /// A metric unknown to this version.
     fn unknown(value: &MetricValue) -> Self {
         let unit = value.unit;
         Self::of(&Metric {
@@ -52,17 +52,17 @@ impl MetricInfo {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// Whether loops are compared by it.
+    /// Whether it is a metric of speed.
     pub(crate) fn is_speed(&self) -> bool {
         is_speed(&self.name)
     }
 
-    /// Whether the usual tables show it.
+    /// Whether the main tables show it.
     pub(crate) fn is_usual(&self) -> bool {
         self.is_speed() || self.name == SERVICE_P99.name
     }
 
-    /// Values of which higher ones are better.
+    /// The value with a sign so that higher is better.
     pub(crate) fn goodness(&self, value: f64) -> f64 {
         if self.better == Better::Lower { 1.0 / value } else { value }
     }
@@ -72,8 +72,7 @@ pub(crate) fn is_speed(name: &str) -> bool {
     SPEED.contains(&name)
 }
 
-/// The metrics of a run: what loops are compared by, the experiment's own, those that all have, and those that this version does
-/// not know.
+/// The metrics of a run: speed, the experiment's own, common ones, and unknown ones.
 pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     let own = info.map_or(&[][..], |info| info.metrics);
     let mut metrics: Vec<MetricInfo> = Vec::new();
@@ -94,8 +93,8 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     metrics
 }
 
-/// The values of which a median, a ratio or an interval is made: one for each round, and where servers were restarted between
-/// blocks of rounds, the mean of each block.
+/// The samples for medians, ratios and intervals: one per round, or, if servers were restarted between blocks of
+/// rounds, the mean of each block.
 pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &RunSpec) -> Vec<f64> {
     if spec.restarts == 0 {
         return by_round.into_iter().map(|(_, value)| value).collect();
@@ -115,39 +114,38 @@ fn value(metric: &MetricInfo, load: Load, measured: &Measurement) -> Option<f64>
     }
 }
 
-/// The metrics of a cell: of the trials whose speed counts, or where these have none, of all.
+/// The metrics of a cell: of the trials whose speed counts, or, if these have none, of all.
 pub(crate) fn of_cell(
     metrics: &[MetricInfo],
     load: Load,
     counted: &BTreeMap<u32, &Measurement>,
     measured: &BTreeMap<u32, &Measurement>,
     (spec, seed): (&RunSpec, u64),
-) -> Vec<MetricFigures> {
+) -> Vec<MetricResult> {
     let rounds = |metric: &MetricInfo, trials: &BTreeMap<u32, &Measurement>| -> Rounds {
         trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
     };
     let figures = |metric: &MetricInfo| {
         let found = rounds(metric, counted);
         let found = if found.is_empty() { rounds(metric, measured) } else { found };
-        MetricFigures::of(metric, found, (spec, seed))
+        MetricResult::of(metric, found, (spec, seed))
     };
     metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
 }
 
-impl MetricFigures {
-    /// The median of the rounds with its interval; nothing of no round.
+impl MetricResult {
+    /// The median of the rounds with its interval; `None` without rounds.
     fn of(metric: &MetricInfo, by_round: Rounds, (spec, seed): (&RunSpec, u64)) -> Option<Self> {
         let values = samples(by_round.clone(), spec);
         let Interval { value, low, high } = interval(&values, &IntervalSettings::new(seed))?;
-        // A share is a part of the whole, however few the rounds.
+        // A share needs no rounds to be a share of the whole.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
         let (low, high) = (low.map(within), high.map(within));
         Some(Self { name: metric.name.clone(), unit: metric.unit, value, low, high, by_round })
     }
 }
 
-/// The median of these values with its interval, which several of them have: on logarithms where all have the same sign,
-/// else Student's around the mean.
+/// The interval of the median: on logarithms if all values have the same sign, otherwise Student's around the mean.
 pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
     let value = median(values)?;
     let sign = if value < 0.0 { -1.0 } else { 1.0 };
@@ -168,8 +166,8 @@ pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<In
     Some(Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) })
 }
 
-/// Adds the metrics that are made of several cells.
-pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellFigures], spec: &RunSpec) {
+/// Adds the metrics that are derived from several cells.
+pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellResult], spec: &RunSpec) {
     for (n, metric) in metrics.iter().enumerate() {
         let found: Vec<(Vec<usize>, Rounds)> = match metric.source {
             Source::Trial => continue,
@@ -178,7 +176,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
         };
         for (line, rounds) in found {
             let seed = mix(mix(spec.seed, n as u64), line[0] as u64);
-            let Some(figures) = MetricFigures::of(metric, rounds, (spec, seed)) else { continue };
+            let Some(figures) = MetricResult::of(metric, rounds, (spec, seed)) else { continue };
             for at in line {
                 let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
                 let place = metrics[..n].iter().filter(before).count();
@@ -188,11 +186,11 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellF
     }
 }
 
-/// Cells with figures, in lines that differ in one axis only.
-fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
+/// Cells with results, in lines that differ in one axis only.
+fn lines(cells: &[CellResult], axis: &str) -> Vec<Vec<usize>> {
     let mut lines: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, cell) in
-        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.baseline_repeat)
+        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.aa_control)
     {
         let mut others = cell.axes.values().clone();
         others.remove(axis);
@@ -201,8 +199,8 @@ fn lines(cells: &[CellFigures], axis: &str) -> Vec<Vec<usize>> {
     lines.into_values().collect()
 }
 
-/// The slope of a metric over the chart axis, for each cell of a line, in each round in which all of them have it.
-fn slopes(labels: &Labels, cells: &[CellFigures], of: &str) -> Vec<(Vec<usize>, Rounds)> {
+/// The slope of a metric over the chart axis, for each line, in each round in which all of its cells have it.
+fn slopes(labels: &Labels, cells: &[CellResult], of: &str) -> Vec<(Vec<usize>, Rounds)> {
     let Some(chart) = labels.chart_axis() else { return Vec::new() };
     let mut found = Vec::new();
     for line in lines(cells, &chart.name) {
@@ -224,7 +222,7 @@ fn slopes(labels: &Labels, cells: &[CellFigures], of: &str) -> Vec<(Vec<usize>, 
     found
 }
 
-/// The slope of a least-squares line; with one point, its value divided by its place.
+/// The slope of a least-squares line; with one point, its value divided by its position.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let (mx, my) =
@@ -234,10 +232,10 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     if along > 0.0 { across / along } else { my / mx.max(1.0) }
 }
 
-/// The time per transaction less that with the first value of an axis, in closed loops, in each round that has both.
-fn costs(labels: &Labels, cells: &[CellFigures], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
+/// The time per transaction minus that with the first value of an axis, in closed loops, in each round with both.
+fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
     let baseline = labels.axis(axis).and_then(crate::labels::Axis::baseline);
-    let times = |cell: &CellFigures| -> Option<Rounds> {
+    let times = |cell: &CellResult| -> Option<Rounds> {
         let clients = cell.totals.as_ref()?.clients as f64;
         let rates = &cell.metric(THROUGHPUT.name)?.by_round;
         Some(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate)).collect())
@@ -277,7 +275,7 @@ mod tests {
         }
         assert!((of(&[-300.0]).value + 300.0).abs() < 1e-9 && of(&[-300.0]).low.is_none());
         assert!(interval(&[], &IntervalSettings::new(1)).is_none());
-        // A slope that is told from nothing in no round spans it.
+        // A slope that is never significant spans zero.
         assert!(of(&[-300.0, 200.0]).low.unwrap() < 0.0);
     }
 }

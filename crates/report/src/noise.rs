@@ -1,67 +1,68 @@
-//! The noise floor: how far a cell is from itself when it is measured twice in each round.
+//! The noise floor: the difference between two measurements of the same cell in each round.
 
 use crate::comparison::paired;
 use crate::finding::NoiseFloor;
 use crate::labels::Labels;
-use crate::summary::{CellFigures, MetricInfo, Status};
+use crate::summary::{CellResult, MetricInfo, Status};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::{IntervalSettings, PairedRatio, mix, noise_floor};
 
-/// What the run's A/A pairs show.
+/// The results of the run's A/A pairs.
 #[derive(Debug, Default)]
 pub(crate) struct Noise {
     floors: Vec<Floor>,
 }
 
-/// The floor of one metric of one pair.
+/// The noise floor of one metric of one pair.
 #[derive(Debug)]
 struct Floor {
     target: usize,
     operation: String,
     metric: MetricInfo,
     difference: f64,
-    /// Whether the cell was repeated on a second start of its server.
-    second_start: bool,
+    /// Whether the A/A control ran on a second instance of the server.
+    second_instance: bool,
 }
 
 impl Noise {
-    /// Compares each repeat with the cell that it repeats. The intervals of one target hold together: a floor says how far that
-    /// target is from itself, and is not to grow with the number of others.
-    pub fn of(labels: &Labels, cells: &[CellFigures], spec: &RunSpec) -> Self {
-        let pairs: Vec<(&CellFigures, &CellFigures)> = cells
+    /// Compares each A/A control with its cell. Intervals are corrected within one target, so that a target's floor
+    /// does not grow with the number of other targets.
+    pub fn of(labels: &Labels, cells: &[CellResult], spec: &RunSpec) -> Self {
+        let pairs: Vec<(&CellResult, &CellResult)> = cells
             .iter()
-            .filter(|cell| cell.baseline_repeat && cell.status == Status::Ok)
-            .filter_map(|repeat| Some((repeat, original(cells, repeat)?)))
+            .filter(|cell| cell.aa_control && cell.status == Status::Ok)
+            .filter_map(|aa_control| Some((aa_control, original(cells, aa_control)?)))
             .collect();
-        let floor = |repeat: &CellFigures, original: &CellFigures, metric: &MetricInfo| {
-            let same = pairs.iter().filter(|(other, _)| other.target_index == repeat.target_index).count();
+        let floor = |aa_control: &CellResult, original: &CellResult, metric: &MetricInfo| {
+            let same =
+                pairs.iter().filter(|(other, _)| other.target_index == aa_control.target_index).count();
             let settings = IntervalSettings::new(mix(spec.seed, 0xAA)).for_comparisons(same as u32);
-            let pair = paired(repeat, original, metric, spec);
+            let pair = paired(aa_control, original, metric, spec);
             let difference = noise_floor(&[PairedRatio::of(&pair.a, &pair.b, &settings).ok()?])?;
             Some(Floor {
-                target: repeat.target_index,
-                operation: repeat.operation.clone(),
+                target: aa_control.target_index,
+                operation: aa_control.operation.clone(),
                 metric: metric.clone(),
                 difference,
-                second_start: repeat.second_start,
+                second_instance: aa_control.second_instance,
             })
         };
-        let of_pair = |(repeat, original): &(&CellFigures, &CellFigures)| {
-            labels.metrics.iter().filter_map(|metric| floor(repeat, original, metric)).collect::<Vec<_>>()
+        let of_pair = |(aa_control, original): &(&CellResult, &CellResult)| {
+            labels.metrics.iter().filter_map(|metric| floor(aa_control, original, metric)).collect::<Vec<_>>()
         };
         Self { floors: pairs.iter().flat_map(of_pair).collect() }
     }
 
-    /// The largest of what loops are compared by.
+    /// The largest floor of any metric of speed.
     pub fn largest(&self) -> Option<f64> {
         largest(self.floors.iter().filter(|floor| floor.metric.is_speed()).map(|floor| floor.difference))
     }
 
-    /// The metric's floor for comparing an operation between these targets: the largest of theirs, or where they have none
-    /// the operation's, or the run's.
+    /// The metric's floor for comparing an operation between these targets: the largest of theirs, or otherwise the
+    /// operation's, or the run's.
     pub fn floor(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
         let largest = |holds: &dyn Fn(&Floor) -> bool| {
-            // Cells of other loads than the repeated one are held against its floor, by whatever they are compared.
+            // Cells with other loads than the A/A pair's use its floor for any metric of speed.
             let same =
                 |floor: &&Floor| floor.metric == *metric || floor.metric.is_speed() && metric.is_speed();
             largest(
@@ -73,8 +74,8 @@ impl Noise {
             .or_else(|| largest(&|_| true))
     }
 
-    /// Gives each cell the floor of its target and operation.
-    pub fn tell(&self, labels: &Labels, cells: &mut [CellFigures]) {
+    /// Sets each cell's floor from its target and operation.
+    pub fn tell(&self, labels: &Labels, cells: &mut [CellResult]) {
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
             cell.noise_floor =
@@ -91,19 +92,19 @@ impl Noise {
                 operation: floor.operation.clone(),
                 metric: floor.metric.name.clone(),
                 noise_floor: floor.difference,
-                second_start: floor.second_start,
+                second_instance: floor.second_instance,
             })
             .collect()
     }
 }
 
-fn original<'a>(cells: &'a [CellFigures], repeat: &CellFigures) -> Option<&'a CellFigures> {
+fn original<'a>(cells: &'a [CellResult], aa_control: &CellResult) -> Option<&'a CellResult> {
     cells.iter().find(|cell| {
-        !cell.baseline_repeat
+        !cell.aa_control
             && cell.status == Status::Ok
-            && cell.target_index == repeat.target_index
-            && cell.operation == repeat.operation
-            && cell.axes == repeat.axes
+            && cell.target_index == aa_control.target_index
+            && cell.operation == aa_control.operation
+            && cell.axes == aa_control.axes
     })
 }
 

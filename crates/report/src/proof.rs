@@ -1,11 +1,11 @@
-//! How answers and writes were verified, in words; and which trials ended since they had changed every record.
+//! Sentences on verification; and which trials ended because they had changed every record.
 
 use crate::finding::{Finding, Scope};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::units;
 use kurabe_core::verification::{Proof, Verification};
 
-/// What is proven of the writes, as a clause: "9 writes counted on the server, not read back".
+/// How writes were verified, as a clause: "9 writes counted on the server, not read back".
 pub fn writes(all: &Verification) -> String {
     let count = units::count(all.writes);
     let counted = match all.counted {
@@ -32,7 +32,7 @@ pub fn writes(all: &Verification) -> String {
     }
 }
 
-/// What was proven of a cell in all its trials; `None` where a trial's record does not say it.
+/// The verification of a cell over all its trials; `None` if any trial did not record it.
 pub(crate) fn sum<'a>(trials: impl Iterator<Item = &'a Option<Verification>>) -> Option<Verification> {
     let mut sum = Verification::default();
     for verified in trials {
@@ -41,7 +41,7 @@ pub(crate) fn sum<'a>(trials: impl Iterator<Item = &'a Option<Verification>>) ->
     Some(sum)
 }
 
-/// Which trials ended early since each record is changed once, and what makes them longer.
+/// Trials that ended early because each record is changed at most once, and how to make them longer.
 pub(crate) fn exhausted(run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &run.header.spec.operations {
@@ -63,9 +63,9 @@ pub(crate) fn exhausted(run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// How many times as long the trial would have been, with some room.
+/// The factor by which the trial would have been longer, with a margin.
 fn longer(run: &Run, operation: &str, measured: &Measurement) -> f64 {
-    /// Part by which the next trial may be faster.
+    /// The margin, since the next trial may be faster.
     const ROOM: f64 = 1.3;
     let took = measured.open.as_ref().map_or(measured.elapsed_ns, |open| open.due_ns).max(1);
     let by_time = run.header.spec.duration_ns.map(|time| time as f64 / took as f64);
@@ -79,7 +79,7 @@ fn longer(run: &Run, operation: &str, measured: &Measurement) -> f64 {
     times.max(1.0) * ROOM
 }
 
-/// A number with two digits that are not 0, no less than this one.
+/// Rounds up to a number with two significant digits.
 fn rounded_up(number: f64) -> u64 {
     let unit = 10_f64.powf((number.max(10.0).log10().floor() - 1.0).max(0.0));
     ((number / unit).ceil() * unit) as u64
@@ -89,22 +89,22 @@ fn rounded_up(number: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn said(writes: u64, records: u64, counted: u64, read_back: u64) -> String {
+    fn clause(writes: u64, records: u64, counted: u64, read_back: u64) -> String {
         super::writes(&Verification { answers: 0, writes, records, counted, read_back })
     }
 
     #[test]
-    fn counted_on_the_server_is_said_of_nothing_else() {
-        for text in [said(9, 9, 0, 9), said(9, 5, 0, 5), said(9, 9, 0, 4), said(9, 9, 0, 0)] {
+    fn server_count_is_claimed_only_if_counted() {
+        for text in [clause(9, 9, 0, 9), clause(9, 5, 0, 5), clause(9, 9, 0, 4), clause(9, 9, 0, 0)] {
             assert!(!text.contains("counted"), "{text}");
         }
         assert_eq!(
-            said(9, 9, 9, 9),
+            clause(9, 9, 9, 9),
             "9 writes, the record of each read back and compared byte for byte, all counted on the server"
         );
-        assert_eq!(said(9, 9, 9, 0), "9 writes counted on the server, not read back");
+        assert_eq!(clause(9, 9, 9, 0), "9 writes counted on the server, not read back");
         assert_eq!(
-            said(9, 9, 4, 0),
+            clause(9, 9, 4, 0),
             "9 writes acknowledged by the server, 4 of them counted on the server, not read back"
         );
     }

@@ -1,7 +1,7 @@
-//! Figures that others published, embedded with their provenance and their known faults.
+//! Published results of others, embedded with their source and known problems.
 //!
-//! They are data (`published/` in this crate): a table as its author printed it, and a description beside it that says
-//! which of its columns are what. An experiment names a set of such tables.
+//! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
+//! experiment refers to a set of such tables.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -32,14 +32,14 @@ const SETS: &[(&str, &[File])] = &[
     ("webapp", &[(include_str!("../published/webapp.csv"), include_str!("../published/webapp.json"))]),
 ];
 
-/// Published figures.
+/// Published results.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Published {
     pub about: About,
     pub lines: Vec<Line>,
 }
 
-/// What is known of them.
+/// Their description.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct About {
@@ -47,57 +47,57 @@ pub(crate) struct About {
     pub provenance: String,
     pub hardware: String,
     columns: Columns,
-    /// Whether the horizontal value is a number of clients, each of which waited for its own answers.
+    /// Whether the horizontal value is a number of clients, each waiting for its own replies.
     #[serde(default)]
     x_is_clients: bool,
-    /// Their operations, and ours for each; "" where they name none.
+    /// Their operations, and Kurabe's for each; "" if they name none.
     operations: BTreeMap<String, String>,
-    /// What the figures say of two values of an axis, which ours can be held against.
+    /// Published ratios between two values of an axis, which can be compared with the run's.
     pub shape: Option<Shape>,
     pub faults: Vec<String>,
 }
 
-/// Which columns of the table are what.
+/// The meaning of the table's columns.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Columns {
-    /// Those that name a line together.
+    /// Columns that together name a line.
     line: Vec<String>,
     operation: Option<String>,
-    /// The horizontal value, …
+    /// The column of the horizontal value, …
     x: Option<String>,
-    /// … or what it is throughout.
+    /// … or its constant value.
     x_is: Option<f64>,
-    /// The rate, …
+    /// The column of the rate, …
     rate: Option<String>,
-    /// … or requests and, for each repeat, the seconds that they took.
+    /// … or of requests and, for each repetition, their duration in seconds.
     requests: Option<String>,
     #[serde(default)]
     seconds: Vec<String>,
 }
 
-/// By how much one value of an axis was faster than another.
+/// A published ratio between two values of an axis.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shape {
     pub axis: String,
     pub faster: String,
     pub slower: String,
-    /// The least factor, …
+    /// The smallest factor, …
     pub low: f64,
-    /// … and the greatest.
+    /// … and the largest.
     pub high: f64,
-    /// What the figures say, as a clause.
+    /// The claim, as a clause.
     pub said: String,
-    /// Why ours may be otherwise, as a sentence.
+    /// Why the run's ratio may differ, as a sentence.
     pub otherwise: String,
 }
 
-/// One line of a table: what its author varied.
+/// One line of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub name: String,
-    /// Our operation.
+    /// Kurabe's operation.
     pub operation: String,
     /// Whether the horizontal value is a number of clients.
     pub x_is_clients: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// The figures of a set; none where it is not embedded.
+/// The results of a set; empty if it is not embedded.
 pub(crate) fn load(set: &str) -> Vec<Published> {
     let files = SETS.iter().find(|(name, _)| *name == set).map_or(&[][..], |(_, files)| files);
     files.iter().filter_map(read).collect()

@@ -1,32 +1,32 @@
-//! When a run is analysed, and what makes its comparisons conclusive.
+//! The analysis plan: when a run is analysed, and when its comparisons are conclusive.
 
 use crate::finding::Finding;
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
 use kurabe_stats::IntervalSettings;
-use kurabe_stats::settle::{Analyses, at_analysis};
+use kurabe_stats::interim::{Analyses, at_analysis};
 
 /// When a run is analysed, and the margin of its comparisons.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
-    /// A difference below this does not matter.
+    /// Differences below this do not matter.
     pub margin: f64,
-    /// When the run is analysed, where that is more than once, and the number of this analysis.
+    /// The planned analyses if there are several, and the number of this one.
     analyses: Option<(Analyses, u32)>,
-    /// Where the run has not ended as planned: after how many rounds the next analysis is. Before that nothing is compared.
+    /// If the run has not ended as planned: the number of rounds at the next analysis. Nothing is compared before.
     next: Option<u32>,
     until: Option<Until>,
-    /// Whether interleaving trials in slices could detect smaller differences: not where it was done, or a rate is given.
+    /// Whether interleaving could detect smaller differences: not if it was used, or a rate is given.
     slices_help: bool,
 }
 
 impl Rule {
-    /// The rule of a run, and the analysis that the rounds it has made belong to.
+    /// The plan of a run, and the analysis for the rounds that it has made.
     pub fn of(run: &Run) -> Self {
         let spec = &run.header.spec;
         let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
         let analyses = spec.until.map(|_| Analyses::new(spec.rounds, run.max_rounds()));
-        // The last round may not be whole.
+        // The last round may be incomplete.
         let next = analyses.as_ref().map_or(spec.rounds, |analyses| analyses.after(made.saturating_sub(1)));
         Self {
             margin: spec.until.map_or(DEFAULT_MARGIN, |until| until.margin),
@@ -40,28 +40,28 @@ impl Rule {
         }
     }
 
-    /// After how many rounds the next analysis is, where none is due now.
+    /// The number of rounds at the next analysis, if none is due now.
     pub fn next(&self) -> Option<u32> {
         self.next
     }
 
-    /// When the run is analysed, where that is more than once.
+    /// The planned analyses, if there are several.
     pub fn analyses(&self) -> Option<&Analyses> {
         self.analyses.as_ref().map(|(analyses, _)| analyses)
     }
 
-    /// An interval's settings, made to hold with those of all other analyses.
+    /// Settings of an interval, corrected for all analyses.
     pub fn settings(&self, once: IntervalSettings) -> IntervalSettings {
         self.analyses.as_ref().map_or(once, |(_, number)| at_analysis(once, *number))
     }
 
-    /// After how many rounds the run was analysed; empty where that was once.
+    /// The numbers of rounds at the analyses; empty if there is only one.
     pub fn analysed_after(&self) -> Vec<u32> {
         let of = |(analyses, number): &(Analyses, u32)| analyses.rounds().take(*number as usize).collect();
         self.analyses.as_ref().map_or_else(Vec::new, of)
     }
 
-    /// What a reader must know of comparisons that are inconclusive, or how the run came to its end, where it had a rule.
+    /// A finding on inconclusive comparisons, or on how the run ended, if it had a stopping rule.
     pub fn finding(&self, verdicts: &[Verdict]) -> Option<Finding> {
         let compared: Vec<&Verdict> =
             verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();

@@ -5,7 +5,7 @@ use kurabe_core::run::Measurement;
 use kurabe_stats::median;
 use kurabe_stats::steady::{Steadiness, steadiness};
 
-/// What the windows of a cell's trials show; `None` where no trial has any.
+/// Whether the windows of a cell's trials were steady; `None` if no trial has any.
 pub(crate) fn of_trials<'a>(measured: impl Iterator<Item = &'a Measurement>) -> Option<Steady> {
     let mut changes = Vec::new();
     let mut steady = Steady { trials: 0, never: 0, late: 0, change: None };
@@ -27,12 +27,12 @@ pub(crate) fn of_trials<'a>(measured: impl Iterator<Item = &'a Measurement>) -> 
 }
 
 impl Steady {
-    /// Whether most trials were not.
+    /// Whether most trials were never steady.
     pub fn is_never(&self) -> bool {
         self.never * 2 > self.trials
     }
 
-    /// Whether most trials became so after a beginning that differs.
+    /// Whether most trials became steady after a different beginning.
     pub fn is_late(&self) -> bool {
         !self.is_never() && (self.never + self.late) * 2 > self.trials
     }

@@ -1,5 +1,5 @@
-//! What is known of a run. Serialised, a [`Summary`] is the JSON report: other programs rely on its members, which
-//! `docs/schema/report.schema.json` describes.
+//! The analysed run. A [`Summary`] serialised is the JSON report. Other programs rely on its members;
+//! `docs/schema/report.schema.json` describes them.
 
 use crate::attribution::{Attribution, Bottleneck};
 use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
@@ -10,16 +10,16 @@ use kurabe_core::facts::Setting;
 use kurabe_core::metric::{Better, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
+use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
 use kurabe_core::verification::Verification;
-use kurabe_core::witness::{Doing, Meter, Reach};
 use kurabe_stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the JSON report.
-pub const REPORT_VERSION: u32 = 3;
+pub const REPORT_VERSION: u32 = 4;
 
-/// All that a report says of a run.
+/// The contents of a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The version of this format.
@@ -31,43 +31,42 @@ pub struct Summary {
     pub began: u64,
     /// The experiment's name.
     pub experiment: String,
-    /// The question that the experiment answers, where this version of Kurabe knows it.
+    /// The experiment's question, if known.
     pub question: Option<String>,
     /// The version of Kurabe that made the run.
     pub kurabe: String,
-    /// The command line, passwords left out.
+    /// The command line, without passwords.
     pub command: Vec<String>,
-    /// The machine that the client ran on.
+    /// The client's machine.
     pub machine: MachineFacts,
-    /// The seed of data, order and draws.
+    /// The seed of data, order and random inputs.
     pub seed: u64,
-    /// What was asked for.
+    /// The spec.
     pub spec: RunSpec,
     /// Whether every planned trial was made.
     pub complete: bool,
-    /// After how many rounds the next planned analysis is, where the run has not ended: nothing is compared before.
+    /// The number of rounds at the next planned analysis, if the run has not ended: nothing is compared before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_analysis: Option<u32>,
-    /// Rounds in which anything was measured.
+    /// The number of rounds with measurements.
     pub rounds: u32,
-    /// The largest relative difference that the first cell of a target may have from itself, over all operations and targets;
-    /// `None` where it was not measured.
+    /// The largest noise floor over all operations and targets; `None` if not measured.
     pub noise_floor: Option<f64>,
-    /// What the report says, in the order of its sections.
+    /// The findings, in the order of their sections.
     pub findings: Vec<Statement>,
-    /// How many comparisons of primary metrics were made; the intervals of their verdicts hold together.
+    /// The number of comparisons of primary metrics, whose intervals hold together.
     pub comparisons: u32,
-    /// How many comparisons of other metrics were made; the intervals of their verdicts hold together.
+    /// The number of comparisons of other metrics, whose intervals hold together.
     pub further_comparisons: u32,
-    /// The metrics that some cell has.
+    /// The metrics that any cell has.
     pub metrics: Vec<MetricInfo>,
     /// The targets.
     pub targets: Vec<TargetSummary>,
     /// One element per cell and operation.
-    pub cells: Vec<CellFigures>,
+    pub cells: Vec<CellResult>,
     /// One element per comparison of two cells.
     pub verdicts: Vec<Verdict>,
-    /// The names of axes, values, operations and targets.
+    /// Display names.
     #[serde(skip)]
     pub(crate) labels: Labels,
 }
@@ -89,13 +88,13 @@ impl Summary {
 pub struct MetricInfo {
     /// Its name.
     pub name: String,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
     /// Whether it answers the experiment's question.
     pub primary: bool,
-    /// What it is, a clause; empty where this version does not know it.
+    /// A description, as a clause; empty if unknown.
     pub about: String,
     /// Where its values come from.
     #[serde(skip)]
@@ -104,10 +103,10 @@ pub struct MetricInfo {
 
 /// A metric of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MetricFigures {
+pub struct MetricResult {
     /// The metric's name.
     pub name: String,
-    /// What it counts.
+    /// The unit.
     pub unit: Unit,
     /// The median of the rounds.
     pub value: f64,
@@ -115,12 +114,12 @@ pub struct MetricFigures {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Its value in each round.
+    /// The values by round.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
 }
 
-impl MetricFigures {
+impl MetricResult {
     /// The value with its interval.
     pub fn interval(&self) -> Interval {
         Interval { value: self.value, low: self.low, high: self.high }
@@ -132,49 +131,49 @@ impl MetricFigures {
 pub struct TargetSummary {
     /// Its name in this run.
     pub name: String,
-    /// Its URL, password left out.
+    /// Its URL, without the password.
     pub url: String,
     /// The engine.
     pub engine: String,
     /// The engine's version.
     pub version: String,
-    /// The client code that speaks to it.
+    /// The client library.
     pub client: String,
-    /// How it is reached.
+    /// The transport.
     pub transport: String,
-    /// What an acknowledged write survives; `None` where there are no writes to keep.
+    /// What an acknowledged write survives; `None` if unknown.
     pub durability: Option<DurabilityClass>,
     /// The same as a clause.
     pub durability_promise: String,
-    /// The settings that make it so.
+    /// The settings that decide the durability class.
     pub durability_settings: BTreeMap<String, String>,
-    /// Other settings that decide figures.
+    /// Other settings that affect results.
     pub settings: BTreeMap<String, String>,
-    /// The clause of its licence that restricts publishing results of benchmarks, where it has one.
+    /// The licence clause that restricts publishing benchmark results, if there is one.
     pub publishing: Option<PublishingClause>,
-    /// Anything else that a reader must know.
+    /// Other remarks for the reader.
     pub notes: Vec<String>,
 }
 
-/// Settings as a map, the last of a name winning.
+/// Settings as a map; the last of equal names wins.
 pub(crate) fn settings(list: &[Setting]) -> BTreeMap<String, String> {
     list.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect()
 }
 
-/// Whether a cell has figures.
+/// Whether a cell has results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It was measured, and every answer was right.
+    /// It was measured, and every reply was correct.
     Ok,
-    /// A trial of it failed: it has no figures.
+    /// A trial of it failed: it has no results.
     Failed,
     /// It could not be measured, or was not.
     Unavailable,
 }
 
 impl Status {
-    /// As files name it.
+    /// Its name in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -184,9 +183,9 @@ impl Status {
     }
 }
 
-/// The figures of one cell and operation.
+/// The results of one cell and operation.
 #[derive(Clone, Debug, Serialize)]
-pub struct CellFigures {
+pub struct CellResult {
     /// The target's name.
     pub target: String,
     /// The engine.
@@ -197,117 +196,115 @@ pub struct CellFigures {
     pub axes: Cell,
     /// The operation.
     pub operation: String,
-    /// Whether there are figures.
+    /// Whether there are results.
     pub status: Status,
     /// Why there are none.
     pub reason: Option<String>,
-    /// Transactions per second: the median of the rounds with its interval.
+    /// Throughput: the median of the rounds with its interval.
     pub ops_per_second: Option<Rate>,
     /// Service times over all rounds, in microseconds.
     pub latency_us: Option<Latency>,
-    /// What an open loop shows beside; absent for a closed one.
+    /// The additional results of an open loop; absent for a closed one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_loop: Option<OpenFigures>,
+    pub open_loop: Option<OpenLoopResult>,
     /// CPU time of the client per transaction, in microseconds.
     pub client_cpu_us_per_op: Option<f64>,
-    /// CPU time of the server's processes per transaction, in microseconds, over the rounds in which they were seen: of all
-    /// tiers, where there are several. Absent where they were not seen, and where the database works within the client,
-    /// whose CPU time it is then.
+    /// CPU time of the server's processes per transaction, in microseconds, over the rounds in which they were
+    /// observed, including all tiers. Absent if they were not observed, and for an embedded database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us_per_op: Option<f64>,
-    /// Time to check an answer, in nanoseconds per transaction.
+    /// Time to check a reply, in nanoseconds per transaction.
     pub verify_ns_per_op: Option<f64>,
-    /// The same as a part of the client's CPU time: 0.02 is 2 %.
+    /// The same as a share of the client's CPU time: 0.02 is 2 %.
     pub verify_share: Option<f64>,
-    /// What the tool itself costs for this cell, in nanoseconds per operation.
+    /// The tool's own overhead for this cell, in nanoseconds per operation.
     pub overhead_ns_per_op: Option<f64>,
-    /// Answers and writes that were checked, over all rounds and warm-up.
+    /// How replies and writes were verified, over all rounds and warm-up.
     pub verified: Verified,
-    /// Transactions that failed in trials that have figures.
+    /// Failed transactions in trials with results.
     pub failed_operations: u64,
-    /// Transactions that were repeated after an error that asks for it.
+    /// Retried transactions.
     pub retries: u64,
     /// What an acknowledged write survives on this target.
     pub durability: Option<DurabilityClass>,
     /// Its metrics, in the order of the run's.
-    pub metrics: Vec<MetricFigures>,
-    /// The bottleneck, with its evidence; absent where nobody looked, as in older runs.
+    pub metrics: Vec<MetricResult>,
+    /// The bottleneck with its evidence; absent without observations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
-    /// What was seen in each round with figures, in order; without the time axis, which stands in the run file.
+    /// The observations of each round with results, in order, without the time series of the run file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<Observation>,
-    /// What came to the engine's own counters, where it tells; the names it gives them stand beside.
+    /// The increases of the server's counters, if it reports them, with its own names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub counters: Vec<EngineFigure>,
-    /// What the engine says the clients' sessions were doing, what was met most first.
+    pub counters: Vec<CounterResult>,
+    /// Wait states of the clients' sessions, as reported by the server, the most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionShare>,
-    /// Whether its trials were steady; absent where that was not looked at, as in older runs.
+    /// Whether its trials were steady; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
-    /// Rounds with figures.
+    /// The number of rounds with results.
     pub rounds: u32,
-    /// Mean bytes handed to the database for one record.
+    /// Mean bytes per record sent to the database.
     pub stored_bytes: Option<u64>,
-    /// Whether it is the repeat of its target's first cell (A/A).
-    pub baseline_repeat: bool,
-    /// Whether this repeat was measured on a second start of the server.
+    /// Whether it is the A/A control of its target.
+    pub aa_control: bool,
+    /// Whether this control ran on a second instance of the server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub second_start: bool,
-    /// The noise floor of its target and operation, by what loops are compared by, as a relative difference; `None` where it
-    /// was not measured.
+    pub second_instance: bool,
+    /// The noise floor of its target and operation for speed, as a relative difference; `None` if not measured.
     pub noise_floor: Option<f64>,
-    /// The metric by which it is called faster or slower.
+    /// Its metric of speed.
     pub metric: &'static str,
-    /// Which target, by position.
+    /// The target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
-    /// All rounds together, where there are figures.
+    /// Totals over all rounds, if there are results.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,
 }
 
-/// A counter of the engine's own, over the rounds.
+/// A server counter, over the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EngineFigure {
-    /// What it counts.
-    pub what: Meter,
-    /// How many, over all rounds.
+pub struct CounterResult {
+    /// The counter.
+    pub what: Counter,
+    /// Its increase, over all rounds.
     pub total: u64,
-    /// For each operation; with those of the warm-up where the counter holds them.
+    /// The increase per operation; including those of the warm-up if the counter includes it.
     pub per_operation: f64,
-    /// Its name in the engine's own labels; empty where that is withheld.
+    /// Its name in the server's own terms; empty if withheld.
     pub from: String,
-    /// How far it reaches.
-    pub reach: Reach,
+    /// What it includes.
+    pub scope: CounterScope,
 }
 
-/// What the clients' sessions were doing.
+/// The wait states of the clients' sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionShare {
-    /// The share of all looks at them.
+    /// The share of all samples.
     pub share: f64,
-    /// What they were doing.
-    pub doing: Doing,
-    /// Their state in the engine's labels.
+    /// The wait state.
+    pub wait_state: WaitState,
+    /// The state in the server's own terms.
     pub state: String,
-    /// What they waited for, in the engine's labels; empty where for nothing.
+    /// The wait event in the server's own terms; empty if there is none.
     pub event: String,
-    /// The statement; empty where at none.
+    /// The statement; empty if there is none.
     pub statement: String,
 }
 
-/// All rounds of a cell and operation together.
+/// Totals over all rounds of a cell and operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
-    /// Clients at work at once.
+    /// The number of clients.
     pub(crate) clients: u64,
-    /// Requests that ended well.
+    /// Completed requests.
     pub(crate) completed: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub(crate) failed: u64,
-    /// The time of all measured phases.
+    /// The total time of all measured phases.
     pub(crate) elapsed_ns: u64,
     /// Service times.
     pub(crate) service: Histogram,
@@ -320,23 +317,23 @@ impl Totals {
     }
 }
 
-impl CellFigures {
-    /// What it has of a metric.
-    pub fn metric(&self, name: &str) -> Option<&MetricFigures> {
+impl CellResult {
+    /// Its values of a metric.
+    pub fn metric(&self, name: &str) -> Option<&MetricResult> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
 
-    /// Whether the client was full, so that the server could do more than the figure says.
+    /// Whether the client was saturated, so that the result is a lower bound.
     pub fn is_lower_bound(&self) -> bool {
         self.attribution.as_ref().is_some_and(|found| found.bottleneck == Bottleneck::ClientCpu)
     }
 
-    /// Whether the rate that was given was not kept up in some round: an outcome, and no figure.
+    /// Whether the given rate was not served in some round. That is an outcome, not a result.
     pub fn is_overloaded(&self) -> bool {
         self.metric == RESPONSE_P99.name && self.open_loop.is_some_and(|open| !open.kept_up)
     }
 
-    /// Whether the load generator was so late that response times are its own.
+    /// Whether the load generator was so late that response times are invalid.
     pub fn is_generator_late(&self) -> bool {
         self.metric != THROUGHPUT.name && self.open_loop.is_some_and(|open| open.generator_is_late())
     }
@@ -345,38 +342,38 @@ impl CellFigures {
 /// Whether the trials of a cell were steady.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Steady {
-    /// Trials that were looked at.
+    /// The number of trials with windows.
     pub trials: u32,
-    /// Of these, those whose throughput changed until their end.
+    /// Trials whose throughput changed until their end.
     pub never: u32,
-    /// Those that became steady after a beginning that was faster or slower.
+    /// Trials that became steady after a faster or slower beginning.
     pub late: u32,
-    /// The factor by which those that never were changed from their first quarter to their last: the median.
+    /// The median factor from first to last quarter of trials that were never steady.
     pub change: Option<f64>,
 }
 
-/// What an open loop shows beside rate and service times.
+/// The additional results of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct OpenFigures {
-    /// Transactions due per second; where the highest rate was asked for, the median of those found.
+pub struct OpenLoopResult {
+    /// Transactions due per second; in a rate search, the median of the found rates.
     pub due_per_second: f64,
     /// Response times over all rounds, from when each transaction was due, in microseconds.
     pub response_us: Latency,
-    /// How late the tool began transactions for which a client stood ready: the 99th percentile, in microseconds.
-    /// `None` where no client was ever ready in time.
+    /// Dispatch lag: how late the tool started transactions although a client was idle; the 99th percentile in
+    /// microseconds. `None` if no client was ever idle in time.
     pub dispatch_lag_p99_us: Option<f64>,
-    /// The most transactions that waited for a client at one moment, in any round.
+    /// The maximum number of transactions that waited for a client, in any round.
     pub backlog: u64,
-    /// Transactions that were never begun, since the backlog outlasted the trial; they count in the response times.
+    /// Dropped transactions, which count in the response times.
     pub dropped: u64,
-    /// Transactions that were due, over all rounds.
+    /// Transactions due, over all rounds.
     pub offered: u64,
-    /// Whether the load asked for was served: 99 % of it at least, and nothing dropped.
+    /// Whether the requested load was served: at least 99 % of it, and nothing dropped.
     pub kept_up: bool,
 }
 
-impl OpenFigures {
-    /// Lateness of the load generator beyond this share of the response time makes it invalid.
+impl OpenLoopResult {
+    /// The share of the response time above which dispatch lag makes it invalid.
     const LATE: f64 = 0.1;
 
     /// Whether the load generator was late by more than a tenth of the response time.
@@ -399,86 +396,87 @@ pub struct Rate {
 /// Times in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Half of all transactions took at most so long.
+    /// The median.
     pub p50: f64,
-    /// 90 % did.
+    /// The 90th percentile.
     pub p90: f64,
-    /// 99 % did.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 99.9 % did.
+    /// The 99.9th percentile.
     pub p999: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// What was checked.
+/// The verification of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// What was proven in all trials together; `None` where the version that made the run did not say it.
+    /// The verification over all trials; `None` if the version that made the run did not record it.
     #[serde(flatten)]
     pub proven: Option<Verification>,
-    /// Answers that were not what they had to be.
+    /// Wrong replies.
     pub mismatches: u64,
 }
 
-/// One cell against another.
+/// The comparison of two cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     /// The operation.
     pub operation: String,
-    /// What is compared; what the two differ in: an axis, or `target`; and the two sides.
+    /// The compared metric; the difference: an axis, or `target`; and the two sides.
     #[serde(flatten)]
     pub pair: Pair,
     /// Whether the metric answers the experiment's question.
     pub primary: bool,
-    /// The target of both, where they differ in an axis.
+    /// The target of both, if they differ in an axis.
     pub target: Option<String>,
     /// The values that they share.
     pub at: Cell,
-    /// `a` against `b`.
+    /// The result: `a` against `b`.
     pub result: VerdictResult,
-    /// Why they are not compared, where they are not.
+    /// Why they are not compared.
     pub why: Option<Why>,
-    /// `a` ÷ `b`, above 1 where `a` is better; the geometric mean of the rounds. Of a metric of which lower values are better:
-    /// `b` ÷ `a`.
+    /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Rounds in which both were measured.
+    /// The number of rounds in which both were measured.
     pub rounds: u32,
-    /// The noise floor that it was held against; `None` where none was measured.
+    /// The noise floor that applies; `None` if none was measured.
     pub noise_floor: Option<f64>,
-    /// The smallest difference that these rounds could have detected: 0.12 is 12 %.
+    /// The smallest detectable difference: 0.12 is 12 %.
     pub smallest_detectable: Option<f64>,
-    /// How many comparisons its interval was widened for, so that all hold together.
+    /// The number of comparisons for which its interval was corrected.
     pub corrected_for: u32,
-    /// Whether it is called, or its whole interval lies within the margin, or no further rounds could make it comparable.
+    /// Whether the difference is significant, or the whole interval lies within the margin, or more rounds could not
+    /// make it comparable.
     pub conclusive: bool,
-    /// About how many more rounds would decide it; `None` where it is conclusive, or none that can be foreseen would.
+    /// The expected number of additional rounds to decide it; `None` if it is conclusive, or no predictable number
+    /// would.
     pub further_rounds: Option<u32>,
-    /// Whether the client of the faster side was full, so that the ratio is the least.
+    /// Whether the client of the faster side was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
-    /// The value of the chart axis, where there is one.
+    /// The value of the chart axis, if there is one.
     #[serde(skip)]
     pub(crate) x: Option<AxisValue>,
-    /// What limited the two sides.
+    /// The bottlenecks of the two sides.
     #[serde(skip)]
     pub(crate) limits: [Option<Limit>; 2],
 }
 
-/// The subject against the other.
+/// The result of a comparison, for its first side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictResult {
-    /// It is better by more than noise.
+    /// It is significantly better.
     Better,
-    /// It is worse by more than noise.
+    /// It is significantly worse.
     Worse,
     /// They are equal to within the margin.
     NoDifference,
-    /// No difference was detected, and one beyond the margin is not ruled out.
+    /// No difference was detected, and one beyond the margin is not excluded.
     Inconclusive,
     /// They cannot be compared.
     NotComparable,

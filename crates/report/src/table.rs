@@ -1,18 +1,18 @@
-//! The figures as a table of texts, for all renderings that show one.
+//! The results as tables of text, for all formats.
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::labels::OperationLabels;
-use crate::summary::{CellFigures, Latency, MetricFigures, MetricInfo, OpenFigures, Rate, Status, Summary};
+use crate::summary::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 
 /// A table of one operation.
 pub(crate) struct Table {
     pub operation: String,
-    /// What its columns are, where it does not show the usual figures.
+    /// The legend, for other than the main tables.
     pub legend: Option<String>,
-    /// Whether all its figures are means over requests: not where it counts or shares out.
+    /// Whether all its values are means per request, rather than counts or shares.
     pub means: bool,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
@@ -20,46 +20,43 @@ pub(crate) struct Table {
 
 pub(crate) struct Column {
     pub head: String,
-    /// Whether its cells are figures, aligned at the right.
+    /// Whether its cells are numbers, aligned right.
     pub right: bool,
-    /// Which columns go first where there is no room: the highest.
+    /// The priority of dropping it if there is not enough width: the highest is dropped first.
     pub spare: u8,
 }
 
-/// The cells that have figures, one table for each operation. Repeats of the baseline are left out: they are the
-/// noise floor.
+/// The tables of cells with results, one for each operation. A/A controls are omitted: they are the noise floor.
 pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let labels = &summary.labels;
     let mut tables = Vec::new();
     for operation in &labels.operations {
-        let cells: Vec<&CellFigures> = summary
+        let cells: Vec<&CellResult> = summary
             .cells
             .iter()
-            .filter(|cell| {
-                cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
-            })
+            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control)
             .collect();
         if cells.is_empty() {
             continue;
         }
         let mut table = Table::new(operation.name.clone());
         table.place(summary, &cells);
-        let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellFigures) -> String| {
+        let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
         add("ops/s", true, 0, &|cell| {
-            // The client was full: the server could do more.
+            // The client was saturated: the server's capacity is higher.
             let least = if cell.is_lower_bound() { "≥ " } else { "" };
-            // It changed until the trial ended: a longer one would show another figure.
+            // Throughput changed until the trial ended: a longer one would have another result.
             let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
             cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.median)))
         });
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
-        // In an open loop the times of the first columns are response times, and service times stand beside them.
-        let time = |cell: &CellFigures| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
-        // A backlog grows with the trial, and a late generator's times are its own: neither is a figure.
-        let shown = |cell: &CellFigures, of: fn(&Latency) -> f64| match time(cell) {
+        // In an open loop the first columns are response times, and service times have their own column.
+        let time = |cell: &CellResult| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
+        // Times with a backlog grow with the trial, and those of a late generator are invalid.
+        let shown = |cell: &CellResult, of: fn(&Latency) -> f64| match time(cell) {
             _ if cell.is_overloaded() => "overloaded".to_owned(),
             _ if cell.is_generator_late() => "invalid".to_owned(),
             time => time.map_or_else(dash, |latency| micros(of(&latency))),
@@ -68,11 +65,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         add("p99", true, if open { 0 } else { 2 }, &|cell| shown(cell, |latency| latency.p99));
         add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
         if open {
-            let of = |cell: &CellFigures, show: &dyn Fn(&OpenFigures) -> String| {
+            let of = |cell: &CellResult, show: &dyn Fn(&OpenLoopResult) -> String| {
                 cell.open_loop.as_ref().map_or_else(dash, show)
             };
             add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
-            let lag = |open: &OpenFigures| open.dispatch_lag_p99_us.map_or_else(dash, micros);
+            let lag = |open: &OpenLoopResult| open.dispatch_lag_p99_us.map_or_else(dash, micros);
             add("lag p99", true, 4, &|cell| of(cell, &lag));
             add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
             add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
@@ -81,7 +78,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             add("bottleneck", false, 1, &|cell| cell.attribution.as_ref().map_or_else(dash, bottleneck));
         }
         add("CPU/op", true, 3, &|cell| cell.client_cpu_us_per_op.map_or_else(dash, micros));
-        // What a client saves may cost the server more: both stand side by side.
+        // What saves client CPU may cost server CPU, so both are shown.
         if cells.iter().any(|cell| cell.server_cpu_us_per_op.is_some()) {
             add("server CPU/op", true, 2, &|cell| cell.server_cpu_us_per_op.map_or_else(dash, micros));
         }
@@ -92,8 +89,8 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     tables
 }
 
-/// The metrics that not every cell has, where any has some, and what each of them is.
-fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) -> Option<Table> {
+/// The metrics that some cells have, with their descriptions.
+fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let labels = &summary.labels;
     let has = |metric: &&MetricInfo| cells.iter().any(|cell| cell.metric(&metric.name).is_some());
     let metrics: Vec<&MetricInfo> =
@@ -102,14 +99,14 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) 
         return None;
     }
     let mut table = Table { legend: Some(String::new()), ..Table::new(operation.name.clone()) };
-    let any = |cell: &&CellFigures| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
-    let cells: Vec<&CellFigures> = cells.iter().copied().filter(any).collect();
+    let any = |cell: &&CellResult| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
+    let cells: Vec<&CellResult> = cells.iter().copied().filter(any).collect();
     table.place(summary, &cells);
     for metric in &metrics {
-        let show = |of: &dyn Fn(&MetricFigures) -> String| -> Vec<String> {
+        let show = |of: &dyn Fn(&MetricResult) -> String| -> Vec<String> {
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
         };
-        // A slope is the same in all rows of its line, and stands in a sentence.
+        // A slope is the same in all rows of its line, and is in a sentence.
         let spare = match metric.source {
             Source::Slope(_) => 3,
             Source::Trial | Source::Cost(_) => u8::from(!metric.primary),
@@ -117,7 +114,7 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellFigures]) 
         table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
         if metric.primary {
             let ends =
-                |figures: &MetricFigures| figures.interval().shown(&|value| value_of(metric.unit, value));
+                |figures: &MetricResult| figures.interval().shown(&|value| value_of(metric.unit, value));
             table.add("interval", true, spare + 2, show(&ends));
         }
     }
@@ -136,8 +133,8 @@ impl Table {
         Self { operation, legend: None, means: false, columns: Vec::new(), rows: Vec::new() }
     }
 
-    /// Columns that say which cell each row is of: the first ones.
-    pub fn place(&mut self, summary: &Summary, cells: &[&CellFigures]) {
+    /// The first columns, which identify the cell of each row.
+    pub fn place(&mut self, summary: &Summary, cells: &[&CellResult]) {
         let labels = &summary.labels;
         self.rows = cells.iter().map(|_| Vec::new()).collect();
         if labels.several_targets() {
@@ -150,7 +147,7 @@ impl Table {
         }
     }
 
-    /// A further column.
+    /// Adds a column.
     pub fn add(&mut self, head: &str, right: bool, spare: u8, cells: impl IntoIterator<Item = String>) {
         self.columns.push(Column { head: head.to_owned(), right, spare });
         for (row, cell) in self.rows.iter_mut().zip(cells) {
@@ -158,13 +155,13 @@ impl Table {
         }
     }
 
-    /// Its heading: `Reads`; `Reads, more closely`.
+    /// Its heading: `Reads`; `Reads, more metrics`.
     pub fn title(&self, summary: &Summary) -> String {
         let plural = capital(&summary.labels.plural(&self.operation));
         match (self.legend.is_some(), self.means) {
             (false, _) => plural,
-            (true, true) => format!("{plural}, more closely: means per request"),
-            (true, false) => format!("{plural}, more closely"),
+            (true, true) => format!("{plural}, more metrics: means per request"),
+            (true, false) => format!("{plural}, more metrics"),
         }
     }
 }
@@ -173,7 +170,7 @@ pub(crate) fn dash() -> String {
     "–".to_owned()
 }
 
-/// `server CPU`; `disk?` where that is the likeliest and not certain.
+/// `server CPU`; `disk?` if confidence is low.
 fn bottleneck(attribution: &Attribution) -> String {
     let doubt = match attribution.bottleneck {
         Bottleneck::Unknown | Bottleneck::Load => "",
@@ -191,7 +188,7 @@ pub(crate) fn interval(rate: &Rate) -> String {
     }
 }
 
-/// The axes that do not vary, with their value: they stand above the table.
+/// The constant axes with their values, shown above the table.
 pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
     let labels = &summary.labels;
     let shown = labels.chart_axis().map(|axis| axis.name.clone());
@@ -203,10 +200,10 @@ pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// What has no figures: cells of one target with one reason together.
+/// Cells of one target without results, with the same reason.
 pub(crate) struct Lacking {
     pub target: String,
-    /// Which cells: `100 kB; layout blob and rows`. Axes of which all values are meant are left out.
+    /// The cells: `100 kB; layout blob and rows`. Axes with all values are omitted.
     pub place: String,
     /// `writes`, `reads`.
     pub operations: Vec<String>,
@@ -223,22 +220,21 @@ impl Lacking {
     }
 }
 
-/// Cells without figures, and why.
+/// Cells without results, with the reasons.
 pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
-    let mut groups: Vec<Vec<&CellFigures>> = Vec::new();
+    let mut groups: Vec<Vec<&CellResult>> = Vec::new();
     for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
-        let key =
-            |cell: &CellFigures| (cell.target_index, cell.status, cell.reason.clone(), cell.baseline_repeat);
+        let key = |cell: &CellResult| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
         match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
             Some(group) => group.push(cell),
             None => groups.push(vec![cell]),
         }
     }
-    groups.into_iter().flat_map(|group| told(summary, group)).collect()
+    groups.into_iter().flat_map(|group| entries(summary, group)).collect()
 }
 
-/// One entry where the cells are a product of axis values, else one for each of them.
-fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
+/// One entry if the cells are a product of axis values, otherwise one for each cell.
+fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
     let labels = &summary.labels;
     let axes = || labels.chart_axis().into_iter().chain(labels.varying()).filter(|axis| axis.varies());
     let mut size = 1;
@@ -267,10 +263,10 @@ fn told(summary: &Summary, group: Vec<&CellFigures>) -> Vec<Lacking> {
         .collect();
     let Some(first) = group.first() else { return Vec::new() };
     if size * operations.len() != group.len() && group.len() > 1 {
-        return group.into_iter().flat_map(|cell| told(summary, vec![cell])).collect();
+        return group.into_iter().flat_map(|cell| entries(summary, vec![cell])).collect();
     }
-    if first.baseline_repeat {
-        places.push("repeated".to_owned());
+    if first.aa_control {
+        places.push("A/A control".to_owned());
     }
     vec![Lacking {
         target: labels.targets[first.target_index].clone(),

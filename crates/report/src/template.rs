@@ -1,4 +1,4 @@
-//! One sentence for each kind of [`Finding`].
+//! The sentence of each kind of [`Finding`].
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::finding::{
@@ -15,7 +15,7 @@ use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
 use kurabe_core::units;
 use std::time::Duration;
 
-/// From this factor on, people read factors more easily than percentages.
+/// From this ratio on, a factor is easier to read than a percentage.
 const FACTOR_FROM: f64 = 1.5;
 
 impl Finding {
@@ -26,18 +26,18 @@ impl Finding {
     }
 }
 
-/// By how much, from a span of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
+/// Formats a range of ratios above 1: `5.1 to 5.6 times as fast` or `12 to 18 % faster`.
 fn faster(ratio: Span, lower_bound: bool) -> String {
     let word = if is_factor(ratio) { "as fast" } else { "faster" };
     format!("{} {word}", amount(ratio, lower_bound))
 }
 
-/// The same with the word that joins the slower side.
+/// The same with the word before the slower side.
 fn faster_than(ratio: Span, lower_bound: bool) -> String {
     format!("{} {}", faster(ratio, lower_bound), if is_factor(ratio) { "as" } else { "than" })
 }
 
-/// Whether a span of ratios is better read as a factor than as percentages.
+/// Whether a range of ratios is easier to read as a factor.
 fn is_factor(ratio: Span) -> bool {
     (ratio.low * ratio.high).sqrt() >= FACTOR_FROM
 }
@@ -69,8 +69,8 @@ fn between(low: &str, high: &str, lower_bound: bool) -> String {
     }
 }
 
-/// By how much another metric is better: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are above 1 where it is
-/// better; of what is to be low, `ratio` is the worse value ÷ the better one.
+/// Formats the improvement of another metric: `12 to 18 % higher`, `lower by a factor of 5.1 to 5.6`. Ratios are
+/// above 1; if lower is better, `ratio` is the worse value ÷ the better one.
 fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
     let word = if better == Better::Lower { "lower" } else { "higher" };
     if is_factor(ratio) {
@@ -85,7 +85,7 @@ fn improved(ratio: Span, lower_bound: bool, better: Better) -> String {
     format!("{} {word}", percents(ratio, lower_bound))
 }
 
-/// Which way is better by a metric: as a comparative and a superlative.
+/// The comparative and superlative for a metric.
 fn better(metric: &str, labels: &Labels) -> (&'static str, &'static str) {
     match labels.metric(metric).map(|metric| metric.better) {
         _ if is_speed(metric) => ("faster", "fastest"),
@@ -94,13 +94,13 @@ fn better(metric: &str, labels: &Labels) -> (&'static str, &'static str) {
     }
 }
 
-/// By how much a difference is better, without the other side.
+/// Formats an improvement without the other side.
 pub(crate) fn gained(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
     let better = labels.metric(metric).map_or(Better::Higher, |metric| metric.better);
     if is_speed(metric) { faster(ratio, lower_bound) } else { improved(ratio, lower_bound, better) }
 }
 
-/// The same with the word that joins the other side.
+/// The same with the word before the other side.
 fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) -> String {
     if is_speed(metric) {
         faster_than(ratio, lower_bound)
@@ -109,14 +109,14 @@ fn gained_over(metric: &str, ratio: Span, lower_bound: bool, labels: &Labels) ->
     }
 }
 
-/// By how much, without what is compared: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
+/// Formats only the amount: `12 to 18 %`, `5.1 to 5.6 times`; for tables.
 pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
     if is_factor(ratio) { times(ratio, lower_bound) } else { percents(ratio, lower_bound) }
 }
 
 /// ` (1.1 to 1.3 ms)`; nothing without an interval.
 fn interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
-    // Ends that read as the figure itself say nothing.
+    // Ends that are formatted like the value itself are omitted.
     let same = |(low, high): &(f64, f64)| [low, high].iter().all(|end| show(**end) == show(figure.value));
     let ends = figure.low.zip(figure.high).filter(|ends| !same(ends));
     ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", show(low), show(high)))
@@ -146,7 +146,7 @@ fn more_rounds(count: u32) -> String {
     if count == 1 { "1 more round".to_owned() } else { format!("{} more rounds", units::count(count.into())) }
 }
 
-/// ` in 2 of 3 cells`; nothing where there is one only.
+/// ` in 2 of 3 cells`; empty if there is only one.
 fn of_cells(these: u32, all: u32) -> String {
     if all == 1 { String::new() } else { format!(" in {these} of {all} cells") }
 }
@@ -161,16 +161,16 @@ pub(crate) fn promise(class: Option<DurabilityClass>) -> &'static str {
     class.map_or("what an acknowledged write survives is unknown", DurabilityClass::promise)
 }
 
-/// What must be said with a verdict on writes that survive different things.
+/// The clause on durability for a verdict on writes with different classes.
 fn durability(promises: &[Promise], labels: &Labels) -> String {
     if promises.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = promises
+    let differences: Vec<String> = promises
         .iter()
         .map(|one| format!("on {} {}", labels.targets_of(&one.targets), promise(one.class)))
         .collect();
-    format!(". Durability differs: {}", told.join("; "))
+    format!(". Durability differs: {}", differences.join("; "))
 }
 
 fn among(class: Option<DurabilityClass>) -> String {
@@ -198,7 +198,7 @@ fn why(why: &Why, pair: &Pair, labels: &Labels) -> String {
         Why::NotPositive => "a value is zero or below, which has no ratio".to_owned(),
         Why::NoCommonRound => "they were never measured in the same round".to_owned(),
         Why::ClientBound { sides } => {
-            format!("the client was full on {}, so its figure is a lower bound", names(sides))
+            format!("the client was saturated on {}, so its result is a lower bound", names(sides))
         }
         Why::Overloaded { sides } => format!("{} did not keep up", names(sides)),
         Why::GeneratorLate { sides } => format!("the load generator was late on {}", names(sides)),
@@ -211,9 +211,9 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence) -> String {
     match bottleneck {
         Bottleneck::Unknown => "bottleneck unknown".to_owned(),
         Bottleneck::Load => "the given rate was kept up".to_owned(),
-        Bottleneck::Latency => format!("{likely}limited by the time of a round trip; nothing was full"),
+        Bottleneck::Latency => format!("{likely}limited by round-trip time; no resource was saturated"),
         Bottleneck::ClientCpu => {
-            format!("the bottleneck is {likely}{}; the figure is a lower bound", bottleneck.noun())
+            format!("the bottleneck is {likely}{}; the result is a lower bound", bottleneck.noun())
         }
         other => format!("the bottleneck is {likely}{}", other.noun()),
     }
@@ -239,12 +239,12 @@ fn by(metric: &str, labels: &Labels) -> String {
     }
 }
 
-/// The verb for what is compared: operations, or one metric of them.
+/// The verb for the subject: operations, or one metric of them.
 fn verb(metric: &str) -> &'static str {
     if is_speed(metric) { "are" } else { "is" }
 }
 
-/// A finding as one sentence, but for its capital letter.
+/// A finding as one sentence, without the capital letter.
 #[allow(clippy::too_many_lines, reason = "one template for each kind, in one list")]
 fn sentence(finding: &Finding, labels: &Labels) -> String {
     use Finding as F;
@@ -265,7 +265,12 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             durability(promises, labels),
         ),
         F::NoDifference { scope, pair, margin, .. } => {
-            format!("{} differ by less than {}{}.", sides(scope, pair, labels), percent(*margin), place(scope))
+            format!(
+                "{} differ by less than {}{}.",
+                sides(scope, pair, labels),
+                percent(*margin),
+                place(scope)
+            )
         }
         F::Inconclusive { scope, pair, smallest_detectable, .. } => {
             let least = smallest_detectable.map_or_else(
@@ -312,7 +317,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let (comparative, superlative) = better(metric, labels);
             let anywhere = Scope { targets: Vec::new(), ..scope.clone() };
             format!(
-                "{metric} of {} is called {superlative} on no target{}; on none is it {comparative} than on {}.",
+                "{metric} of {}: no target has the {superlative}{}; none is {comparative} than {}.",
                 operations(scope),
                 place(&anywhere),
                 labels.targets_of(&scope.targets),
@@ -321,7 +326,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NoBest { scope, metric, among: class } => {
             let beaten = Scope { targets: Vec::new(), ..scope.clone() };
             format!(
-                "{}{}no target is called the fastest for {}{}; none is faster than {}.",
+                "{}{}no target is fastest for {}{}; none is faster than {}.",
                 among(*class),
                 by(metric, labels),
                 operations(scope),
@@ -395,9 +400,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let held = labels.held(scope);
             let dropped = match dropped {
                 0 => String::new(),
-                n => format!(", {} were never begun", units::count(*n)),
+                n => format!(", {} were never started", units::count(*n)),
             };
-            format!("{}{place}{held}: {}/s were served{dropped}.", operations(scope), figure(*served_per_second))
+            format!(
+                "{}{place}{held}: {}/s were served{dropped}.",
+                operations(scope),
+                figure(*served_per_second)
+            )
         }
         F::GeneratorLate { scope, lag_us, p99_us } => format!(
             "response times of {}{} are invalid: the load generator was {} late (p99), of {}.",
@@ -419,7 +428,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             format!("{name} of {}{}: {}.", operations(scope), place(scope), values.join(", "))
         }
         F::Published { claim, here, reproduced, otherwise, ratio } => {
-            let told: Vec<String> = here
+            let results: Vec<String> = here
                 .iter()
                 .map(|one| {
                     let amount =
@@ -441,7 +450,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                     String::new()
                 } else {
                     format!(
-                        " With so much other work in each request it would be {:.1} to {:.1} times: {}.",
+                        " It would be {:.1} to {:.1} times with this much other work per request: {}.",
                         ratio.high,
                         ratio.low,
                         list(&work)
@@ -449,18 +458,21 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 };
                 format!(". {otherwise}.{work}")
             };
-            format!("published: {claim}. Here: {}{rest}", list(&told))
+            format!("published: {claim}. Here: {}{rest}", list(&results))
         }
-        F::NoFigures => "no cell has figures.".to_owned(),
+        F::NoResults => "no cell has results.".to_owned(),
         F::NotAnalysed { next } => format!(
-            "no verdicts yet: the next planned analysis is after {}. 'kurabe resume' goes on.",
+            "no verdicts yet: the next planned analysis is after {}. 'kurabe resume' continues the run.",
             rounds(*next)
         ),
         F::NotCompared { run } => {
-            format!("{run} is not complete: figures are shown, and nothing is compared before it is.")
+            format!("{run} is not complete: its results are shown, but not compared.")
         }
-        F::NoBaseline => "the baseline has no figures, so nothing was compared; the tables show the other cells.".to_owned(),
-        F::OneRound => "one round has no interval, so no verdict is possible; make more rounds.".to_owned(),
+        F::NoBaseline => {
+            "the baseline has no results, so nothing was compared; the tables show the other cells."
+                .to_owned()
+        }
+        F::OneRound => "one round has no interval, so no verdict is possible; use more rounds.".to_owned(),
         F::Bottleneck { scope, exact, bottleneck, confidence, evidence, cells, of } => {
             let part = if *exact { String::new() } else { of_cells(*cells, *of) };
             let one = if *cells > 1 { " of one cell" } else { "" };
@@ -478,29 +490,42 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 String::new()
             };
             let one = if *cells > 1 { "; in one of them " } else { ": " };
-            let of = if *of == 1 { " during the one cell".to_owned() } else { format!(" during {cells} of {of} cells") };
-            format!("other work used the machine{of}{on}{one}{reason}. Measure again when it is quiet.")
+            let of = if *of == 1 {
+                " during the one cell".to_owned()
+            } else {
+                format!(" during {cells} of {of} cells")
+            };
+            format!("the machine had other load{of}{on}{one}{reason}. Repeat the run on an idle machine.")
         }
-        F::FoundBefore { caution } => format!("{}.", caution.trim_end_matches('.')),
+        F::Preflight { warning } => format!("{}.", warning.trim_end_matches('.')),
         F::Incomplete { made, planned } if made > planned => {
-            "this run is not complete: it was stopped before its comparisons were conclusive; 'kurabe resume' goes on."
+            "this run is not complete: it was stopped before its comparisons were conclusive; 'kurabe \
+             resume' continues the run."
                 .to_owned()
         }
         F::Incomplete { made, planned } => format!(
-            "this run is not complete: {} of {} planned trials were made; 'kurabe resume' goes on.",
+            "this run is not complete: {} of {} planned trials were made; 'kurabe resume' continues the run.",
             units::count(*made),
             units::count(*planned)
         ),
-        F::Repeated { trials, reason } => format!(
-            "{} disturbed and made again ({reason}); the first outcomes do not count.",
-            if *trials == 1 { "1 trial was".to_owned() } else { format!("{} trials were", units::count(*trials)) }
+        F::Rerun { trials, reason } => format!(
+            "{} disturbed and repeated ({reason}); the disturbed results do not count.",
+            if *trials == 1 {
+                "1 trial was".to_owned()
+            } else {
+                format!("{} trials were", units::count(*trials))
+            }
         ),
         F::Failed { cells } => format!(
-            "{} no figures because a trial failed.",
-            if *cells == 1 { "1 cell has".to_owned() } else { format!("{} cells have", units::count(*cells)) }
+            "{} no results because a trial failed.",
+            if *cells == 1 {
+                "1 cell has".to_owned()
+            } else {
+                format!("{} cells have", units::count(*cells))
+            }
         ),
         F::Resumed { from_trial, changes } => format!(
-            "trials from number {} on were made with {}: they may differ for that reason.",
+            "trials from number {} on used {}, which may change results.",
             units::count(*from_trial),
             list(changes)
         ),
@@ -514,7 +539,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::WrongAnswers { answers } => format!(
             "{} wrong.",
-            if *answers == 1 { "1 answer was".to_owned() } else { format!("{} answers were", units::count(*answers)) }
+            if *answers == 1 {
+                "1 reply was".to_owned()
+            } else {
+                format!("{} replies were", units::count(*answers))
+            }
         ),
         F::Unsteady { scope, cells, of, change } => {
             let (word, by) = if *change < 1.0 { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
@@ -544,11 +573,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let more = further_rounds.map_or_else(
                 || "more rounds are not expected to decide that".to_owned(),
                 |more| {
-                    let how = if *until {
-                        "'kurabe resume' with more --max-rounds"
-                    } else {
-                        "--until settled"
-                    };
+                    let how =
+                        if *until { "'kurabe resume' with more --max-rounds" } else { "--until conclusive" };
                     format!("about {} would decide {which} ({how})", more_rounds(more))
                 },
             );
@@ -560,23 +586,30 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::AllConclusive { margin, of, not_comparable } => {
             let margin = percent(*margin);
-            let refused = "cannot be made, however many rounds follow";
+            let refused = "cannot be made with any number of rounds";
             match not_comparable {
-                0 => format!("every comparison is conclusive: called, or equal to within {margin}."),
-                n if n == of => format!("{} {refused}.", if *n == 1 { "the comparison".to_owned() } else { format!("all {n} comparisons") }),
+                0 => format!("every comparison is conclusive: different, or equal to within {margin}."),
+                n if n == of => format!(
+                    "{} {refused}.",
+                    if *n == 1 { "the comparison".to_owned() } else { format!("all {n} comparisons") }
+                ),
                 n => format!(
-                    "{n} of {of} comparisons {refused}; every other one is conclusive: called, or equal to within {margin}."
+                    "{n} of {of} comparisons {refused}; every other one is conclusive: different, or equal \
+                     to within {margin}."
                 ),
             }
         }
         F::LeftOut { targets, noise_floor_lost } => {
             let floor = if *noise_floor_lost {
-                "; no noise floor is known, since it was measured on one of them"
+                "; the noise floor is unknown, since it was measured on one of them"
             } else {
                 ""
             };
             let verb = if *targets == 1 { "is" } else { "are" };
-            format!("{} of this run {verb} left out of this report{floor}.", many((*targets).into(), "target"))
+            format!(
+                "{} of this run {verb} left out of this report{floor}.",
+                many((*targets).into(), "target")
+            )
         }
         F::PublishingRestricted { target: name, version, says, name: clause, source } => {
             let version = if version.is_empty() { String::new() } else { format!(" {version}") };
@@ -585,30 +618,40 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotReported { target: name, what, reason } => {
             format!("not reported by {}: {} ({reason}).", target(name), what.join(", "))
         }
-        F::Tested { targets, cpus, rounds: made, comparisons, further_comparisons, slice_ns, restarts, not_interleaved, analysed_after } => {
+        F::Tested {
+            targets,
+            cpus,
+            rounds: made,
+            comparisons,
+            further_comparisons,
+            slice_ns,
+            restarts,
+            not_interleaved,
+            analysed_after,
+        } => {
             let (varied, held) = labels.tested();
             let varied = if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
             let held =
-                if held.is_empty() { String::new() } else { format!("; throughout {}", held.join(", ")) };
+                if held.is_empty() { String::new() } else { format!("; constant: {}", held.join(", ")) };
             let cpus = match cpus {
                 0 => String::new(),
                 n => format!(", on a machine with {}", many(*n, "CPU")),
             };
             let slices = slice_ns.map_or_else(String::new, |ns| {
                 let slice = units::time(Duration::from_nanos(ns));
-                format!(", the first of separate trials, which are observed, the others interleaved in slices of {slice}")
+                format!(
+                    ", the first with separate, observed trials, the others interleaved in slices of {slice}"
+                )
             });
             let separate = not_interleaved.as_ref().map_or_else(String::new, |why| match why {
-                NotInterleaved::OpenLoop => {
-                    "; trials are not interleaved, since transactions were due at given times".to_owned()
-                }
+                NotInterleaved::OpenLoop => "; trials are not interleaved (open loop)".to_owned(),
                 NotInterleaved::FewRounds => {
-                    format!("; trials are not interleaved, which takes {LEAST_INTERLEAVED_ROUNDS} rounds")
+                    format!("; trials are not interleaved (needs {LEAST_INTERLEAVED_ROUNDS} rounds)")
                 }
-                NotInterleaved::Asked => "; trials are not interleaved, as was asked for".to_owned(),
+                NotInterleaved::Asked => "; trials are not interleaved (as requested)".to_owned(),
                 NotInterleaved::Some { cells, operations } => format!(
-                    "; {} of {} are measured in separate trials (they write to the same tables, need 64 clients or more, depend \
-                     on what ran before, or have nothing to be compared with)",
+                    "; {} of {} are measured in separate trials (they write to the same tables, need 64 or \
+                     more clients, depend on earlier trials, or are not compared)",
                     many((*cells).into(), "cell"),
                     list(operations)
                 ),
@@ -620,13 +663,14 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             };
             let further = match further_comparisons {
                 0 => String::new(),
-                1 => "; so does that of 1 comparison of a further metric, by itself".to_owned(),
-                n => format!("; so do those of {n} comparisons of further metrics, among themselves"),
+                1 => "; so does that of 1 comparison of another metric, separately".to_owned(),
+                n => format!("; so do those of {n} comparisons of other metrics, separately"),
             };
             let blocks = match restarts {
                 0 => String::new(),
                 n => format!(
-                    ", in {} blocks between which throwaway servers were restarted, so that intervals are made of the means of blocks",
+                    ", in {} blocks with restarts of throwaway servers in between; intervals use the means \
+                     of blocks",
                     n + 1
                 ),
             };
@@ -645,11 +689,13 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NoiseFloor { largest, each } => match largest {
             Some(largest) => {
                 let one = |floor: &NoiseFloor| {
-                    let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
+                    let of =
+                        if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
                     format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
                 };
                 let of_target = |floors: &[NoiseFloor]| {
-                    let on = if floors[0].second_start { "on a second start" } else { "on the same server" };
+                    let on =
+                        if floors[0].second_instance { "on a second instance" } else { "on the same server" };
                     let on = if labels.several_targets() {
                         format!("{} {on}", target(&floors[0].target))
                     } else {
@@ -659,23 +705,24 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 };
                 let targets: Vec<String> =
                     each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
-                let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
+                let whose =
+                    if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
                 format!(
-                    "noise floor: {whose}, measured twice in each round, may differ from itself by {} ({}).",
+                    "noise floor: two measurements of {whose} in each round may differ by {} ({}).",
                     percent(*largest),
                     targets.join("; ")
                 )
             }
-            None => "noise floor: not measured (it takes a repeated cell and two rounds).".to_owned(),
+            None => "noise floor: not measured (needs an A/A control and two rounds).".to_owned(),
         },
         F::ToolOverhead { each } => {
             let each: Vec<String> =
                 each.iter().map(|o| format!("{} per {}", nanos(o.ns_per_op), o.operation)).collect();
-            format!("the tool itself costs {} (baseline, on a target that answers at once).", list(&each))
+            format!("the tool's own overhead is {} (baseline, on the null target).", list(&each))
         }
         F::Verified { verification, cpu_share } => {
             let checked = verification.as_ref().map(|all| {
-                let answers = format!("{} answers compared byte for byte", units::count(all.answers));
+                let answers = format!("{} replies compared byte for byte", units::count(all.answers));
                 match (all.answers, all.writes) {
                     (0, 0) => "nothing was verified".to_owned(),
                     (_, 0) => format!("verified: {answers}"),
@@ -684,7 +731,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 }
             });
             let checked = checked.unwrap_or_else(|| {
-                "how it was verified was not recorded by that version of Kurabe".to_owned()
+                "the version of Kurabe that made the run did not record how it was verified".to_owned()
             });
             let cost = cpu_share.map_or_else(String::new, |share| {
                 format!("; checking took at most {} of the client's CPU", percent(share))
@@ -717,28 +764,39 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         }
         F::Changes { better, worse, no_difference, inconclusive, not_comparable } => {
             let all = better + worse + no_difference + inconclusive + not_comparable;
-            let rest = [(no_difference, "equal"), (inconclusive, "inconclusive"), (not_comparable, "not comparable")];
+            let rest = [
+                (no_difference, "equal"),
+                (inconclusive, "inconclusive"),
+                (not_comparable, "not comparable"),
+            ];
             let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
             let rest = rest.collect::<Vec<_>>().concat();
             if all == 0 {
-                return "the two runs have no figure in common.".to_owned();
+                return "the two runs have no results in common.".to_owned();
             }
-            format!("of {all} figures in both runs, {better} are better in the second and {worse} worse{rest}.")
+            format!(
+                "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
+            )
         }
         F::NotInterleaved { noise_floor } => {
             let floor = noise_floor.map_or_else(String::new, |floor| {
                 format!(
-                    " Differences are held against the larger noise floor of their target and operation, at most {}.",
+                    " Differences are compared with the larger noise floor of their target and operation, \
+                     at most {}.",
                     percent(floor)
                 )
             });
             format!(
-                "the runs were made at different times: this is weaker evidence than one run of both.{floor}"
+                "the runs were made at different times: this is weaker evidence than a single run with \
+                 both.{floor}"
             )
         }
         F::OnlyIn { run, target: name } => format!("only {run} has {name}."),
-        F::Unmatched { run, figures } => {
-            format!("{} of {run} have no counterpart: their axis values differ.", many((*figures).into(), "figure"))
+        F::Unmatched { run, results } => {
+            format!(
+                "{} of {run} have no counterpart: their axis values differ.",
+                many((*results).into(), "result")
+            )
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The report for a terminal: tables, what has no figures, and findings.
+//! The report for a terminal: tables, cells without results, and findings.
 
 use crate::engine;
 use crate::finding::Section;
@@ -7,14 +7,14 @@ use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
 
-/// How the report is laid out.
+/// The layout of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Columns of the terminal; at least 60 are used. Text is wrapped, and columns that do not fit are left out.
+    /// The width in columns; at least 60. Text is wrapped, and columns that do not fit are omitted.
     pub width: usize,
     /// Whether to use colours and bold type (ANSI escapes).
     pub color: bool,
-    /// Whether to show the sentence of every pair of levels and targets, not only what follows from them.
+    /// Whether to show the sentence of every pair of values and targets.
     pub details: bool,
 }
 
@@ -51,7 +51,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         page.section("In detail", summary.sentences(Section::Detail));
         page.section("Not reported by the server", summary.sentences(Section::NotReported));
     }
-    page.section("Cautions", summary.sentences(Section::Caution));
+    page.section("Warnings", summary.sentences(Section::Warning));
     page.heading("Basis");
     for sentence in summary.sentences(Section::Basis) {
         page.paragraph(sentence, 0);
@@ -99,7 +99,7 @@ impl Page {
         }
     }
 
-    /// What licences say of publishing: where it cannot be overlooked.
+    /// The publishing restrictions, highlighted.
     pub fn publishing(&mut self, sentences: &[&str]) {
         for sentence in sentences {
             for part in wrap(sentence, self.width) {
@@ -109,7 +109,7 @@ impl Page {
         }
     }
 
-    /// A heading with an item for each sentence; nothing where there is none.
+    /// A heading with an item for each sentence; nothing if there are none.
     fn section(&mut self, heading: &str, sentences: Vec<&str>) {
         if sentences.is_empty() {
             return;
@@ -169,7 +169,7 @@ impl Page {
         if lacking.is_empty() {
             return;
         }
-        self.heading("Without figures");
+        self.heading("No results");
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
             let place = if entry.place.is_empty() { String::new() } else { format!(", {}", entry.place) };
@@ -188,7 +188,7 @@ impl Page {
         self.gap();
     }
 
-    /// Where the run was made, and how to repeat it.
+    /// The origin of the run, and how to repeat it.
     fn origin(&mut self, summary: &Summary) {
         let machine = &summary.machine;
         let memory = if machine.memory_bytes == 0 {
@@ -210,7 +210,7 @@ impl Page {
     }
 }
 
-/// Which columns fit: the most dispensable go first.
+/// The columns that fit; those with the highest priority of dropping go first.
 fn fitting(table: &Table, widths: &[usize], width: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
     loop {
@@ -238,17 +238,17 @@ fn row(table: &Table, cells: &[String], widths: &[usize], shown: &[usize]) -> St
     padded.join("  ")
 }
 
-/// Columns that a text takes: one a character, which holds for all that we write.
+/// The display width of a text, assuming one column per character.
 fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text without control characters, so that a server's message cannot move the cursor.
+/// Removes control characters, so that a server's message cannot move the cursor.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Breaks a text into lines of at most `width` columns, between labels only.
+/// Breaks a text into lines of at most `width` columns, at spaces only.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! What is shown of a run: all of it, or without some targets, or without the engines' names.
+//! Views of a run: complete, without some targets, or anonymous.
 
 use crate::analysis::analyse;
 use crate::anonymise::Anonymiser;
@@ -11,27 +11,27 @@ use kurabe_core::{Error, Result, units};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What is shown of a run. The default shows all.
+/// A view of a run. The default shows everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Targets that are left out, by name, or all targets of an engine by its name; upper and lower case are alike.
+    /// Targets to leave out, by name, or all targets of an engine by its name; case-insensitive.
     pub leave_out: Vec<String>,
-    /// Whether the engines are called "database A", "database B" and nothing tells which they are.
+    /// Whether the engines are called "database A", "database B" and everything that reveals them is removed.
     pub anonymise: bool,
 }
 
 impl View {
-    /// Whether all is shown as it is.
+    /// Whether the view is complete.
     pub fn is_whole(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What the run says in this view. Figures, verdicts and the correction for many comparisons are those of a run
-    /// that never had the targets that are left out.
+    /// Analyses the run in this view. Results, verdicts and corrections are those of a run without the targets that
+    /// are left out.
     ///
     /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage) where a target that is to be left out is none of the run's, or none
-    /// would be left.
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if a target to leave out is not in the run, or no target would
+    /// remain.
     pub fn analyse(&self, run: &Run, info: Option<&ExperimentInfo>) -> Result<Summary> {
         self.known(&[run])?;
         let (shown, gone) = self.fewer(run)?;
@@ -39,10 +39,10 @@ impl View {
         Ok(summary(run, &shown, gone, info))
     }
 
-    /// The same for two runs that are compared: a database has one name in both.
+    /// The same for the comparison of two runs: a database has the same name in both.
     ///
     /// # Errors
-    /// As for [`View::analyse`]; a target may be one of either run.
+    /// As for [`View::analyse`]; a target may be in either run.
     pub fn analyse_both(
         &self,
         runs: [&Run; 2],
@@ -58,14 +58,14 @@ impl View {
         Ok((summary(first, &a, a_gone, infos[0]), summary(second, &b, b_gone, infos[1])))
     }
 
-    /// The targets that are shown and whose licence restricts publishing their figures.
+    /// The shown targets whose licence restricts publishing.
     pub fn restricted<'a>(&self, run: &'a Run) -> Vec<&'a TargetRecord> {
         let all = &run.header.targets;
         let out = |target| self.leave_out.iter().any(|word| means(word, target, all));
         all.iter().filter(|target| target.publishing.is_some() && !out(target)).collect()
     }
 
-    /// Refuses words that mean no target of any of the runs.
+    /// Rejects words that refer to no target of any run.
     fn known(&self, runs: &[&Run]) -> Result<()> {
         for word in &self.leave_out {
             let targets = || runs.iter().map(|run| &run.header.targets);
@@ -77,12 +77,12 @@ impl View {
             let list = format!("there are: {}", names.join(", "));
             let hint = units::nearest(&word.to_lowercase(), &names)
                 .map_or_else(|| list.clone(), |near| format!("did you mean '{near}'? ({list})"));
-            return Err(Error::usage(format!("--leave-out: '{word}' is no target of this run")).hint(hint));
+            return Err(Error::usage(format!("--leave-out: '{word}' is not a target of this run")).hint(hint));
         }
         Ok(())
     }
 
-    /// The run without the targets that are left out, and how many those are.
+    /// The run without the targets that are left out, and the number of these.
     fn fewer<'a>(&self, run: &'a Run) -> Result<(Cow<'a, Run>, usize)> {
         let all = &run.header.targets;
         let out = |target| self.leave_out.iter().any(|word| means(word, target, all));
@@ -92,25 +92,25 @@ impl View {
             return Ok((Cow::Borrowed(run), 0));
         }
         if gone == all.len() {
-            return Err(Error::usage(format!("--leave-out: no target of {} would be left", run.header.run)));
+            return Err(Error::usage(format!("--leave-out: {} would have no targets left", run.header.run)));
         }
         Ok((Cow::Owned(without(run, &keep)), gone))
     }
 }
 
-/// What the shown run says; with a note where it is not all of the run.
+/// The summary, with a note if the view is partial.
 fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>) -> Summary {
     let mut summary = analyse(shown, info);
     if gone > 0 {
-        let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.repeat);
+        let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.aa_control);
         let noise_floor_lost = has_floor(whole) && !has_floor(shown);
         let left_out = Finding::LeftOut { targets: gone as u32, noise_floor_lost };
-        // First among the cautions.
-        let caution = |statement: &Statement| {
-            matches!(statement.section, Section::Caution | Section::NotReported | Section::Basis)
+        // First among the warnings.
+        let warning = |statement: &Statement| {
+            matches!(statement.section, Section::Warning | Section::NotReported | Section::Basis)
         };
-        let at = summary.findings.iter().position(caution).unwrap_or(summary.findings.len());
-        summary.findings.insert(at, left_out.state(Section::Caution, &summary.labels));
+        let at = summary.findings.iter().position(warning).unwrap_or(summary.findings.len());
+        summary.findings.insert(at, left_out.state(Section::Warning, &summary.labels));
     }
     summary
 }

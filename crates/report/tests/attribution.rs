@@ -1,13 +1,13 @@
-//! What bound a trial, and what a report says of it.
+//! The attribution of trials to bottlenecks, and its sentences.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod common;
 
-use common::{INFO, Pattern, Scenario, bound, observed};
+use common::{INFO, Pattern, Scenario, bottlenecks, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
-use kurabe_core::witness::{Doing, EngineWaits, WaitGroup};
+use kurabe_core::stats_probe::{EngineWaits, WaitGroup, WaitState};
 use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, of_trial};
 use kurabe_report::finding::{Section, Why};
 use kurabe_report::summary::VerdictResult;
@@ -21,7 +21,7 @@ fn measured() -> Measurement {
     Measurement { elapsed_ns: 1_000_000_000, ..(**measured).clone() }
 }
 
-/// What a trial is attributed to that looks like this pattern, changed in some way.
+/// The attribution of a trial with a modified pattern.
 fn attributed(pattern: Pattern, change: impl FnOnce(&mut Observation, &mut Measurement)) -> Attribution {
     let mut measured = measured();
     let mut seen = observed(pattern, &measured);
@@ -35,8 +35,8 @@ fn plain(pattern: Pattern) -> Attribution {
 }
 
 #[test]
-fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu() {
-    // CPU of each tier, in hundredths of a processor; none where it was not seen.
+fn tier_that_used_most_of_server_cpu_is_named() {
+    // CPU usage of each tier, in hundredths of a processor; `None` if it was not observed.
     let behind = |pattern: Pattern, tiers: &[(&str, Option<u64>)]| {
         let found = attributed(pattern, |seen, _| {
             let tier = |(name, cpu): &(&str, Option<u64>)| {
@@ -54,34 +54,34 @@ fn the_fullest_of_several_tiers_is_named_where_one_used_most_of_the_servers_cpu(
     let (application, database) = (TierUse::APPLICATION, TierUse::DATABASE);
     assert_eq!(
         behind(full, &[(application, Some(70)), (database, Some(27))]).unwrap(),
-        "application 0.70 CPUs and database 0.27 CPUs: what is full is the application"
+        "application 0.70 CPUs and database 0.27 CPUs; the application is the bottleneck"
     );
     assert_eq!(
         behind(full, &[(application, Some(30)), (database, Some(67))]).unwrap(),
-        "application 0.30 CPUs and database 0.67 CPUs: what is full is the database"
+        "application 0.30 CPUs and database 0.67 CPUs; the database is the bottleneck"
     );
     // Applications count together.
     assert_eq!(
         behind(full, &[("application 1", Some(35)), ("application 2", Some(35)), (database, Some(27))])
             .unwrap(),
-        "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs: what is full is the application"
+        "application 1 0.35 CPUs, application 2 0.35 CPUs and database 0.27 CPUs; the application is the bottleneck"
     );
-    // Neither has most of it; one was not seen; something else was full.
+    // Neither has most of it; one was not observed; something else was saturated.
     for (pattern, tiers) in [
         (full, [(application, Some(50)), (database, Some(47))]),
         (full, [(application, Some(90)), (database, None)]),
         (Pattern::ClientFull, [(application, Some(28)), (database, Some(2))]),
     ] {
-        let told = behind(pattern, &tiers).unwrap();
-        assert!(told.starts_with("application 0.") && !told.contains("what is full"), "{told}");
+        let clause = behind(pattern, &tiers).unwrap();
+        assert!(clause.starts_with("application 0.") && !clause.contains("is the bottleneck"), "{clause}");
     }
     assert_eq!(behind(full, &[]), None);
 }
 
 #[test]
-fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
-    let mut run = bound();
-    // In one round nobody looked at PostgreSQL.
+fn server_cpu_per_operation_uses_observed_rounds() {
+    let mut run = bottlenecks();
+    // PostgreSQL was not observed in one round.
     let postgres = run.header.cells.iter().position(|cell| cell.target == 1).unwrap();
     let (mut cpu_ns, mut completed) = (0, 0);
     for trial in run.trials.iter_mut().filter(|trial| trial.cell == postgres && trial.operation == "read") {
@@ -102,12 +102,12 @@ fn the_servers_cpu_per_operation_is_over_the_rounds_in_which_it_was_seen() {
     assert_eq!(of("sqlite"), None, "it is in the client");
     assert_eq!(of("postgres"), Some(cpu_ns as f64 / 1e3 / completed as f64));
     assert!(of("memcached").is_some());
-    // Where no server was seen, there is no such column.
+    // Without an observed server there is no such column.
     let unseen = analyse(&Scenario::default().run(), Some(&INFO));
     assert!(!markdown::render(&unseen).contains("server CPU/op"));
 }
 
-/// Has the machine do what client and server did, and no more.
+/// Sets the machine's counters to those of client and server, without other load.
 fn quiet(seen: &mut Observation) {
     seen.host.cpus[0].busy_ns = seen.client.cpu_ns;
     seen.host.cpus[1].busy_ns = server(seen).cpu_ns;
@@ -134,12 +134,12 @@ fn each_pattern_is_named_with_high_confidence() {
 }
 
 #[test]
-fn nobody_looked_and_nothing_is_said() {
+fn no_observation_gives_no_attribution() {
     assert_eq!(of_trial(&measured(), None), None);
 }
 
 #[test]
-fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
+fn unobserved_server_is_unknown_unless_client_is_saturated() {
     let found = plain(Pattern::Unseen);
     assert_eq!((found.bottleneck, found.split), (Bottleneck::Unknown, None));
     assert!(found.evidence.contains("another host"), "{}", found.evidence);
@@ -148,14 +148,14 @@ fn a_server_that_was_not_seen_is_not_known_unless_the_client_is_full() {
 }
 
 #[test]
-fn a_single_threaded_server_is_full_although_half_the_machine_is_idle() {
+fn single_threaded_server_is_saturated_on_half_idle_machine() {
     let found = attributed(Pattern::ServerThreadFull, |_, measured| measured.clients = 8);
     assert_eq!(found.bottleneck, Bottleneck::ServerCpu);
     assert!(found.evidence.contains("one thread of the server"), "{}", found.evidence);
 }
 
 #[test]
-fn a_server_that_has_used_up_its_control_groups_share_is_full() {
+fn server_at_cgroup_limit_is_saturated() {
     let found = attributed(Pattern::RoundTrip, |seen, _| {
         let server = server(seen);
         (server.cpu_ns, server.quota_cpus, server.throttled_ns) = (200_000_000, Some(0.2), Some(700_000_000));
@@ -165,7 +165,7 @@ fn a_server_that_has_used_up_its_control_groups_share_is_full() {
     assert!(found.evidence.contains("control group"), "{}", found.evidence);
 }
 
-/// Two processors that client and server share, each at work for so many thousandths of the time.
+/// Two processors shared by client and server, each busy for this many thousandths of the time.
 fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         measured.clients = 16;
@@ -180,27 +180,27 @@ fn shared(busy: u64, client: u64, server_cpu: u64) -> Attribution {
 }
 
 #[test]
-fn processors_that_both_share_are_full_with_the_work_of_the_greater_part() {
+fn saturated_shared_cpus_are_attributed_to_larger_user() {
     let found = shared(990, 400_000_000, 1_560_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     let found = shared(990, 800_000_000, 1_160_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
     let found = shared(990, 1_500_000_000, 460_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High), "{found:?}");
-    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
 }
 
 #[test]
-fn processors_that_both_share_and_that_were_nearly_full_are_the_servers_where_most_was_its_work() {
+fn nearly_saturated_shared_cpus_are_attributed_to_server_with_most_use() {
     let found = shared(850, 350_000_000, 1_300_000_000);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::Low), "{found:?}");
-    assert!(found.evidence.contains("client and server share"), "{}", found.evidence);
+    assert!(found.evidence.contains("shared by client and server"), "{}", found.evidence);
     let found = shared(850, 750_000_000, 900_000_000);
     assert_ne!(found.bottleneck, Bottleneck::ServerCpu, "{found:?}");
 }
 
 #[test]
-fn a_server_pinned_apart_is_full_when_its_processor_is() {
+fn pinned_server_is_saturated_with_its_cpu() {
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         measured.clients = 8;
         seen.client.cpus = vec![0];
@@ -228,7 +228,7 @@ fn a_database_in_the_client_makes_no_round_trips() {
     );
 }
 
-/// A server on another machine, of one processor, that it fills; the client's processor has the same number.
+/// A saturated server with one processor on another machine; the client's processor has the same number.
 fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
     measured.clients = 8;
     seen.client.cpus = vec![0];
@@ -246,11 +246,11 @@ fn on_another_machine(seen: &mut Observation, measured: &mut Measurement) {
 }
 
 #[test]
-fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
+fn equal_cpu_numbers_of_two_machines_are_distinct() {
     let found = attributed(Pattern::RoundTrip, on_another_machine);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("the server used") && !found.evidence.contains("share"), "{found:?}");
-    // Who else works on the server's machine makes a trial disturbed as well as who works on the client's.
+    // Other load on the server's machine disturbs a trial as well as on the client's.
     let found = attributed(Pattern::RoundTrip, |seen, measured| {
         on_another_machine(seen, measured);
         seen.server_host.as_mut().unwrap().cpus[0].busy_ns = 1_160_000_000;
@@ -265,7 +265,7 @@ fn processors_of_two_machines_are_not_the_same_though_their_numbers_are() {
 }
 
 #[test]
-fn others_work_makes_a_trial_disturbed_and_takes_the_confidence() {
+fn work_of_other_processes_marks_trial_disturbed() {
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].busy_ns += 600_000_000);
     assert_eq!(found.confidence, Confidence::Low);
     assert!(found.disturbed.unwrap().contains("other processes"));
@@ -274,7 +274,7 @@ fn others_work_makes_a_trial_disturbed_and_takes_the_confidence() {
 }
 
 #[test]
-fn who_held_the_requests_tells_locks_from_the_way() {
+fn pending_side_distinguishes_locks_from_network() {
     let sleeping = |at_server: u64| {
         attributed(Pattern::RoundTrip, |seen, measured| {
             seen.client.cpu_ns = 10_000_000;
@@ -282,8 +282,13 @@ fn who_held_the_requests_tells_locks_from_the_way() {
             server(seen).busiest[0].cpu_ns = 20_000_000;
             quiet(seen);
             measured.completed = 100;
-            seen.wire =
-                Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server, ..WireUse::default() });
+            seen.wire = Some(WireUse {
+                connections: 1,
+                rtt_us: 30.0,
+                classified: 100,
+                at_server,
+                ..WireUse::default()
+            });
         })
     };
     let found = sleeping(98);
@@ -294,20 +299,20 @@ fn who_held_the_requests_tells_locks_from_the_way() {
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
 }
 
-/// What an engine says whose three clients' sessions did this in so many of ten samples.
-fn said(doing: Doing, event: &str, seen: u64) -> EngineWaits {
+/// The server's report if the sessions of three clients were in this state in `seen` of ten samples.
+fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
     let group = WaitGroup {
-        doing,
+        wait_state,
         state: "active".into(),
         event: event.into(),
         statement: "UPDATE t SET a = ? WHERE id = ?".into(),
         seen,
     };
-    let of = |wanted: Doing| if doing == wanted { seen } else { 0 };
+    let of = |wanted: WaitState| if wait_state == wanted { seen } else { 0 };
     EngineWaits {
         active: seen,
-        locks: of(Doing::Lock),
-        logs: of(Doing::Log),
+        locks: of(WaitState::Lock),
+        logs: of(WaitState::Log),
         samples: 10,
         sessions: 30,
         groups: vec![group],
@@ -315,7 +320,7 @@ fn said(doing: Doing, event: &str, seen: u64) -> EngineWaits {
     }
 }
 
-/// A trial whose clients slept while the server held their requests, and what the engine reports of it.
+/// A trial whose clients slept while the server had their requests, and what the server reports.
 fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
@@ -324,18 +329,23 @@ fn held(said: Option<EngineWaits>, disk: f64) -> Attribution {
         (server.disk_wait, server.written_bytes) = (Some(disk), Some(9_000));
         quiet(seen);
         measured.completed = 100;
-        seen.wire =
-            Some(WireUse { connections: 1, rtt_us: 30.0, told: 100, at_server: 98, ..WireUse::default() });
+        seen.wire = Some(WireUse {
+            connections: 1,
+            rtt_us: 30.0,
+            classified: 100,
+            at_server: 98,
+            ..WireUse::default()
+        });
         seen.waits = said;
     })
 }
 
 #[test]
-fn the_engines_own_word_on_locks_is_certain() {
-    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 27)), 0.0);
+fn server_reported_lock_waits_are_certain() {
+    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
     assert!(
-        found.evidence.contains("the engine reports") && found.evidence.contains("90 % of 30"),
+        found.evidence.contains("the server reports") && found.evidence.contains("90 % of 30"),
         "{}",
         found.evidence
     );
@@ -344,34 +354,34 @@ fn the_engines_own_word_on_locks_is_certain() {
         "{}",
         found.evidence
     );
-    // Runs of the first version hold no more than this.
+    // Runs of the first version contain only this.
     let old = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
     let found = held(Some(old), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Locks, Confidence::High));
 }
 
 #[test]
-fn sessions_that_the_engine_says_waited_for_something_else_did_not_wait_for_locks() {
+fn server_reported_other_waits_exclude_locks() {
     assert_eq!(held(None, 0.0).bottleneck, Bottleneck::Locks);
-    let found = held(Some(said(Doing::Other, "Timeout: PgSleep", 29)), 0.0);
+    let found = held(Some(said(WaitState::Other, "Timeout: PgSleep", 29)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Latency, Confidence::Low), "{found:?}");
     assert!(found.evidence.contains("Timeout: PgSleep"), "{}", found.evidence);
-    // A few locks among them are not what the clients waited for.
-    let found = held(Some(said(Doing::Lock, "Lock: transactionid", 3)), 0.0);
+    // A few waits for locks are not what the clients waited for.
+    let found = held(Some(said(WaitState::Lock, "Lock: transactionid", 3)), 0.0);
     assert_eq!(found.bottleneck, Bottleneck::Latency, "{found:?}");
 }
 
 #[test]
-fn waits_for_the_log_that_the_engine_tells_are_waits_for_the_disk() {
-    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.0);
+fn server_reported_log_waits_count_as_storage() {
+    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.0);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
-    let found = held(Some(said(Doing::Log, "IO: WALSync", 27)), 0.4);
+    let found = held(Some(said(WaitState::Log, "IO: WALSync", 27)), 0.4);
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::High), "{found:?}");
     assert!(found.evidence.contains("IO: WALSync"), "{}", found.evidence);
 }
 
 #[test]
-fn a_database_in_the_client_is_not_what_was_measured_where_the_tool_itself_took_most_of_it() {
+fn embedded_database_with_dominant_tool_cost_is_attributed_to_tool() {
     let mut measured = measured();
     measured.observed = Some(Box::new(observed(Pattern::InClient, &measured)));
     let own = 0.8 * 1e9 / measured.completed as f64;
@@ -393,8 +403,8 @@ fn a_trial_too_short_for_the_counters_is_never_certain() {
 }
 
 #[test]
-fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
-    let summary = analyse(&bound(), Some(&INFO));
+fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
+    let summary = analyse(&bottlenecks(), Some(&INFO));
     let all: Vec<&str> =
         [Section::Verdict, Section::Detail].into_iter().flat_map(|s| summary.sentences(s)).collect();
     let has = |text: &str| assert!(all.iter().any(|sentence| sentence.contains(text)), "{text}: {all:#?}");
@@ -402,7 +412,7 @@ fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
     has("PostgreSQL's bottleneck is storage");
     has("Writes are fastest on memcached at every payload tested: at least 2.7 times as fast");
     has("Reads on SQLite and memcached are faster than on PostgreSQL");
-    has("the client was full on memcached, so its figure is a lower bound");
+    has("the client was saturated on memcached, so its result is a lower bound");
     for verdict in &summary.verdicts {
         let loser_is_memcached = verdict.pair.b == "memcached" && verdict.result == VerdictResult::Better
             || verdict.pair.a == "memcached" && verdict.result == VerdictResult::Worse;
@@ -411,9 +421,9 @@ fn verdicts_name_the_bottleneck_and_a_full_client_never_loses() {
 }
 
 #[test]
-fn two_runs_whose_clients_were_full_are_not_compared() {
-    let first = bound();
-    let mut second = bound();
+fn runs_with_saturated_clients_are_not_compared() {
+    let first = bottlenecks();
+    let mut second = bottlenecks();
     for trial in &mut second.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         measured.elapsed_ns *= 2;
@@ -432,8 +442,8 @@ fn two_runs_whose_clients_were_full_are_not_compared() {
 }
 
 #[test]
-fn work_that_was_kept_from_the_processor_is_no_bottleneck_of_the_cpu() {
-    // At work for 8 % of the time and ready for 80 %, on processors that others had.
+fn throttled_work_is_no_cpu_bottleneck() {
+    // Running for 8 % and runnable for 80 % of the time, on processors used by others.
     let found = attributed(Pattern::InClient, |seen, _| {
         seen.client.cpu_ns = seen.wall_ns / 100 * 8;
         seen.client.busiest[0].cpu_ns = seen.client.cpu_ns;
@@ -451,15 +461,15 @@ fn sessions_that_wait_for_the_log_are_named_on_a_busy_machine_too() {
         let server = server(seen);
         (server.cpu_ns, server.busiest[0].cpu_ns) = (90_000_000, 90_000_000);
         (server.queue_ns, server.written_bytes) = (Some(300_000_000), Some(9_000));
-        seen.waits = Some(said(Doing::Log, "IO: WALSync", 23));
+        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 23));
     });
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::Disk, Confidence::Low), "{found:?}");
     assert!(found.ground.unwrap().share >= 0.5 && found.evidence.contains("WALSync"), "{found:?}");
 }
 
 #[test]
-fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
-    let summary = analyse(&bound(), Some(&INFO));
+fn every_rendering_marks_lower_bounds_with_evidence() {
+    let summary = analyse(&bottlenecks(), Some(&INFO));
     let options = terminal::Options { width: 200, ..terminal::Options::default() };
     for text in [terminal::render(&summary, &options), markdown::render(&summary)] {
         assert!(text.contains("≥ ") && text.contains("bottleneck") && text.contains("client CPU"), "{text}");
@@ -472,19 +482,19 @@ fn every_rendering_marks_a_lower_bound_and_says_what_it_rests_on() {
 }
 
 #[test]
-fn an_anonymous_report_does_not_tell_programs_names() {
+fn anonymous_report_omits_program_names() {
     let view = View { anonymise: true, ..View::default() };
-    let summary = view.analyse(&bound(), Some(&INFO)).unwrap();
+    let summary = view.analyse(&bottlenecks(), Some(&INFO)).unwrap();
     let page = html::render(&summary, &html::Options::default());
     for text in [json::render(&summary), markdown::render(&summary), csv::render(&summary), page] {
         assert!(!text.to_ascii_lowercase().contains("secretserver"), "{text}");
     }
-    assert!(json::render(&analyse(&bound(), Some(&INFO))).contains("secretserver"));
+    assert!(json::render(&analyse(&bottlenecks(), Some(&INFO))).contains("secretserver"));
 }
 
 #[test]
-fn a_cell_is_what_most_of_its_trials_say() {
-    let mut run: Run = bound();
+fn attribution_of_cell_is_majority_of_trials() {
+    let mut run: Run = bottlenecks();
     let mut changed = 0;
     for trial in &mut run.trials {
         if trial.cell == 0 && trial.operation == "read" && trial.round < 2 {

@@ -1,4 +1,4 @@
-//! Runs of `connect`: figures that not every trial has, and the shape of what others published.
+//! Runs of `connect`: metrics that not every trial has, and the comparison with published results.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -82,17 +82,17 @@ fn as_published(at: At<'_>) -> f64 {
 #[test]
 fn the_first_finding_says_what_a_new_connection_costs() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(told[0].starts_with("Connection per-request costs 917 µs per read"), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(sentences[0].starts_with("Connection per-request costs 917 µs per read"), "{sentences:?}");
     assert!(
-        told[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
-        "{told:?}"
+        sentences[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
+        "{sentences:?}"
     );
     let Finding::Cost { cost_us, factor, .. } = &summary.statements(Section::Verdict).next().unwrap().finding
     else {
-        panic!("{told:?}")
+        panic!("{sentences:?}")
     };
-    // 1 ms less a twelfth.
+    // 1 ms minus a twelfth.
     let (low, high) = (cost_us.low.unwrap(), cost_us.high.unwrap());
     assert!(low < 916.67 && 916.67 < high && high - low < 5.0, "{cost_us:?}");
     assert!(factor.low < 12.0 && 12.0 < factor.high, "{factor:?}");
@@ -103,35 +103,43 @@ fn a_cost_that_was_not_called_is_no_cost() {
     fn same(_: At<'_>) -> f64 {
         5_000.0
     }
-    let told = analyse(&run(same), Some(&INFO));
-    let told = told.sentences(Section::Verdict);
-    assert!(!told.iter().any(|sentence| sentence.contains("costs")), "{told:?}");
-    assert!(told.iter().any(|sentence| sentence.contains("differ by less than")), "{told:?}");
+    let sentences = analyse(&run(same), Some(&INFO));
+    let sentences = sentences.sentences(Section::Verdict);
+    assert!(!sentences.iter().any(|sentence| sentence.contains("costs")), "{sentences:?}");
+    assert!(sentences.iter().any(|sentence| sentence.contains("differ by less than")), "{sentences:?}");
 }
 
 #[test]
-fn another_factor_than_the_published_one_is_told_with_the_application_that_would_have_it() {
+fn different_published_factor_is_reported_with_matching_application() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
-    let told = *summary.sentences(Section::Verdict).last().unwrap();
+    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
     assert!(
-        told.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
-        "{told}"
+        sentences.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
+        "{sentences}"
     );
-    assert!(told.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."), "{told}");
-    // 83 µs and 1 ms: with 935 µs more of each, 1.9 times; with 353 µs, 3.1 times. On PostgreSQL less than nothing would
-    // make it 3.1 times.
-    assert!(told.ends_with("it would be 3.1 to 1.9 times: 353 µs to 935 µs on SQLite."), "{told}");
+    assert!(
+        sentences.contains("Here: 12 times as fast on SQLite and 2.5 times as fast on PostgreSQL."),
+        "{sentences}"
+    );
+    // 83 µs and 1 ms: with 935 µs more each, the ratio is 1.9; with 353 µs, 3.1. On PostgreSQL, only negative work
+    // would give 3.1.
+    assert!(
+        sentences.ends_with(
+            "It would be 3.1 to 1.9 times with this much other work per request: 353 µs to 935 µs on SQLite."
+        ),
+        "{sentences}"
+    );
 }
 
 #[test]
 fn the_published_factor_is_recognised() {
     let summary = analyse(&run(as_published), Some(&INFO));
-    let told = *summary.sentences(Section::Verdict).last().unwrap();
-    assert!(told.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{told}");
+    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
+    assert!(sentences.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{sentences}");
 }
 
 #[test]
-fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
+fn partial_metrics_have_their_own_table() {
     let mut run = run(twelve_times);
     let plain = analyse(&run, Some(&INFO));
     assert!(!terminal::render(&plain, &terminal::Options::default()).contains("connect:"));
@@ -139,7 +147,7 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
         let cell = &run.header.cells[trial.cell];
         let Outcome::Measured(figures) = &mut trial.outcome else { panic!("{trial:?}") };
         if cell.axes.word("connection").unwrap() == "per-request" {
-            // The median of the rounds is shown, whatever one of them had.
+            // The median of the rounds is shown, including rounds without a value.
             let off = if n == 0 { 100.0 } else { 1.0 };
             figures.metrics = vec![
                 CLOSE.value(2_000.0 * off),
@@ -150,10 +158,10 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
     }
     let summary = analyse(&run, Some(&INFO));
     let text = terminal::render(&summary, &terminal::Options::default());
-    let (_, table) = text.split_once("Reads, more closely: means per request").unwrap();
+    let (_, table) = text.split_once("Reads, more metrics: means per request").unwrap();
     let legend = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        legend.contains("connect: until a new connection was ready; close: to close a connection."),
+        legend.contains("connect: time until a new connection was ready; close: time to close a connection."),
         "{table}"
     );
     let lines: Vec<&str> = table.lines().filter(|line| line.contains("per-request  ")).take(2).collect();
@@ -162,7 +170,7 @@ fn figures_that_not_every_trial_has_stand_in_a_table_of_their_own() {
         assert_eq!(shown[2], "per-request", "{line}");
         assert_eq!(shown[5..], ["150 µs", "2 µs", "64 kB"], "{line}");
     }
-    assert!(markdown::render(&summary).contains("## Reads, more closely"));
+    assert!(markdown::render(&summary).contains("## Reads, more metrics"));
     assert!(json::render(&summary).contains("a metric of tomorrow"));
     let heads = [&summary, &plain].map(|summary| csv::render(summary).lines().next().unwrap().to_owned());
     let of = |name: &str, unit: &str| format!("{name} ({unit}),{name} low ({unit}),{name} high ({unit})");

@@ -1,5 +1,5 @@
-//! No finding says what the figures of its own run contradict. Random runs: several targets and axes, closed loops and given
-//! rates, clients that are full, rates that are not kept up, a late generator, failed and unavailable cells.
+//! No finding contradicts the results of its own run. Random runs: several targets and axes, closed loops and given
+//! rates, saturated clients, overload, a late generator, failed and unavailable cells.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -15,12 +15,12 @@ use kurabe_core::run::{CellRecord, Measurement, OpenLoop, Outcome, Run, RunEnd, 
 use kurabe_core::verification::Verification;
 use kurabe_report::attribution::{Bottleneck, Confidence};
 use kurabe_report::finding::{Finding, Pair, Scope, Section, Span, Why};
-use kurabe_report::summary::{CellFigures, Status, Summary, Verdict, VerdictResult};
+use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use kurabe_stats::{Histogram, Rng};
 use proptest::prelude::*;
 
-/// The session experiment with metrics of its own: either way better, of either rank, and a slope.
+/// The session experiment with additional metrics: with either direction, primary or not, and a slope.
 static INFO: ExperimentInfo = ExperimentInfo {
     metrics: &[
         Metric::new("hit ratio", Unit::Share, Better::Higher, "answered").primary(),
@@ -71,7 +71,7 @@ fn random(seed: u64) -> Run {
     for round in 0..rounds {
         for (at, cell) in header.cells.iter().enumerate().filter(|(_, cell)| cell.unavailable.is_none()) {
             for operation in &header.spec.operations {
-                // Equals differ by noise alone.
+                // Equal cells differ only by noise.
                 let level = if seed.is_multiple_of(3) { 200.0 } else { levels[at] };
                 let rate = level * (1.0 + noise * (unit(&mut rng) - 0.5));
                 let outcome = outcome(&mut rng, cell, rate, patterns[at], operation == "write");
@@ -81,7 +81,7 @@ fn random(seed: u64) -> Run {
                     operation: operation.clone(),
                     at_ms: 0,
                     outcome,
-                    again: None,
+                    rerun_reason: None,
                 });
             }
         }
@@ -124,7 +124,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
             ..Verification::default()
         }),
         exhausted: None,
-        around_ns: 0,
+        overhead_ns: 0,
         observed: None,
         metrics: Vec::new(),
         windows: Vec::new(),
@@ -166,7 +166,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
 
 /// The points of a scope: each operation at each value of the chart axis.
 fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
-    // Every experiment here has a chart axis: only a slope is at none of its values.
+    // Every experiment here has a chart axis; only a slope has no value of it.
     let mut xs: Vec<Option<AxisValue>> = scope.at.iter().cloned().map(Some).collect();
     if xs.is_empty() {
         xs.push(None);
@@ -174,7 +174,7 @@ fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
     scope.operations.iter().flat_map(|o| xs.iter().map(move |x| (o.clone(), x.clone()))).collect()
 }
 
-/// The cells of a target at the baseline of every axis but those that are given.
+/// The cells of a target at the baseline of every axis except the given ones.
 struct Figures<'a>(&'a Summary);
 
 impl Figures<'_> {
@@ -182,7 +182,7 @@ impl Figures<'_> {
         self.0.spec.axes[axis][0].clone()
     }
 
-    /// The axis of the charts: rates where several were given.
+    /// The chart axis: rates if several were given.
     fn chart(&self) -> &str {
         if self.0.spec.axes.get(RATE.name).is_some_and(|rates| rates.len() > 1) {
             RATE.name
@@ -192,7 +192,7 @@ impl Figures<'_> {
     }
 
     /// The cell at this point; `axis` has this value, all others their baseline.
-    fn cell(&self, target: &str, operation: &str, x: Option<&AxisValue>, axis: (&str, &str)) -> &CellFigures {
+    fn cell(&self, target: &str, operation: &str, x: Option<&AxisValue>, axis: (&str, &str)) -> &CellResult {
         let found = self.0.cells.iter().find(|cell| {
             let is = |(name, value): (&String, &AxisValue)| match x {
                 None if name == self.chart() => true,
@@ -202,7 +202,7 @@ impl Figures<'_> {
             };
             cell.target == target
                 && cell.operation == operation
-                && !cell.baseline_repeat
+                && !cell.aa_control
                 && cell.axes.values().iter().all(is)
         });
         found.unwrap_or_else(|| panic!("no cell of {target}, {operation}, {x:?}, {axis:?}"))
@@ -241,19 +241,19 @@ impl Figures<'_> {
 }
 
 struct Compared<'a> {
-    a: &'a CellFigures,
-    b: &'a CellFigures,
+    a: &'a CellResult,
+    b: &'a CellResult,
     verdict: &'a Verdict,
     forward: bool,
 }
 
 impl Compared<'_> {
-    /// Whether a full client bounds the metric.
+    /// Whether a saturated client bounds the metric.
     fn is_timed(&self) -> bool {
         !INFO.metrics.iter().any(|metric| metric.name == self.verdict.pair.metric)
     }
 
-    /// Whether `a` was called better than `b`, by figures that allow it; gives the interval.
+    /// Whether `a` is significantly better than `b`, and the results allow it; returns the interval.
     fn won(&self) -> Span {
         let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
@@ -266,7 +266,7 @@ impl Compared<'_> {
         let (low, high) = (self.verdict.low.unwrap(), self.verdict.high.unwrap());
         let span = if self.forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
         assert!(span.low > 1.0, "an interval that excludes 1: {:?}", self.verdict);
-        // The medians of many rounds agree with the verdict; those of few and noisy ones may not by much.
+        // The medians of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
         let metric = &self.verdict.pair.metric;
         let (a, b) = (self.a.metric(metric).unwrap(), self.b.metric(metric).unwrap());
         let lower = INFO.metrics.iter().any(|known| known.name == metric && known.better == Better::Lower)
@@ -286,12 +286,12 @@ fn target_pair(metric: &str, a: &str, b: &str) -> Pair {
     Pair { metric: metric.to_owned(), axis: "target".to_owned(), a: a.to_owned(), b: b.to_owned() }
 }
 
-/// The targets of a scope; none once where targets are compared.
+/// The targets of a scope; one `None` if targets are compared.
 fn targets(scope: &Scope) -> Vec<Option<&String>> {
     if scope.targets.is_empty() { vec![None] } else { scope.targets.iter().map(Some).collect() }
 }
 
-/// The figures say what the finding says.
+/// Asserts that the results support the finding.
 #[allow(clippy::too_many_lines, reason = "one check for each kind, in one list")]
 fn check(figures: &Figures<'_>, finding: &Finding) {
     let summary = figures.0;
@@ -345,11 +345,11 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                     (compared.verdict.result, compared.verdict.why.as_ref()),
                     (VerdictResult::NotComparable, Some(why))
                 );
-                let some = |holds: fn(&CellFigures) -> bool| holds(compared.a) || holds(compared.b);
+                let some = |holds: fn(&CellResult) -> bool| holds(compared.a) || holds(compared.b);
                 match why {
-                    Why::ClientBound { .. } => assert!(some(CellFigures::is_lower_bound)),
-                    Why::Overloaded { .. } => assert!(some(CellFigures::is_overloaded)),
-                    Why::GeneratorLate { .. } => assert!(some(CellFigures::is_generator_late)),
+                    Why::ClientBound { .. } => assert!(some(CellResult::is_lower_bound)),
+                    Why::Overloaded { .. } => assert!(some(CellResult::is_overloaded)),
+                    Why::GeneratorLate { .. } => assert!(some(CellResult::is_generator_late)),
                     Why::NoCommonRound => {}
                     Why::NotPositive => assert_ne!(pair.metric, THROUGHPUT.name),
                     _ => assert!(some(|cell| cell.status != Status::Ok)),
@@ -440,16 +440,16 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             assert!(rates.iter().all(|rate| rate.per_second.value > 0.0));
         }
         Finding::Bottleneck { scope, exact, bottleneck, cells, .. } => {
-            let with = |cell: &&CellFigures| {
+            let with = |cell: &&CellResult| {
                 cell.target == scope.targets[0]
                     && cell.operation == scope.operations[0]
-                    && !cell.baseline_repeat
+                    && !cell.aa_control
                     && (scope.at.is_empty()
                         || cell.axes.get(figures.chart()).is_some_and(|x| scope.at.contains(x)))
                     && scope.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
             };
-            let here: Vec<&CellFigures> = summary.cells.iter().filter(with).collect();
-            let found = |cell: &&&CellFigures| {
+            let here: Vec<&CellResult> = summary.cells.iter().filter(with).collect();
+            let found = |cell: &&&CellResult| {
                 cell.attribution.as_ref().is_some_and(|found| found.bottleneck == *bottleneck)
             };
             assert_eq!(here.iter().filter(found).count(), *cells as usize);
@@ -469,18 +469,18 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
 }
 
 /// The cells of a scope at given rates.
-fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellFigures> {
-    let of = |cell: &&CellFigures| {
+fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellResult> {
+    let of = |cell: &&CellResult| {
         cell.target == scope.targets[0]
             && cell.operation == scope.operations[0]
-            && !cell.baseline_repeat
+            && !cell.aa_control
             && cell.axes.get(RATE.name).is_some_and(|rate| scope.at.contains(rate))
             && scope.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
     figures.0.cells.iter().filter(of).collect()
 }
 
-/// A superlative leaves out no target whose figures could be ranked.
+/// A superlative includes all targets with rankable results.
 fn all_are_named(figures: &Figures<'_>, finding: &Finding, metric: &str, scope: &Scope, named: &[String]) {
     if matches!(finding, Finding::Best { among: Some(_), .. } | Finding::Ahead { among: Some(_), .. }) {
         return;
@@ -515,7 +515,7 @@ fn hold(run: &Run) {
     }
 }
 
-/// Each case takes half a second without optimisation; `PROPTEST_CASES` makes more.
+/// Each case takes half a second in debug builds; `PROPTEST_CASES` sets the number.
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: cases.unwrap_or(32), failure_persistence: None, ..ProptestConfig::default() }
@@ -525,12 +525,12 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn every_finding_follows_from_its_figures(seed in any::<u64>()) {
+    fn every_finding_follows_from_results(seed in any::<u64>()) {
         hold(&random(seed));
     }
 
     #[test]
-    fn two_runs_are_compared_by_what_may_be_compared(seed in any::<u64>()) {
+    fn only_comparable_cells_of_two_runs_are_compared(seed in any::<u64>()) {
         let (first, mut second) = (random(seed), random(seed));
         let factor = [1, 1, 2, 5][seed as usize % 4];
         for trial in &mut second.trials {
@@ -542,8 +542,8 @@ proptest! {
         let compared = compare::compare(&a, &b);
         for row in &compared.rows {
             let of = |summary: &Summary| {
-                let same = |cell: &&CellFigures| {
-                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.baseline_repeat
+                let same = |cell: &&CellResult| {
+                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.aa_control
                 };
                 summary.cells.iter().find(same).cloned().unwrap()
             };
@@ -575,7 +575,7 @@ fn every_rendering_shows_the_findings_and_decides_nothing() {
         for (at, statement) in summary.findings.iter().enumerate() {
             let sentence = &statement.sentence;
             assert_eq!(json["findings"][at]["sentence"], **sentence);
-            // Markup and line ends apart.
+            // Without markup and line breaks.
             let has = |text: &str| text.replace("• ", "").contains(sentence.as_str().trim());
             let plain = !sentence.contains(['<', '"', '\'', '_', '#', '|', '—', '“']);
             if plain {

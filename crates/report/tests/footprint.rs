@@ -1,4 +1,4 @@
-//! Runs of `footprint`: what each connection costs, in a sentence and in a chart of its own.
+//! Runs of `footprint`: the cost of each connection, in a sentence and in a chart.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -11,25 +11,26 @@ use kurabe_report::finding::Section;
 use kurabe_report::{analyse, csv, html, markdown};
 
 #[test]
-fn a_connection_costs_the_slope_and_not_what_came_once() {
+fn connection_cost_is_slope_without_fixed_cost() {
     let summary = analyse(&run(), Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(told[0].starts_with("Memory per connection of reads: 1 MB ("), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(sentences[0].starts_with("Memory per connection of reads: 1 MB ("), "{sentences:?}");
     assert!(
-        told[0].contains(") with state idle, 2.01 MB (") && told[0].ends_with(") with state active."),
-        "{told:?}"
+        sentences[0].contains(") with state idle, 2.01 MB (")
+            && sentences[0].ends_with(") with state active."),
+        "{sentences:?}"
     );
-    assert_eq!(told[1], "Processes per connection of reads: 1 with state idle, 1 with state active.");
+    assert_eq!(sentences[1], "Processes per connection of reads: 1 with state idle, 1 with state active.");
     assert!(
-        told[2]
+        sentences[2]
             .starts_with("Memory per connection of reads with state idle is lower by a factor of 2.0 than"),
-        "{told:?}"
+        "{sentences:?}"
     );
-    assert_eq!(told.len(), 3, "throughput answers nothing here: {told:?}");
+    assert_eq!(sentences.len(), 3, "throughput answers nothing here: {sentences:?}");
 }
 
 #[test]
-fn trials_that_were_made_again_or_failed_are_in_no_slope() {
+fn rerun_and_failed_trials_are_excluded_from_slope() {
     let slope = |run: &Run| {
         let summary = analyse(run, Some(&INFO));
         summary.sentences(Section::Verdict).into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -37,7 +38,7 @@ fn trials_that_were_made_again_or_failed_are_in_no_slope() {
     let whole = slope(&run());
     let mut again = run();
     let mut second = again.trials[0].clone();
-    second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+    second.rerun_reason = Some("other processes used 40 % of the machine's CPU".to_owned());
     let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
     first.metrics.iter_mut().for_each(|figure| figure.value *= 1e3);
     again.trials.push(second);
@@ -65,7 +66,7 @@ fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
     let summary = analyse(&run(), Some(&INFO));
     let text = markdown::render(&summary);
     let head = "| memory per connection | interval | processes per connection | interval | memory | added |";
-    assert!(text.contains("## Reads, more closely\n") && text.contains(head), "{text}");
+    assert!(text.contains("## Reads, more metrics\n") && text.contains(head), "{text}");
     let page = html::render(&summary, &html::Options::default());
     assert!(
         page.contains("<h2>Added by connections</h2>") && page.contains("<h3>Memory by connections</h3>")
@@ -81,7 +82,7 @@ fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
         measured.metrics.clear();
     }
     let summary = analyse(&plain, Some(&INFO));
-    let told = summary.sentences(Section::Verdict);
-    assert!(!told.iter().any(|sentence| sentence.contains("emory")), "{told:?}");
+    let sentences = summary.sentences(Section::Verdict);
+    assert!(!sentences.iter().any(|sentence| sentence.contains("emory")), "{sentences:?}");
     assert!(!html::render(&summary, &html::Options::default()).contains("Memory by"));
 }

@@ -1,11 +1,11 @@
-//! Every rendering of fixed runs, compared with what it was. `KURABE_BLESS=1 cargo test -p kurabe-report` accepts changes.
+//! Golden files: every format of fixed runs. `KURABE_BLESS=1 cargo test -p kurabe-report` accepts changes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
 mod common;
 
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use common::{INFO, Scenario, bound, open_loop, troubled};
+use common::{INFO, Scenario, bottlenecks, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use std::fs;
@@ -54,7 +54,7 @@ fn runs() -> Vec<(&'static str, Run)> {
         ),
         ("open-loop", open_loop()),
         ("troubled", troubled()),
-        ("bound", bound()),
+        ("bottlenecks", bottlenecks()),
         (
             "one-size",
             Scenario {
@@ -69,7 +69,7 @@ fn runs() -> Vec<(&'static str, Run)> {
 }
 
 #[test]
-fn a_comparison_of_two_runs_is_what_it_was() {
+fn comparison_of_two_runs_matches_golden_files() {
     let first = Scenario::default().run();
     let mut second = Scenario { noise: 0.02, ..Scenario::default() }.run();
     second.header.run = "2026-03-02-0900-session".into();
@@ -81,7 +81,7 @@ fn a_comparison_of_two_runs_is_what_it_was() {
 }
 
 #[test]
-fn figures_that_have_names_are_shown_as_they_were() {
+fn named_metrics_match_golden_files() {
     for (info, run) in [(&WEBAPP, webapp()), (&FOOTPRINT, footprint()), (&CACHE_ASIDE, cache_aside())] {
         let summary = analyse(&run, Some(info));
         let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };
@@ -90,16 +90,16 @@ fn figures_that_have_names_are_shown_as_they_were() {
 }
 
 #[test]
-fn renderings_are_what_they_were() {
+fn renderings_match_golden_files() {
     for (name, run) in runs() {
         let summary = summary(&run);
         let wide = terminal::Options { width: 110, details: true, ..terminal::Options::default() };
         golden(&format!("{name}.110.txt"), &terminal::render(&summary, &wide));
-        // Each further form is the same for all runs: the runs that hold most of it.
+        // Each other format is the same for all runs: the runs with most of its features.
         match name {
-            "bound" => {
+            "bottlenecks" => {
                 let narrow = terminal::Options { width: 80, color: true, details: false };
-                golden("bound.80.ansi", &terminal::render(&summary, &narrow));
+                golden("bottlenecks.80.ansi", &terminal::render(&summary, &narrow));
             }
             "troubled" => {
                 golden("troubled.md", &markdown::render(&summary));
@@ -108,10 +108,10 @@ fn renderings_are_what_they_were() {
                 golden("troubled.csv", &csv::render(&summary));
             }
             "open-loop" => golden("open-loop.json", &json::render(&summary)),
-            // Lines beside published ones, and dots.
+            // Lines with published ones, and dots.
             "two-targets" | "one-size" => {
                 let published = html::Options { published: name == "two-targets" };
-                // The style sheet is the same in all of them, and is read where it is written.
+                // The style sheet is the same in all of them.
                 golden(&format!("{name}.html"), &without_style(&html::render(&summary, &published)));
             }
             _ => {}

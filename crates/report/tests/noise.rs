@@ -1,4 +1,4 @@
-//! The noise floor of each target, and by which of them a comparison is judged.
+//! The noise floor of each target, and which one applies to a comparison.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -9,12 +9,12 @@ use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
 use kurabe_report::{Summary, analyse};
 
-/// Two targets; the second one's repeat is off by up to a tenth.
+/// Two targets; the second one's A/A control differs by up to a tenth.
 fn run() -> Run {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     for trial in &mut run.trials {
         let cell = &run.header.cells[trial.cell];
-        if let (Outcome::Measured(measured), true, 1) = (&mut trial.outcome, cell.repeat, cell.target) {
+        if let (Outcome::Measured(measured), true, 1) = (&mut trial.outcome, cell.aa_control, cell.target) {
             measured.elapsed_ns = measured.elapsed_ns * (100 + u64::from(trial.round % 2) * 10) / 100;
         }
     }
@@ -56,9 +56,9 @@ fn floor_does_not_grow_with_the_number_of_other_targets() {
 }
 
 #[test]
-fn report_says_on_which_start_each_target_was_measured_again() {
+fn report_names_instance_of_aa_control() {
     let summary = analyse(&run(), Some(&INFO));
     let basis = summary.sentences(Section::Basis).join(" ");
-    assert!(basis.contains("SQLite on a second start: writes"), "{basis}");
+    assert!(basis.contains("SQLite on a second instance: writes"), "{basis}");
     assert!(basis.contains("PostgreSQL on the same server: writes"), "{basis}");
 }

@@ -1,4 +1,4 @@
-//! What the HTML page must hold whatever a server or a user called things.
+//! Properties of the HTML page for all names from servers and users.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn page(run: &Run) -> String {
 }
 
 #[test]
-fn nothing_that_is_named_becomes_markup() {
+fn names_never_become_markup() {
     let mut run = troubled();
     let evil = "</title></script><script>alert('x')</script>\"'><img src=x onerror=alert(1)>";
     run.header.run = evil.into();

@@ -1,4 +1,4 @@
-//! Runs whose servers were restarted between blocks of rounds: what one start does otherwise than another is in the intervals.
+//! Runs with restarts between blocks of rounds: intervals include differences between starts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
 
@@ -10,8 +10,8 @@ use kurabe_report::finding::Section;
 use kurabe_report::summary::{Verdict, VerdictResult};
 use kurabe_report::{Summary, analyse, compare};
 
-/// Two targets that are equal but for their starts: in the first three rounds the second one is a fifth slower, in the last three a
-/// fifth faster.
+/// Two equal targets with differences between starts: in the first three rounds the second one is a fifth slower, in
+/// the last three a fifth faster.
 fn run(restarts: u32) -> Run {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], rounds: 6, ..Scenario::default() }.run();
     run.header.spec.restarts = restarts;
@@ -20,7 +20,7 @@ fn run(restarts: u32) -> Run {
         let cells = &run.header.cells;
         let cell = &cells[trial.cell];
         let is_same = |at: usize| {
-            cells[at].target == 0 && cells[at].repeat == cell.repeat && cells[at].axes == cell.axes
+            cells[at].target == 0 && cells[at].aa_control == cell.aa_control && cells[at].axes == cell.axes
         };
         let first = of_first.iter().find(|other| {
             is_same(other.cell) && other.round == trial.round && other.operation == trial.operation
@@ -46,12 +46,12 @@ fn width(verdict: &Verdict) -> f64 {
 }
 
 #[test]
-fn intervals_of_nested_rounds_rest_on_as_many_samples_as_there_were_starts() {
+fn intervals_of_nested_rounds_use_one_sample_per_instance() {
     let (flat, nested) = (analyse(&run(0), Some(&INFO)), analyse(&run(1), Some(&INFO)));
     assert!(!of_targets(&flat).is_empty());
     for (flat, nested) in of_targets(&flat).into_iter().zip(of_targets(&nested)) {
         assert_eq!((flat.rounds, nested.rounds), (6, 6));
-        // Blocks are equally long, so that the mean of means is the mean.
+        // Blocks have equal length, so that the mean of means is the mean.
         assert!((flat.ratio.unwrap() / nested.ratio.unwrap()).ln().abs() < 1e-9, "{flat:?} {nested:?}");
         // Student's quantile is 12.7 and more with one degree of freedom, 2.6 and more with five.
         assert!(width(nested) > 4.0 * width(flat), "{flat:?} {nested:?}");
@@ -61,7 +61,7 @@ fn intervals_of_nested_rounds_rest_on_as_many_samples_as_there_were_starts() {
         }
     }
     for (flat, nested) in flat.cells.iter().zip(&nested.cells).filter(|(cell, _)| cell.target == "postgres") {
-        let width = |summary: &kurabe_report::summary::CellFigures| {
+        let width = |summary: &kurabe_report::summary::CellResult| {
             let rate = summary.ops_per_second.unwrap();
             rate.high.unwrap() / rate.low.unwrap()
         };
@@ -72,8 +72,8 @@ fn intervals_of_nested_rounds_rest_on_as_many_samples_as_there_were_starts() {
 #[test]
 fn report_says_that_servers_were_restarted() {
     let basis = |restarts: u32| analyse(&run(restarts), Some(&INFO)).sentences(Section::Basis).join(" ");
-    assert!(basis(1).contains("in 2 blocks between which throwaway servers were restarted"), "{}", basis(1));
-    assert!(!basis(0).contains("restarted"), "{}", basis(0));
+    assert!(basis(1).contains("in 2 blocks with restarts of throwaway servers in between"), "{}", basis(1));
+    assert!(!basis(0).contains("restarts"), "{}", basis(0));
 }
 
 #[test]

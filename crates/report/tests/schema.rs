@@ -1,11 +1,11 @@
-//! The published schema holds for what is really reported.
+//! Reports conform to the published schema.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod common;
 
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use common::{At, INFO, Pattern, Scenario, bound, observed, open_loop, troubled};
+use common::{At, INFO, Pattern, Scenario, bottlenecks, observed, open_loop, troubled};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
@@ -19,7 +19,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// A run whose trials were disturbed, made again, and never steady, or late; of targets that are not told apart.
+/// A run with disturbed, repeated, unsteady and late trials, on targets with the same name.
 fn disturbed() -> Run {
     let targets = vec!["sqlite", "postgres", "memcached"];
     let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
@@ -33,11 +33,11 @@ fn disturbed() -> Run {
         seen.host.cpus[0].steal_ns = 300_000_000;
         measured.observed = Some(Box::new(seen));
     }
-    run.trials[0].again = Some("other processes used 40 %".to_owned());
+    run.trials[0].rerun_reason = Some("other processes used 40 %".to_owned());
     run
 }
 
-/// A run that another version resumed, with a trial that used all its records.
+/// A run resumed by another version, with a trial that used all its records.
 fn resumed() -> Run {
     let mut run = Scenario::default().run();
     let (machine, targets) = (run.header.machine.clone(), run.header.targets.clone());
@@ -60,7 +60,7 @@ fn reports() -> Vec<Value> {
     let restricted = {
         let mut run = Scenario::default().run();
         let text = |text: &str| text.to_owned();
-        run.header.cautions = vec![text("the machine was busy")];
+        run.header.warnings = vec![text("the machine was busy")];
         run.header.targets[0].publishing =
             Some(PublishingClause { name: text("a"), says: text("b"), source: text("c") });
         run
@@ -87,7 +87,7 @@ fn reports() -> Vec<Value> {
             ..Scenario::default()
         }
         .run();
-        run.header.cells[1].repeat = false;
+        run.header.cells[1].aa_control = false;
         run.header.cells[1].axes = kurabe_core::axis::Cell::default();
         run.trials.retain(|trial| trial.cell == 1);
         run
@@ -124,7 +124,7 @@ fn reports() -> Vec<Value> {
         Scenario { rounds: 1, ..Scenario::default() }.run(),
         troubled(),
         open_loop(),
-        bound(),
+        bottlenecks(),
         empty,
         disturbed(),
         equal,
@@ -161,10 +161,10 @@ fn every_report_follows_the_published_schema() {
 
 #[test]
 fn the_schema_names_every_member_that_is_reported() {
-    // Each member is required and no other allowed, so that a change of the types changes the schema too.
+    // Each member is required and no others are allowed, so that a change of the types requires one of the schema.
     let validator = validator();
     let report = reports().remove(0);
-    let bound = serde_json::from_str(&json::render(&analyse(&bound(), Some(&INFO)))).unwrap();
+    let bound = serde_json::from_str(&json::render(&analyse(&bottlenecks(), Some(&INFO)))).unwrap();
     hold(
         &validator,
         &bound,
@@ -211,7 +211,7 @@ fn each_kind_of_finding_is_described_with_all_its_members() {
     assert!(described.is_empty(), "no report has {described:?}");
 }
 
-/// Each member of the objects at these places is required, and no other is allowed.
+/// Asserts that each member of these objects is required, and that no others are allowed.
 fn hold(validator: &jsonschema::Validator, report: &Value, pointers: &[&str]) {
     for pointer in pointers {
         let members: Vec<String> =

@@ -1,10 +1,10 @@
-//! Verdicts read like sentences, hold for what was tested only, and never rank what must not be ranked.
+//! Verdicts are sentences, hold only for what was tested, and never rank what must not be ranked.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod common;
 
-use common::{At, INFO, Scenario, bound, open_loop, plausible, troubled};
+use common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
@@ -18,7 +18,7 @@ fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
 }
 
-fn told(summary: &Summary) -> Vec<&str> {
+fn sentences(summary: &Summary) -> Vec<&str> {
     summary.sentences(Section::Verdict)
 }
 
@@ -39,7 +39,7 @@ fn verdict<'a>(summary: &'a Summary, operation: &str, axis: &str, payload: u64) 
 fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_called() {
     let summary = summary(&Scenario::default().run());
     assert_eq!(
-        told(&summary),
+        sentences(&summary),
         [
             "Writes and reads with layout blob are 4 to 84 % faster than with layout rows from 10 kB on (compress none).",
             "Writes and reads with layout rows and with layout blob differ by less than 5 % at 1 kB (compress none).",
@@ -51,10 +51,13 @@ fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_call
 }
 
 #[test]
-fn of_two_targets_the_faster_is_told() {
+fn faster_of_two_targets_is_reported() {
     let run = Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
     let summary = summary(&run);
-    assert_eq!(told(&summary), ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]);
+    assert_eq!(
+        sentences(&summary),
+        ["Reads on SQLite are 5.2 to 5.3 times as fast as on PostgreSQL at 1 kB."]
+    );
     let verdict = &summary.verdicts[0];
     let pair = &verdict.pair;
     assert_eq!((pair.a.as_str(), pair.b.as_str(), pair.axis.as_str()), ("sqlite", "postgres", "target"));
@@ -62,10 +65,10 @@ fn of_two_targets_the_faster_is_told() {
 }
 
 #[test]
-fn a_ranking_of_writes_says_what_each_target_promises() {
+fn ranking_of_writes_states_durability() {
     let run = Scenario { targets: vec!["memcached", "postgres"], ..small() }.run();
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     let writes = all.iter().find(|sentence| sentence.starts_with("Writes on memcached")).unwrap();
     assert!(
         writes.ends_with(
@@ -79,13 +82,13 @@ fn a_ranking_of_writes_says_what_each_target_promises() {
 }
 
 #[test]
-fn an_unknown_promise_is_like_no_other() {
+fn unknown_durability_equals_no_other() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = None;
     run.header.targets[2].facts.durability = None;
     let summary = summary(&run);
     assert_eq!(summary.targets[0].durability_promise, "what an acknowledged write survives is unknown");
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(
         all[0].ends_with(
             "Durability differs: on memcached and SQLite what an acknowledged write survives is unknown; on PostgreSQL \
@@ -105,7 +108,7 @@ fn writes_are_ranked_within_each_class_too() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres", "memcached"], ..small() }.run();
     run.header.targets[0].facts.durability = Some(DurabilityClass::Synced);
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(all[0].starts_with("Writes are fastest on memcached at 1 kB"), "{}", all[0]);
     assert!(all[0].contains("Durability differs: on memcached"), "{}", all[0]);
     assert!(
@@ -116,15 +119,15 @@ fn writes_are_ranked_within_each_class_too() {
     );
 }
 
-/// Targets with the same engine, so that none promises less, at these rates.
+/// Targets with the same engine and durability, at these rates.
 fn unordered(rate: fn(At<'_>) -> f64) -> Summary {
     let targets = vec!["a", "b", "c"];
     summary(&Scenario { targets, rate, noise: 0.05, operations: vec!["read"], ..small() }.run())
 }
 
 #[test]
-fn a_target_that_nobody_beat_is_not_the_fastest() {
-    // The first is not told apart from either of the others, of which the second is the faster.
+fn unbeaten_target_is_not_necessarily_fastest() {
+    // The first one does not differ significantly from the others, of which the second is faster.
     let summary = unordered(|at| match at.target {
         "a" => 10_000.0,
         "b" => 10_500.0,
@@ -133,20 +136,20 @@ fn a_target_that_nobody_beat_is_not_the_fastest() {
     let results: Vec<VerdictResult> = summary.verdicts.iter().map(|verdict| verdict.result).collect();
     assert_eq!(results[2], VerdictResult::Better, "{results:?}");
     assert!(results[..2].contains(&VerdictResult::Inconclusive), "{results:?}");
-    let all = told(&summary);
-    assert!(all[0].starts_with("No target is called the fastest for reads at 1 kB"), "{all:?}");
+    let all = sentences(&summary);
+    assert!(all[0].starts_with("No target is fastest for reads at 1 kB"), "{all:?}");
     assert!(!all.iter().any(|sentence| sentence.contains("fastest on")), "{all:?}");
 }
 
 #[test]
 fn targets_that_are_equal_share_the_lead() {
     let summary = unordered(|at| if at.target == "c" { 1_000.0 } else { 10_000.0 });
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert_eq!(all[0], "Reads on a and b are faster than on c at 1 kB.");
 }
 
 #[test]
-fn equals_are_inconclusive_or_equal_to_within_the_margin() {
+fn equal_cells_are_inconclusive_or_within_margin() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -157,13 +160,13 @@ fn equals_are_inconclusive_or_equal_to_within_the_margin() {
         let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise, ..small() }.run();
         let summary = summary(&run);
         assert_eq!(verdict(&summary, "read", "target", 1_000).result, result);
-        let all = told(&summary);
+        let all = sentences(&summary);
         assert!(all.iter().any(|sentence| sentence.contains(text)), "{all:?}");
     }
 }
 
 #[test]
-fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
+fn equal_cells_are_rarely_called_faster_in_fifty_comparisons() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -183,7 +186,7 @@ fn of_fifty_comparisons_of_equals_hardly_one_is_called_faster() {
 #[test]
 fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     let summary = summary(&open_loop());
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(
         all.iter().any(|sentence| sentence.starts_with("By response p99, reads on SQLite are")),
         "{all:?}"
@@ -193,8 +196,8 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec!["postgres".to_owned()] }));
     assert_eq!((at(5_000).result, at(5_000).ratio), (VerdictResult::NotComparable, None));
     assert!(at(1_000).ratio.unwrap() > 1.1);
-    let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s were served, \
-                      500 were never begun.";
+    let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s \
+                      were served, 500 were never started.";
     assert!(all.contains(&overloaded), "{all:?}");
     let page = terminal::render(&summary, &terminal::Options { width: 160, ..terminal::Options::default() });
     assert!(page.contains("  overloaded  "), "{page}");
@@ -213,7 +216,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
         let slow = if rates[trial.cell] == 5_000 { 38 } else { 1 };
         (0..500).for_each(|_| open.response.record(slow * 1_000_000));
     }
-    let first = told(&summary(&run))[0].to_owned();
+    let first = sentences(&summary(&run))[0].to_owned();
     let bent = "Response p99 of reads on SQLite (layout blob, compress none) is 1 ms at 1,000/s and 38 ms at 5,000/s; it is \
                 at least twice the first from 5,000/s on.";
     assert_eq!(first, bent);
@@ -223,7 +226,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
         (0..9_000).for_each(|_| lag.record(if rates[trial.cell] == 5_000 { 22_000_000 } else { 50_000 }));
     }
     let summary = summary(&run);
-    let all = told(&summary);
+    let all = sentences(&summary);
     assert!(all[0].ends_with("is 1 ms at 1,000/s."), "{all:?}");
     let late =
         |s: &&&str| s.contains("on SQLite at 5,000/s") && s.contains("invalid: the load generator was 22");
@@ -236,7 +239,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
 }
 
 #[test]
-fn a_failed_cell_has_no_figures_and_is_compared_with_nothing() {
+fn failed_cell_has_no_results_and_no_comparisons() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..small() }.run();
     let trial =
         run.trials.iter_mut().find(|trial| trial.cell == 0 && trial.operation == "read" && trial.round == 3);
@@ -248,7 +251,7 @@ fn a_failed_cell_has_no_figures_and_is_compared_with_nothing() {
     assert_eq!(cell.reason.as_deref(), Some("record 7 is another's (in 1 of 7 rounds)"));
     let verdict = verdict(&summary, "read", "target", 1_000);
     assert_eq!((verdict.result, verdict.ratio), (VerdictResult::NotComparable, None));
-    let all = told(&summary);
+    let all = sentences(&summary);
     let why = "Reads on SQLite and on PostgreSQL are not compared at 1 kB: SQLite failed: record 7 is another's (in 1 of 7 \
                rounds).";
     assert!(all.contains(&why), "{all:?}");
@@ -267,43 +270,46 @@ fn one_round_decides_nothing() {
     let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
     assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Inconclusive));
     assert_eq!(summary.noise_floor, None);
-    assert_eq!(told(&summary), ["One round has no interval, so no verdict is possible; make more rounds."]);
+    assert_eq!(
+        sentences(&summary),
+        ["One round has no interval, so no verdict is possible; use more rounds."]
+    );
     assert!(summary.cells.iter().filter_map(|cell| cell.ops_per_second).all(|rate| rate.low.is_none()));
 }
 
 #[test]
-fn a_run_that_was_cut_off_says_so() {
+fn incomplete_run_is_reported_as_such() {
     let mut run = Scenario::default().run();
     run.trials.truncate(30);
     run.end = None;
     let summary = summary(&run);
     assert!(!summary.complete);
-    let cautions = summary.sentences(Section::Caution);
-    assert!(cautions[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
+    let warnings = summary.sentences(Section::Warning);
+    assert!(warnings[0].starts_with("This run is not complete: 30 of 182 planned trials were made"));
 }
 
 #[test]
-fn a_run_without_a_trial_has_nothing_to_say() {
+fn run_without_trials_has_no_findings() {
     let mut run = Scenario::default().run();
     run.trials.clear();
     run.end = None;
     let summary = summary(&run);
-    assert_eq!(told(&summary), ["No cell has figures."]);
+    assert_eq!(sentences(&summary), ["No cell has results."]);
     assert!(summary.cells.iter().all(|cell| cell.status == Status::Unavailable && cell.reason.is_some()));
 }
 
 #[test]
-fn a_run_of_an_unknown_experiment_is_still_told() {
+fn run_of_unknown_experiment_is_reported() {
     let run = Scenario::default().run();
     let known = analyse(&run, Some(&INFO));
     let unknown = analyse(&run, None);
     assert_eq!(unknown.cells.len(), known.cells.len());
     assert_eq!(unknown.comparisons, known.comparisons);
-    assert!(told(&unknown)[0].contains("layout blob"), "{:?}", told(&unknown));
+    assert!(sentences(&unknown)[0].contains("layout blob"), "{:?}", sentences(&unknown));
 }
 
 #[test]
-fn headers_that_make_no_sense_break_nothing() {
+fn inconsistent_headers_do_not_panic() {
     let mut run = troubled();
     run.header.spec.operations.clear();
     let _ = summary(&run);
@@ -324,7 +330,7 @@ fn headers_that_make_no_sense_break_nothing() {
 }
 
 #[test]
-fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
+fn comparison_of_runs_states_weaker_evidence() {
     fn slower(at: At<'_>) -> f64 {
         plausible(at) * if at.operation == "read" { 0.8 } else { 1.0 }
     }
@@ -337,7 +343,7 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
     assert_eq!((result("read"), result("write")), (VerdictResult::Worse, VerdictResult::NoDifference));
     let all = compared.sentences(Section::Verdict);
-    assert!(all[1].contains("weaker evidence than one run of both"), "{all:?}");
+    assert!(all[1].contains("weaker evidence than a single run with both"), "{all:?}");
     assert!(
         all[2].starts_with("Reads at 1 kB were 2") && all[2].ends_with("faster in the first run."),
         "{all:?}"
@@ -347,7 +353,7 @@ fn two_runs_are_compared_with_a_word_on_how_weak_that_is() {
 }
 
 #[test]
-fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
+fn running_run_shows_results_without_verdicts() {
     fn slower(at: At<'_>) -> f64 {
         plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
     }
@@ -364,8 +370,9 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
                 && summary.comparisons == 0
         );
         assert_eq!(
-            told(&summary),
-            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' goes on."]
+            sentences(&summary),
+            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' continues the \
+              run."]
         );
         assert_eq!(summary.next_analysis, Some(6));
         assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
@@ -381,7 +388,7 @@ fn a_run_that_has_not_ended_shows_figures_and_no_verdicts() {
 }
 
 #[test]
-fn the_next_analysis_of_a_run_until_settled_is_the_next_planned_one() {
+fn next_analysis_of_a_run_until_conclusive_is_the_next_planned_one() {
     let mut run = Scenario { rounds: 28, ..small() }.run();
     run.header.spec.rounds = 6;
     run.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
@@ -395,7 +402,7 @@ fn the_next_analysis_of_a_run_until_settled_is_the_next_planned_one() {
 }
 
 #[test]
-fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
+fn extended_run_spends_separate_share_at_each_end() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -409,7 +416,7 @@ fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
         verdict.high.unwrap() / verdict.low.unwrap()
     };
     let once = width(&run);
-    // The same 32 rounds, after it had ended at 25 of them.
+    // The same 32 rounds, after an earlier end at 25 rounds.
     let mut ended = run.clone();
     ended.header.spec.until = Some(Until { margin: 0.01, max_rounds: 25, budget_ns: None });
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
@@ -420,16 +427,16 @@ fn a_run_that_is_prolonged_spends_a_share_of_its_own_at_each_end() {
 }
 
 #[test]
-fn what_changed_when_a_run_was_resumed_is_said_and_anonymised() {
+fn changes_at_resumption_are_reported_and_anonymised() {
     let mut run = small().run();
     let RunHeader { machine, targets, kurabe, .. } = run.header.clone();
     let same = Resumption { began: 9, trials_before: 4, max_rounds: None, kurabe, machine, targets };
     run.resumptions = vec![same.clone()];
-    assert!(!summary(&run).sentences(Section::Caution).iter().any(|note| note.contains("in place of")));
+    assert!(!summary(&run).sentences(Section::Warning).iter().any(|note| note.contains("in place of")));
     let mut other = Resumption { trials_before: 11, kurabe: "0.3.0".into(), ..same };
     other.targets[0].facts.version = "3.99".into();
     run.resumptions.push(other);
-    let notes = summary(&run).sentences(Section::Caution).join("\n");
+    let notes = summary(&run).sentences(Section::Warning).join("\n");
     for part in ["from number 12 on", "Kurabe 0.3.0 in place of", "SQLite 3.99 in place of 3.50.4 on sqlite"]
     {
         assert!(notes.contains(part), "{part}: {notes}");
@@ -464,7 +471,7 @@ fn shares_are_named_as_shares() {
 }
 
 #[test]
-fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
+fn repeated_analysis_widens_intervals_and_is_reported() {
     fn same(_: At<'_>) -> f64 {
         10_000.0
     }
@@ -484,23 +491,23 @@ fn a_run_that_was_analysed_several_times_has_wider_intervals_and_says_so() {
     assert!(!basis(&fixed).contains("analyses"), "{}", basis(&fixed));
     let verdict = verdict(&looked, "read", "target", 1_000);
     assert!(!verdict.conclusive && verdict.further_rounds.is_some(), "{verdict:?}");
-    let cautions = looked.sentences(Section::Caution);
+    let warnings = looked.sentences(Section::Warning);
     assert!(
-        cautions.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
-        "{cautions:?}"
+        warnings.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
+        "{warnings:?}"
     );
 }
 
 #[test]
-fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() {
+fn rerun_replaces_first_trial_unconditionally() {
     let run = small().run();
     let whole = summary(&run);
     for factor in [2, 1] {
         let mut again = run.clone();
         let mut second = again.trials[0].clone();
-        second.again = Some("other processes used 40 % of the machine's CPU".to_owned());
+        second.rerun_reason = Some("other processes used 40 % of the machine's CPU".to_owned());
         let Outcome::Measured(first) = &mut again.trials[0].outcome else { panic!("it was measured") };
-        // The first, which is wildly off, either way, must not show.
+        // The first one, an outlier in either direction, must not count.
         first.elapsed_ns = if factor == 2 { first.elapsed_ns * 50 } else { first.elapsed_ns / 50 };
         again.trials.push(second);
         let again = summary(&again);
@@ -508,16 +515,16 @@ fn a_trial_that_was_made_again_counts_in_place_of_the_first_whatever_it_shows() 
             summary.cells.iter().filter_map(|cell| Some(cell.ops_per_second?.median)).collect()
         };
         assert_eq!(rates(&again), rates(&whole));
-        let cautions = again.sentences(Section::Caution);
+        let warnings = again.sentences(Section::Warning);
         assert!(
-            cautions.iter().any(|text| text.starts_with("1 trial was disturbed and made again")),
-            "{cautions:?}"
+            warnings.iter().any(|text| text.starts_with("1 trial was disturbed and repeated")),
+            "{warnings:?}"
         );
     }
 }
 
 #[test]
-fn cells_that_were_never_steady_are_marked_and_told() {
+fn unsteady_cells_are_marked_and_reported() {
     let mut run = small().run();
     for trial in &mut run.trials {
         if let Outcome::Measured(measured) = &mut trial.outcome {
@@ -526,16 +533,16 @@ fn cells_that_were_never_steady_are_marked_and_told() {
         }
     }
     let summary = summary(&run);
-    let cautions = summary.sentences(Section::Caution);
-    let steady = cautions.iter().find(|text| text.contains("not steady")).unwrap();
+    let warnings = summary.sentences(Section::Warning);
+    let steady = warnings.iter().find(|text| text.contains("not steady")).unwrap();
     assert!(steady.starts_with("Writes were not steady (marked ~): throughput fell by up to"), "{steady}");
     let page = terminal::render(&summary, &terminal::Options::default());
     assert_eq!(page.matches("~ ").count(), 1, "{page}");
 }
 
 #[test]
-fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() {
-    let mut run = bound();
+fn baseline_and_aa_control_count_as_one_disturbed_cell() {
+    let mut run = bottlenecks();
     for trial in &mut run.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         if let Some(seen) = &mut measured.observed {
@@ -544,9 +551,9 @@ fn the_baseline_and_its_repetition_are_one_of_the_cells_that_others_disturbed() 
     }
     let summary = summary(&run);
     let (repeated, own): (Vec<_>, Vec<_>) =
-        summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.baseline_repeat);
+        summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.aa_control);
     assert!(!repeated.is_empty(), "{:?}", summary.cells);
-    let disturbed = summary.statements(Section::Caution).find_map(|statement| match &statement.finding {
+    let disturbed = summary.statements(Section::Warning).find_map(|statement| match &statement.finding {
         Finding::Disturbed { cells, of, .. } => Some((*cells as usize, *of as usize)),
         _ => None,
     });

@@ -1,5 +1,5 @@
-//! What a licence says of publishing stands on every rendering; an anonymous report names no engine; a target that is
-//! left out was never there.
+//! Publishing restrictions are in every format; an anonymous report names no engine; a target that is left out leaves
+//! no trace.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -21,7 +21,7 @@ fn clause() -> PublishingClause {
     }
 }
 
-/// Three targets with troubles, one of them under a restricting licence; every text that an engine has names it.
+/// Three targets with problems, one of them with a restricting licence; every text of an engine contains its name.
 fn telling() -> Run {
     let mut run = troubled();
     run.header.command = ["kurabe", "run", "session", "sqlite:", "-t", "postgres://bob@db.example/shop"]
@@ -33,7 +33,7 @@ fn telling() -> Run {
     run.header.targets[1].url = "postgres://bob@db.example/shop".into();
     for target in &mut run.header.targets {
         let engine = target.facts.engine.clone();
-        // A version that no figure can hold by chance.
+        // A version that no number can contain by chance.
         target.facts.version.push_str("-distro1");
         target.facts.client = format!("lean client of {engine}");
         target.facts.notes.push(format!("{engine} has a note."));
@@ -90,7 +90,7 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A text on one line, as a reader takes it in.
+/// A text on one line.
 fn flat(text: &str) -> String {
     text.replace('\u{a0}', " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -120,7 +120,7 @@ fn a_restricting_clause_stands_on_every_rendering() {
         }
     }
     let table = csv::render(&summary);
-    // A reason may hold a line's end; rows with figures have none.
+    // A reason may contain line breaks; rows with results do not.
     for row in table.lines().filter(|row| row.contains(",ok,")) {
         assert_eq!(row.contains("restricted: "), row.contains(",postgres,"), "{row}");
     }
@@ -128,7 +128,7 @@ fn a_restricting_clause_stands_on_every_rendering() {
 }
 
 #[test]
-fn without_a_clause_nothing_is_said_of_publishing() {
+fn report_without_clause_omits_publishing_note() {
     let summary = analyse(&troubled(), Some(&INFO));
     for (name, text) in renderings(&summary) {
         assert!(!text.contains("restricted"), "{name}");
@@ -150,7 +150,7 @@ fn an_anonymous_report_names_no_engine_in_any_rendering() {
                 assert!(text.contains(letter), "{name} lacks {letter}");
             }
         }
-        // The words are looked for because the whole report has them; other engines are in neither.
+        // The whole report must contain these words, otherwise the test is void; other engines are in neither.
         for word in TELLING.iter().filter(|word| !["mysql", "mariadb", "oracle"].contains(word)) {
             assert!(all.contains(&word.to_lowercase()), "the whole report does not hold {word} either");
         }
@@ -158,7 +158,7 @@ fn an_anonymous_report_names_no_engine_in_any_rendering() {
 }
 
 #[test]
-fn an_anonymous_report_keeps_every_figure_and_verdict() {
+fn anonymous_report_keeps_results_and_verdicts() {
     let run = telling();
     let (whole, hidden) =
         (object(&analyse(&run, Some(&INFO))), object(&anonymous().analyse(&run, Some(&INFO)).unwrap()));
@@ -201,7 +201,7 @@ fn with_and_without_a_third() -> (Run, Run) {
     let of_three = Scenario { targets: vec!["sqlite", "memcached", "postgres"], ..Scenario::default() }.run();
     let per_target = two.header.cells.len() / 2;
     let mut three = of_three.clone();
-    // Its own trials for the third, those of the two for the two.
+    // The third has its own trials, the two others theirs.
     three.trials.retain(|trial| (per_target..2 * per_target).contains(&trial.cell));
     three.trials.extend(two.trials.iter().cloned().map(|mut trial| {
         trial.cell += if trial.cell < per_target { 0 } else { per_target };
@@ -214,16 +214,16 @@ fn with_and_without_a_third() -> (Run, Run) {
 }
 
 #[test]
-fn a_target_that_is_left_out_was_never_there() {
+fn left_out_target_leaves_no_trace() {
     let (three, two) = with_and_without_a_third();
     let mut less = object(&without(&["memcached"]).analyse(&three, Some(&INFO)).unwrap());
     let mut never = object(&analyse(&two, Some(&INFO)));
     let findings = less["findings"].as_array_mut().unwrap();
-    let at = findings.iter().position(|finding| finding["section"] == "caution").unwrap();
+    let at = findings.iter().position(|finding| finding["section"] == "warning").unwrap();
     let left_out = findings.remove(at);
     assert_eq!(left_out["sentence"], "1 target of this run is left out of this report.");
     assert_eq!(less["command"], serde_json::json!(["kurabe", "run", "session", "sqlite:", "postgres:"]));
-    // What a report says of itself is all that differs: with fewer comparisons their intervals are narrower too.
+    // Only the note differs: with fewer comparisons, intervals are narrower too.
     never["command"] = less["command"].clone();
     assert_eq!(less, never);
     assert!(object(&analyse(&three, Some(&INFO)))["comparisons"].as_u64() > never["comparisons"].as_u64());
@@ -233,23 +233,23 @@ fn a_target_that_is_left_out_was_never_there() {
 }
 
 #[test]
-fn the_lost_noise_floor_of_a_target_that_is_left_out_is_said() {
+fn noise_floor_lost_with_left_out_target_is_reported() {
     let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
     let repeats: Vec<usize> = (0..run.header.cells.len())
-        .filter(|at| run.header.cells[*at].repeat && run.header.cells[*at].target > 0)
+        .filter(|at| run.header.cells[*at].aa_control && run.header.cells[*at].target > 0)
         .collect();
     run.trials.retain(|trial| !repeats.contains(&trial.cell));
     for at in repeats {
-        run.header.cells[at].repeat = false;
+        run.header.cells[at].aa_control = false;
     }
     let summary = without(&["SQLite"]).analyse(&run, Some(&INFO)).unwrap();
     assert!(summary.noise_floor.is_none());
-    let cautions = summary.sentences(Section::Caution);
-    assert!(cautions[0].contains("no noise floor is known"), "{cautions:?}");
+    let warnings = summary.sentences(Section::Warning);
+    assert!(warnings[0].contains("the noise floor is unknown"), "{warnings:?}");
 }
 
 #[test]
-fn a_command_that_still_tells_a_target_is_withheld() {
+fn command_that_names_left_out_target_is_withheld() {
     let (mut three, _) = with_and_without_a_third();
     three.header.command =
         ["kurabe", "run", "-f", "suites/sqlite-against-memcached.toml"].map(str::to_owned).into();
@@ -273,7 +273,7 @@ fn an_engines_name_means_all_its_targets_and_a_targets_own_name_that_one() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_refused_with_the_nearest() {
+fn unknown_target_is_rejected_with_nearest_name() {
     let run = telling();
     let refused = |view: View| view.analyse(&run, Some(&INFO)).unwrap_err();
     let error = refused(without(&["postgers"]));
@@ -281,7 +281,7 @@ fn a_target_that_is_not_there_is_refused_with_the_nearest() {
     assert!(error.to_string().contains("did you mean 'postgres'?"), "{error}");
     assert!(refused(without(&["oracle"])).to_string().contains("there are: memcached, postgres, sqlite"));
     let all = refused(without(&["sqlite", "postgres", "memcached"]));
-    assert!(all.to_string().contains("no target of"), "{all}");
+    assert!(all.to_string().contains("would have no targets left"), "{all}");
 }
 
 #[test]

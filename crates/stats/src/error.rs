@@ -1,8 +1,8 @@
-//! Why no figure could be computed.
+//! Errors of the statistics.
 
 use thiserror::Error;
 
-/// An input from which no honest figure follows.
+/// An input from which No valid value follows.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum StatsError {
@@ -17,12 +17,12 @@ pub enum StatsError {
         /// Rounds of the baseline.
         right: usize,
     },
-    /// A figure is zero, negative, infinite or not a number, so that it has no logarithm.
-    #[error("round {round} holds {value}, which is not a positive finite figure")]
+    /// A value is zero, negative, infinite or not a number, so that it has no logarithm.
+    #[error("round {round} holds {value}, which is not a positive finite number")]
     NotPositive {
         /// The round's position in the slice, from 0.
         round: usize,
-        /// The figure found there.
+        /// The invalid value.
         value: f64,
     },
     /// The confidence is not strictly between 0 and 1.

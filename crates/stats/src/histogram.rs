@@ -1,7 +1,7 @@
-//! A latency histogram: the one of the crate `hdrhistogram`, with sum, minimum and maximum beside it, which are exact.
+//! A latency histogram: the one of the crate `hdrhistogram`, with exact sum, minimum and maximum.
 //!
-//! Every client has its own and records into it after each operation. It counts in 32 bits with two significant digits, which
-//! takes 18 KiB; [`Histogram::record`] allocates nothing.
+//! Every client has its own and records into it after each operation. It counts in 32 bits with two significant
+//! digits, which takes 18 KiB; [`Histogram::record`] allocates nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// From here on (2^42 ns − 1, 73 minutes) latencies are no longer told apart, except by the exact maximum.
+/// From here on (2^42 ns − 1, 73 minutes) latencies are no longer distinguished, except by the exact maximum.
 pub const CLAMP_NS: u64 = (1 << 42) - 1;
 
-/// The most by which a quantile exceeds the latency that it stands for, as a fraction of it.
+/// The maximum relative error of a quantile.
 pub const RELATIVE_ERROR: f64 = 1.0 / 128.0;
 
-/// Significant digits that latencies keep at least.
+/// The minimum number of significant digits of latencies.
 const DIGITS: u8 = 2;
 
 /// Counts of latencies in nanoseconds.
@@ -38,25 +38,25 @@ pub struct Histogram {
     max: u64,
 }
 
-/// One bucket that holds something.
+/// One non-empty bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     /// The lowest latency that falls into it, ns.
     pub low: u64,
     /// The highest latency that falls into it, ns.
     pub high: u64,
-    /// How many latencies fell into it; never 0.
+    /// The number of its latencies; never 0.
     pub count: u64,
 }
 
 /// One step of a distribution of percentiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Percentile {
-    /// The latency that this part does not exceed, ns.
+    /// The latency that this share does not exceed, ns.
     pub value: u64,
-    /// The part of all latencies, 0 to 1.
+    /// The share of all latencies, 0 to 1.
     pub quantile: f64,
-    /// How many latencies these are.
+    /// The number of these latencies.
     pub count: u64,
 }
 

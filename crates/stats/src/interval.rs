@@ -1,7 +1,7 @@
 //! How far the centre of a few rounds may be off: a bootstrap interval, widened to be honest for few rounds and
 //! for many comparisons.
 //!
-//! Rounds are few (5 to 20) and figures differ by factors, so everything happens on logarithms:
+//! Rounds are few (5 to 20) and values differ by factors, so everything happens on logarithms:
 //!
 //! 1. Resample the rounds with replacement, take the centre of each resample, and read the percentiles α/2 and
 //!    1 − α/2 of these centres (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
@@ -30,7 +30,7 @@ use crate::error::StatsError;
 use crate::rng::Rng;
 use crate::summary::median_in_place;
 
-/// How an interval is made. The same settings and figures always give the same interval.
+/// How an interval is made. The same settings and values always give the same interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct IntervalSettings {
     /// The probability, 0 to 1, with which all of `comparisons` intervals hold at once; usually 0.95.
@@ -98,7 +98,7 @@ impl Interval {
     }
 }
 
-/// The centre of one cell's rounds with its interval, in the unit of the figures.
+/// The centre of one cell's rounds with its interval, in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median, or the geometric mean, of the rounds.
@@ -111,15 +111,15 @@ pub struct Estimate {
     pub rounds: usize,
 }
 
-/// The median of one cell's positive figures (operations per second, one a round) with its widened interval.
+/// The median of one cell's positive values (operations per second, one a round) with its widened interval.
 ///
 /// # Errors
-/// No rounds, a figure that is not positive and finite, or settings out of range.
+/// No rounds, a value that is not positive and finite, or settings out of range.
 pub fn interval_of_median(figures: &[f64], settings: &IntervalSettings) -> Result<Estimate, StatsError> {
     estimate(figures, settings, |logs| median_in_place(logs).unwrap_or(0.0))
 }
 
-/// The geometric mean of one cell's positive figures with its widened interval.
+/// The geometric mean of one cell's positive values with its widened interval.
 ///
 /// # Errors
 /// As [`interval_of_median`].
@@ -144,7 +144,7 @@ fn estimate(
     })
 }
 
-/// The natural logarithms of figures that must all be positive and finite, and at least one.
+/// The natural logarithms of values that must all be positive and finite, and at least one.
 pub(crate) fn logarithms(figures: &[f64]) -> Result<Vec<f64>, StatsError> {
     if figures.is_empty() {
         return Err(StatsError::Empty);

@@ -1,4 +1,4 @@
-//! The arithmetic of Kurabe: what was measured becomes a figure, an interval and a verdict.
+//! The arithmetic of Kurabe: measurements become a result, an interval and a verdict.
 //!
 //! Everything here is pure and deterministic: no clock, no file, no global state, and every random draw comes
 //! from a seed that the caller names, so that a recorded run gives the same report on every machine.
@@ -6,14 +6,14 @@
 //! | module | answers |
 //! |---|---|
 //! | [`histogram`] | how long did the operations take (counts per latency, 1 % apart) |
-//! | [`summary`] | median and spread of a few figures |
+//! | [`summary`] | median and spread of a few values |
 //! | [`distribution`] | quantiles of the normal and Student t distributions |
 //! | [`interval`] | how far may the centre of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
 //! | [`verdict`] | may that be called faster or slower |
 //! | [`steady`] | was a trial steady, and from when on |
-//! | [`settle`] | were enough rounds made, without calling equals different by looking often |
+//! | [`interim`] | were enough rounds made, without calling equals different by looking often |
 //! | [`permutation`] | in which random order do records come, each once |
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
@@ -35,12 +35,12 @@
 pub mod distribution;
 mod error;
 pub mod histogram;
+pub mod interim;
 pub mod interval;
 pub mod nested;
 pub mod paired;
 pub mod permutation;
 pub mod rng;
-pub mod settle;
 pub mod steady;
 pub mod summary;
 pub mod verdict;

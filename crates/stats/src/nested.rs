@@ -1,18 +1,19 @@
-//! Rounds in blocks, between which servers were started anew.
+//! Rounds in blocks, between which servers are restarted.
 //!
-//! Each start of a server can be faster or slower than the next one, for as long as it lasts: memory and files lie otherwise, other
-//! plans are chosen. Rounds of one start then agree with each other, and many of them say no more of the other starts than
-//! few do. Where servers are restarted between blocks of rounds, the samples are therefore the means of the blocks, as many as there
-//! were starts, and the rounds only make each of them more exact (T. Kalibera and R. Jones, "Rigorous benchmarking in
-//! reasonable time", ISMM 2013: the variance of a mean of means is estimated at the highest level that was repeated). The variance of
-//! the blocks' means holds that of the rounds too, so that nothing is to be decided by looking which of the two is larger: where
-//! starts do not differ, intervals are wider than they need be, since there are fewer samples, and never too narrow.
+//! Each instance of a server can be faster or slower than the next one for its whole lifetime: memory and files are
+//! laid out differently, other plans are chosen. Rounds of one instance then agree with each other, and more of them
+//! say little about other instances. If servers are restarted between blocks of rounds, the samples are therefore the
+//! means of the blocks, one per instance, and more rounds only make each mean more precise (T. Kalibera and R. Jones,
+//! "Rigorous benchmarking in reasonable time", ISMM 2013: the variance of a mean of means is estimated at the highest
+//! level of repetition). The variance of the blocks' means includes that of the rounds, so that no choice between the
+//! two is needed. If instances do not differ, intervals are wider than necessary, because there are fewer samples,
+//! and never too narrow.
 //!
 //! `tests/nested.rs` shows both on simulated runs.
 
-/// The mean of each block of figures, in the order in which the blocks come; `block` tells the block of a round. Figures that are all
-/// positive have a geometric mean, so that the ratio of two sides' means is the mean of their ratios; others an
-/// arithmetic one.
+/// The mean of each block of values, in the order of the blocks; `block` returns the block of a round. Values that
+/// are all positive have a geometric mean, so that the ratio of two sides' means is the mean of their ratios; others
+/// have an arithmetic mean.
 #[must_use]
 pub fn means_of_blocks(
     figures: impl IntoIterator<Item = (u32, f64)>,

@@ -26,14 +26,14 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// Compares two cells: `subject[i]` and `baseline[i]` are the figures of round i, in the same unit, for
+    /// Compares two cells: `subject[i]` and `baseline[i]` are the values of round i, in the same unit, for
     /// example operations per second.
     ///
     /// With rounds whose ratios are all equal the interval has no width: such rounds hold no information on
     /// noise, which is one reason why [`crate::verdict::judge`] asks for a noise floor too.
     ///
     /// # Errors
-    /// Slices of different length or without a round, a figure that is not positive and finite, or settings out
+    /// Slices of different length or without a round, a value that is not positive and finite, or settings out
     /// of range.
     pub fn of(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Result<Self, StatsError> {
         settings.check()?;

@@ -37,7 +37,7 @@ impl Permutation {
         self.length
     }
 
-    /// The number at this place of the order. Places from `length` on begin the order anew.
+    /// The number at this position of the order. Positions from `length` on repeat the order.
     #[inline]
     #[must_use]
     pub fn at(&self, place: u64) -> u64 {

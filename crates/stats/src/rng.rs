@@ -80,7 +80,7 @@ impl Rng {
     /// A whole number from 0 to `n − 1`, each exactly equally likely; 0 when `n` is 0.
     ///
     /// Lemire, "Fast Random Integer Generation in an Interval", ACM TOMACS 29(1), 2019, algorithm 5: one
-    /// multiplication, and a division only in the rare case that a draw might have to be thrown away.
+    /// multiplication, and a division only in the rare case that a draw might have to be rejected.
     #[inline]
     pub const fn below(&mut self, n: u64) -> u64 {
         let mut product = self.next_u64() as u128 * n as u128;

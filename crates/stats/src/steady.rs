@@ -1,37 +1,38 @@
-//! Was a series of windows steady, from when on, or never?
+//! Decides whether a series of windows is steady, and from which window on.
 //!
-//! The beginning that is cut off is the one that leaves the smallest standard error of the rest, among the first halves:
-//! MSER (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997; compared with others and
-//! found the best in White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation",
-//! WSC 2000). A minimum at the very half says that the series never settled. What is left must not drift either: Kendall's
-//! rank test against the time (Mann, "Nonparametric tests against trend", Econometrica 13, 1945) with Sen's slope ("Estimates of
-//! the regression coefficient based on Kendall's tau", JASA 63, 1968). Both are asked for a change that matters too: windows of one
-//! trial are many enough to find a drift of 1 %, which no figure suffers from.
+//! The initial transient is removed so that the standard error of the rest is smallest, among the first halves: MSER
+//! (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997;
+//! compared with others and found the best in White, Cobb and Spratt, "A comparison of five steady-state truncation
+//! heuristics for simulation", WSC 2000). A minimum exactly at the half means that the series never became steady.
+//! The rest must have no trend: Kendall's rank test against the time (Mann, "Nonparametric tests against trend",
+//! Econometrica 13, 1945) with Sen's slope ("Estimates of the regression coefficient based on Kendall's tau", JASA
+//! 63, 1968). Both must also find a change that matters: the windows of one trial are numerous enough to detect a
+//! drift of 1 %, which affects no result.
 
 use crate::distribution::normal_quantile;
 use crate::summary::median;
 
-/// Fewer windows say nothing.
+/// The minimum number of windows.
 const LEAST: usize = 10;
-/// The beginning matters where the mean of all windows is so far from that of the rest, relatively.
+/// The transient matters if the mean of all windows differs from that of the rest by this much, relatively.
 const MATTERS: f64 = 0.05;
-/// The rest drifts where it changes by so much from its beginning to its end, …
+/// The rest drifts if it changes by this much from its beginning to its end.
 const DRIFTS: f64 = 0.1;
-/// … and a series without drift would look so in this part of cases.
+/// The probability that a series without drift looks like one with drift.
 const CHANCE: f64 = 0.01;
 
-/// What a series of windows shows.
+/// The result for a series of windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Steadiness {
-    /// From the first window on.
+    /// Steady from the first window on.
     Throughout,
-    /// From this window on (by position); what came before was faster or slower.
+    /// Steady from this window on (by position); earlier windows were faster or slower.
     From(usize),
     /// It changed until the end, by this factor from its first quarter to its last.
     Never(f64),
 }
 
-/// Judges a series of throughputs in windows of equal length; `None` for fewer than ten, or where one is not a number or
+/// Judges a series of throughputs in windows of equal length; `None` for fewer than ten, or if one is not a number or
 /// all are 0.
 #[must_use]
 pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
@@ -47,10 +48,10 @@ pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
     let quarter = windows.len() / 4;
     let (first, last) = (mean(&windows[..quarter]), mean(&windows[windows.len() - quarter..]));
     let change = if first > 0.0 { last / first } else { f64::MAX };
-    // At the half, the smallest error may lie beyond it; that matters where both halves differ.
+    // At the half, the smallest error may lie beyond it; that matters if both halves differ.
     let half = windows.len() / 2;
-    let unsettled = cut == half && differs(mean(&windows[..half]), mean(&windows[half..]), DRIFTS);
-    if unsettled || drifts(rest) {
+    let unsteady = cut == half && differs(mean(&windows[..half]), mean(&windows[half..]), DRIFTS);
+    if unsteady || drifts(rest) {
         return Some(Steadiness::Never(change));
     }
     if cut > 0 && differs(all, mean(rest), MATTERS) {
@@ -68,7 +69,7 @@ fn differs(a: f64, b: f64, by: f64) -> bool {
     high > low * (1.0 + by)
 }
 
-/// How many windows at the beginning are left out so that the standard error of the mean of the others is smallest.
+/// The number of initial windows to remove so that the standard error of the mean of the others is smallest.
 fn truncation(windows: &[f64]) -> usize {
     let error = |cut: usize| {
         let rest = &windows[cut..];
@@ -78,7 +79,7 @@ fn truncation(windows: &[f64]) -> usize {
     (0..=windows.len() / 2).min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(0)
 }
 
-/// Whether there is a trend that chance seldom makes and that changes the series by what matters.
+/// Whether there is a significant trend that changes the series by an amount that matters.
 fn drifts(series: &[f64]) -> bool {
     let n = series.len();
     let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_until_the_end_was_never_steady() {
+    fn falling_series_is_never_steady() {
         for shape in [|at: f64| 1.0 - 0.5 * at, |at: f64| 0.5 + at] {
             assert!(share(0.05, shape, |found| matches!(found, Steadiness::Never(_))) >= 0.95);
         }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_not_judged() {
+    fn uninformative_series_is_not_judged() {
         assert_eq!(steadiness(&[1.0; 9]), None);
         assert_eq!(steadiness(&[0.0; 20]), None);
         assert_eq!(steadiness(&[f64::NAN; 20]), None);

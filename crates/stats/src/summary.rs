@@ -1,6 +1,6 @@
-//! Centre and spread of a few figures, one per round.
+//! Centre and spread of a few values, one per round.
 
-/// The middle figure, or the mean of the two middle ones; `None` when there is none or one is not a number.
+/// The middle value, or the mean of the two middle ones; `None` when there is none or one is not a number.
 #[must_use]
 pub fn median(figures: &[f64]) -> Option<f64> {
     if figures.iter().any(|x| x.is_nan()) {
@@ -10,7 +10,7 @@ pub fn median(figures: &[f64]) -> Option<f64> {
     median_in_place(&mut sorted)
 }
 
-/// The median of figures that may be reordered; `None` when there are none.
+/// The median of values that may be reordered; `None` when there are none.
 pub(crate) fn median_in_place(figures: &mut [f64]) -> Option<f64> {
     figures.sort_unstable_by(f64::total_cmp);
     let upper = *figures.get(figures.len() / 2)?;
@@ -18,17 +18,17 @@ pub(crate) fn median_in_place(figures: &mut [f64]) -> Option<f64> {
         return Some(upper);
     }
     let lower = *figures.get(figures.len() / 2 - 1)?;
-    // Halved first, so that two large figures do not overflow.
+    // Halved first, so that two large values do not overflow.
     Some(lower / 2.0 + upper / 2.0)
 }
 
-/// The arithmetic mean; `None` when there are no figures.
+/// The arithmetic mean; `None` when there are no values.
 #[must_use]
 pub fn mean(figures: &[f64]) -> Option<f64> {
     if figures.is_empty() { None } else { Some(figures.iter().sum::<f64>() / figures.len() as f64) }
 }
 
-/// The geometric mean, the centre of figures that differ by factors; `None` when there are no figures or one of
+/// The geometric mean, the centre of values that differ by factors; `None` when there are no values or one of
 /// them is not positive and finite.
 #[must_use]
 pub fn geometric_mean(figures: &[f64]) -> Option<f64> {
@@ -39,7 +39,7 @@ pub fn geometric_mean(figures: &[f64]) -> Option<f64> {
     mean(&logs).map(f64::exp)
 }
 
-/// The sample standard deviation (divisor n − 1) in the figures' own unit; `None` for fewer than two.
+/// The sample standard deviation (divisor n − 1) in the values' own unit; `None` for fewer than two.
 #[must_use]
 pub fn standard_deviation(figures: &[f64]) -> Option<f64> {
     if figures.len() < 2 {
@@ -52,14 +52,14 @@ pub fn standard_deviation(figures: &[f64]) -> Option<f64> {
 
 /// The coefficient of variation: standard deviation ÷ mean, a relative spread without unit (0.03 is 3 %).
 ///
-/// `None` for fewer than two figures, or when their mean is not positive, where the quotient means nothing.
+/// `None` for fewer than two values, or when their mean is not positive, where the quotient means nothing.
 #[must_use]
 pub fn coefficient_of_variation(figures: &[f64]) -> Option<f64> {
     let centre = mean(figures)?;
     if centre > 0.0 { standard_deviation(figures).map(|deviation| deviation / centre) } else { None }
 }
 
-/// The median absolute deviation from the median, in the figures' own unit and without the factor 1.4826 that
+/// The median absolute deviation from the median, in the values' own unit and without the factor 1.4826 that
 /// would make it estimate a normal standard deviation; `None` as [`median`].
 #[must_use]
 pub fn median_absolute_deviation(figures: &[f64]) -> Option<f64> {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_has_no_figure() {
+    fn undefined_summary_is_none() {
         assert_eq!(mean(&[]), None);
         assert_eq!(standard_deviation(&[1.0]), None);
         assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);

@@ -1,4 +1,4 @@
-//! May the difference be called faster or slower?
+//! Decides whether a difference is called faster or slower.
 //!
 //! Two conditions, both needed:
 //!
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::paired::PairedRatio;
 
-/// Which way is better for the figure that was compared.
+/// Which direction is better for the compared value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -32,7 +32,7 @@ pub enum Direction {
     LowerIsBetter,
 }
 
-/// What may be said of the subject against the baseline.
+/// The result of comparing the subject with the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
@@ -40,29 +40,29 @@ pub enum Verdict {
     Faster,
     /// The subject is worse by more than noise.
     Slower,
-    /// A difference, if there is one, is smaller than this run could see: a normal answer, and no proof of
-    /// equality. [`minimum_detectable_ratio`] says how small.
+    /// Any difference is smaller than this run can detect: a normal result, and no proof of equality.
+    /// [`minimum_detectable_ratio`] says how small.
     Indistinguishable,
-    /// The two must not be ranked, whatever the figures: different durability classes, a client at its limit, a
-    /// failed trial. Never returned by [`judge`], which sees figures only.
+    /// The two must not be ranked, whatever the values: different durability classes, a client at its limit, a failed
+    /// trial. [`judge`], which sees only values, never returns this.
     NotComparable {
-        /// Why, as a phrase for the reader.
+        /// The reason, as a phrase.
         reason: String,
     },
-    /// Not yet decidable: there are fewer than two rounds, hence no interval, or the noise floor is not a number.
-    Open,
+    /// Not yet decidable: there are fewer than two rounds and hence no interval, or the noise floor is not a number.
+    Inconclusive,
 }
 
 /// Judges a comparison against the noise floor, a relative difference such as 0.03 (see [`noise_floor`]; 0 if
 /// none was measured, so that the interval decides alone).
 ///
-/// A noise floor that is negative, infinite or NaN leaves the verdict open, as does a ratio without interval.
+/// A noise floor that is negative, infinite or NaN makes the verdict inconclusive, as does a ratio without interval.
 #[must_use]
 pub fn judge(ratio: &PairedRatio, noise_floor: f64, direction: Direction) -> Verdict {
-    let Some(interval) = ratio.interval else { return Verdict::Open };
+    let Some(interval) = ratio.interval else { return Verdict::Inconclusive };
     let known = noise_floor >= 0.0 && noise_floor.is_finite();
     if !known || ratio.ratio.is_nan() {
-        return Verdict::Open;
+        return Verdict::Inconclusive;
     }
     if interval.contains(1.0) || ratio.ratio.ln().abs() <= noise_floor.ln_1p() {
         return Verdict::Indistinguishable;
@@ -73,11 +73,11 @@ pub fn judge(ratio: &PairedRatio, noise_floor: f64, direction: Direction) -> Ver
     }
 }
 
-/// The smallest factor, at least 1, that this comparison could have called a difference: the larger of the
-/// interval's wider half and the noise floor.
+/// The smallest factor, at least 1, that this comparison could have called a difference: the larger of the interval's
+/// wider half and the noise floor.
 ///
-/// 1.12 reads "a difference below 12 % would not have been seen" (or, downwards, below 1 − 1 ÷ 1.12). It is
-/// what makes "indistinguishable" informative. `None` where the verdict is open.
+/// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
+/// "indistinguishable" informative. `None` if the verdict is inconclusive.
 #[must_use]
 pub fn minimum_detectable_ratio(ratio: &PairedRatio, noise_floor: f64) -> Option<f64> {
     let interval = ratio.interval?;

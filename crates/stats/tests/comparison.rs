@@ -1,4 +1,4 @@
-//! What every interval and verdict must satisfy, whatever the figures.
+//! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
     Direction, Interval, IntervalSettings, PairedRatio, StatsError, Verdict, interval_of_mean,
@@ -90,7 +90,7 @@ proptest! {
         let pair = PairedRatio::of(&a, &b, &settings(1)).unwrap();
         let far = pair.ratio.ln().abs();
         match (judge(&pair, floor, Direction::HigherIsBetter), minimum_detectable_ratio(&pair, floor)) {
-            (Verdict::Open, None) => prop_assert_eq!(pair.rounds, 1),
+            (Verdict::Inconclusive, None) => prop_assert_eq!(pair.rounds, 1),
             (Verdict::Indistinguishable, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
             (_, Some(least)) => prop_assert!(far >= floor.ln_1p() && least >= 1.0 + floor - 1e-12),
             (verdict, least) => prop_assert!(false, "{:?} with {:?}", verdict, least),
@@ -111,15 +111,15 @@ fn a_verdict_needs_the_interval_and_the_noise_floor() {
     assert_eq!(judge(&pair(1.2, 0.99, 1.4), 0.03, up), Verdict::Indistinguishable, "the interval holds 1");
     assert_eq!(judge(&pair(1.02, 1.01, 1.03), 0.03, up), Verdict::Indistinguishable, "within the noise");
     assert_eq!(judge(&pair(1.02, 1.01, 1.03), 0.0, up), Verdict::Faster);
-    assert_eq!(judge(&pair(1.2, 1.1, 1.3), f64::NAN, up), Verdict::Open);
+    assert_eq!(judge(&pair(1.2, 1.1, 1.3), f64::NAN, up), Verdict::Inconclusive);
 }
 
 #[test]
-fn one_round_leaves_the_comparison_open() {
+fn one_round_is_inconclusive() {
     let pair = PairedRatio::of(&[200.0], &[100.0], &settings(1)).unwrap();
     assert!((pair.ratio - 2.0).abs() < 1e-12);
     assert_eq!((pair.low(), pair.high()), (None, None));
-    assert_eq!(judge(&pair, 0.0, Direction::HigherIsBetter), Verdict::Open);
+    assert_eq!(judge(&pair, 0.0, Direction::HigherIsBetter), Verdict::Inconclusive);
     assert_eq!(minimum_detectable_ratio(&pair, 0.0), None);
     let cell = interval_of_median(&[200.0], &settings(1)).unwrap();
     assert_eq!(cell.rounds, 1);

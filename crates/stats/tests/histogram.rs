@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back_equal(all in latencies()) {
+    fn serialised_histogram_round_trips(all in latencies()) {
         let histogram = of(&all);
         let text = serde_json::to_string(&histogram).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Histogram>(&text).unwrap(), &histogram);
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn an_empty_histogram_has_no_figures() {
+fn empty_histogram_has_no_quantiles() {
     let histogram = Histogram::new();
     assert!(histogram.is_empty());
     assert_eq!((histogram.min(), histogram.max(), histogram.quantile(0.5)), (None, None, None));

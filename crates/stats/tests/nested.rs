@@ -1,6 +1,6 @@
-//! What starts of servers do to verdicts, and what restarting them between blocks of rounds mends.
+//! The effect of server instances on verdicts, and of restarting servers between blocks of rounds.
 //!
-//! Seeds are fixed, so a failure is a change of the rule and not bad luck.
+//! Seeds are fixed, so a failure is a change of the rule.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -14,7 +14,7 @@ fn standard_normal(rng: &mut Rng) -> f64 {
     normal_quantile(rng.unit_f64().max(f64::MIN_POSITIVE))
 }
 
-/// The figures of one side by round: each start of the server, one for each block, has its own speed.
+/// The values of one side by round: each instance of the server, one per block, has its own speed.
 fn side(rng: &mut Rng, blocks: u32, length: u32, between: f64, within: f64) -> Vec<(u32, f64)> {
     let mut figures = Vec::new();
     for block in 0..blocks {
@@ -26,8 +26,8 @@ fn side(rng: &mut Rng, blocks: u32, length: u32, between: f64, within: f64) -> V
     figures
 }
 
-/// Of runs of two equal servers: how often they are called different, where the blocks are the samples and where the rounds are;
-/// held against a noise floor that a second start showed, or against none.
+/// For runs of two equal servers: how often they are called different, with blocks and with rounds as samples, and
+/// with or without a noise floor from a second instance.
 fn called_different(blocks: u32, length: u32, between: f64, within: f64, floor: bool) -> [u64; 2] {
     let mut called = [0; 2];
     for run in 0..RUNS {
@@ -38,7 +38,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64, floor: 
             let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), block);
             let settings = IntervalSettings { resamples: 400, ..IntervalSettings::new(run) };
             let ratio = |a: usize, b: usize| PairedRatio::of(&samples(a), &samples(b), &settings).unwrap();
-            // Each side has a second start of its own; the larger floor counts.
+            // Each side has a second instance of its own; the larger floor counts.
             let floor = if floor { noise_floor(&[ratio(2, 0), ratio(3, 1)]).unwrap_or(0.0) } else { 0.0 };
             let verdict = judge(&ratio(0, 1), floor, Direction::HigherIsBetter);
             *called += u64::from(verdict != Verdict::Indistinguishable);
@@ -48,7 +48,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64, floor: 
 }
 
 #[test]
-fn equals_whose_starts_differ_are_called_different_in_five_percent_only_where_blocks_are_the_samples() {
+fn equal_servers_with_differing_instances_need_blocks_as_samples() {
     for (blocks, length) in [(2, 3), (3, 2), (5, 4)] {
         let [nested, flat] = called_different(blocks, length, 0.03, 1e-6, false);
         assert!(nested * 20 <= RUNS, "{blocks} blocks of {length}: {nested} of {RUNS}");
@@ -61,16 +61,16 @@ fn equals_whose_starts_differ_are_called_different_in_five_percent_only_where_bl
 }
 
 #[test]
-fn one_start_of_each_side_is_told_apart_whatever_the_rounds() {
+fn single_instances_are_called_different_for_any_rounds() {
     let [_, flat] = called_different(1, 6, 0.03, 0.001, false);
     assert!(flat * 10 >= 9 * RUNS, "{flat} of {RUNS}");
 }
 
 #[test]
-fn second_start_keeps_most_differences_of_starts_from_being_called() {
+fn second_instance_suppresses_most_differences_of_instances() {
     let [_, without] = called_different(1, 6, 0.03, 0.001, false);
     let [_, with] = called_different(1, 6, 0.03, 0.001, true);
-    // Three differences of two starts each: the first is the largest in a third.
+    // Three differences of two instances each: the first is the largest in a third of cases.
     assert!(
         with * 100 <= 40 * RUNS && without >= 2 * with,
         "{with} with a floor, {without} without, of {RUNS}"
@@ -78,7 +78,7 @@ fn second_start_keeps_most_differences_of_starts_from_being_called() {
 }
 
 #[test]
-fn equals_whose_starts_do_not_differ_are_not_called_different() {
+fn equal_servers_with_equal_instances_are_not_called_different() {
     let [nested, flat] = called_different(3, 3, 0.0, 0.03, false);
     // Of rounds, exactly 5 % are expected, and by chance a few more.
     assert!(nested * 20 <= RUNS && flat * 100 <= 7 * RUNS, "{nested} and {flat} of {RUNS}");

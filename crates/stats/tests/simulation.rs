@@ -1,7 +1,7 @@
-//! The promises on error rates, kept on simulated runs whose truth is known.
+//! The promised error rates, on simulated runs with known truth.
 //!
-//! Seeds are fixed, so a failure is a change of the rule and not bad luck. Resamples are few to keep the tests
-//! quick; it makes the intervals' ends noisier, not narrower.
+//! Seeds are fixed, so a failure is a change of the rule. Few resamples keep the tests quick; they make the ends of
+//! intervals noisier, not narrower.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -16,7 +16,7 @@ enum Noise {
     Normal,
     /// 5 % on the logarithm.
     LogNormal,
-    /// 3 %, and in one measurement of twenty something halves the rate.
+    /// 3 %, and in one measurement of twenty a disturbance halves the rate.
     Outliers,
 }
 
@@ -43,7 +43,7 @@ fn settings(seed: u64) -> IntervalSettings {
     IntervalSettings { resamples: 200, ..IntervalSettings::new(seed) }
 }
 
-/// What a baseline repeated within each round shows.
+/// The result of a baseline repeated within each round.
 fn measured_floor(rng: &mut Rng, noise: Noise, rounds: usize) -> f64 {
     let (baseline, repeated) = (cell(rng, noise, rounds, 1000.0), cell(rng, noise, rounds, 1000.0));
     let aa = PairedRatio::of(&repeated, &baseline, &settings(rng.next_u64())).unwrap();
@@ -79,7 +79,7 @@ fn at_most_five_percent_of_runs_without_any_difference_show_one() {
             assert!(false_runs * 20 <= RUNS, "{noise:?}, {rounds} rounds: {false_runs} of {RUNS} runs");
         }
     }
-    // The intervals must keep the promise also where no noise floor was measured.
+    // The intervals must keep the promise also if no noise floor was measured.
     assert!(beyond_one * 20 <= runs, "without a floor: {beyond_one} of {runs} runs");
 }
 

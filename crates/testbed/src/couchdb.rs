@@ -1,5 +1,5 @@
-//! CouchDB: Apache CouchDB where it is installed, else PouchDB Server, which speaks its HTTP API on LevelDB and which
-//! `cargo xtask setup` puts into the cache.
+//! CouchDB: Apache CouchDB if it is installed, otherwise PouchDB Server, which implements its HTTP API on LevelDB.
+//! `cargo xtask setup` installs the latter into the cache.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::engine::{Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 
 pub(crate) struct CouchDb;
 
-/// The stand-in's folder in the cache; set-up makes it under the same name.
+/// The folder of the stand-in in the cache; `cargo xtask setup` uses the same name.
 const STAND_IN: &str = "servers/pouchdb-server-4.2.0/node_modules/pouchdb-server";
 /// The server administrator, as in the other engines' databases.
 const ADMIN: &str = "kurabe";
-/// Apache CouchDB does not start without an administrator. Where nobody asked for a password, this one is in the URL.
+/// Apache CouchDB does not start without an administrator. Without a requested password, this one is in the URL.
 const NO_SECRET: &str = "kurabe";
 
-/// Which of the two a program is.
+/// Whether a program is the stand-in.
 fn is_stand_in(program: &Path) -> bool {
     program.ends_with("bin/pouchdb-server")
 }
@@ -29,14 +29,14 @@ fn is_stand_in(program: &Path) -> bool {
 fn couchdb() -> Option<PathBuf> {
     let mut folders = programs::folders();
     if std::env::var_os("KURABE_SERVER_PATH").is_none() {
-        // Where Apache's own packages put it.
+        // The location of Apache's own packages.
         folders.push(PathBuf::from("/opt/couchdb/bin"));
     }
-    // Its files are found from where the program really lies.
+    // Its files are found relative to the resolved path of the program.
     programs::find("couchdb", &folders)?.canonicalize().ok()
 }
 
-/// The version of a release of Erlang's: `VERSION-OF-ERLANG VERSION`.
+/// The version in an Erlang release file: `VERSION-OF-ERLANG VERSION`.
 fn release(program: &Path) -> Option<String> {
     let text = fs::read_to_string(program.parent()?.parent()?.join("releases/start_erl.data")).ok()?;
     text.split_whitespace().nth(1).map(str::to_owned)
@@ -44,14 +44,14 @@ fn release(program: &Path) -> Option<String> {
 
 fn stand_in() -> Result<Installed, String> {
     let Some(folder) = programs::cache().map(|cache| cache.join(STAND_IN)) else {
-        return Err("there is no cache for its stand-in".to_owned());
+        return Err("there is no cache folder for its stand-in".to_owned());
     };
     let program = folder.join("bin/pouchdb-server");
     let package = fs::read(folder.join("package.json")).ok();
     let package: Option<Value> = package.and_then(|text| serde_json::from_slice(&text).ok());
     let version = package.as_ref().and_then(|package| package["version"].as_str());
     let (Some(version), true) = (version, program.exists()) else {
-        return Err("no PouchDB Server in the cache, which can stand in for it".to_owned());
+        return Err("no PouchDB Server in the cache as a stand-in".to_owned());
     };
     if node().is_none() {
         return Err("no program `node`, which runs PouchDB Server".to_owned());
@@ -63,50 +63,50 @@ fn node() -> Option<PathBuf> {
     programs::find("node", &programs::folders())
 }
 
-/// A setting is `section.name`, as in the server's own files.
+/// Splits a setting `section.name`.
 fn split(key: &str) -> Option<(&str, &str)> {
     key.split_once('.').filter(|(section, name)| !section.is_empty() && !name.is_empty())
 }
 
-/// PouchDB Server's settings: sections of values, like CouchDB's, in JSON.
-fn stand_in_settings(site: &Site) -> String {
+/// PouchDB Server's settings in JSON: sections of values, as in CouchDB.
+fn stand_in_settings(instance: &Instance) -> String {
     let mut settings: Map<String, Value> = Map::new();
-    let given = site.spec.settings.iter().filter_map(|(key, value)| Some((split(key)?, value)));
+    let given = instance.spec.settings.iter().filter_map(|(key, value)| Some((split(key)?, value)));
     for ((section, name), value) in given {
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         settings.entry(section).or_insert_with(|| json!({}))[name] = value;
     }
-    let log = site.dir.join("requests.log");
+    let log = instance.dir.join("requests.log");
     let ours = [
         ("log", "file", json!(log.to_string_lossy())),
-        ("couchdb", "database_dir", json!(site.data().to_string_lossy())),
+        ("couchdb", "database_dir", json!(instance.data().to_string_lossy())),
         ("pouchdb_server", "no-stdout-logs", json!(true)),
     ];
     for (section, name, value) in ours {
         settings.entry(section).or_insert_with(|| json!({}))[name] = value;
     }
-    // As shipped it writes a line for each request.
+    // By default it logs each request.
     let level = &mut settings.entry("log").or_insert_with(|| json!({}))["level"];
     if level.is_null() {
         *level = json!("error");
     }
-    if let Some(password) = &site.spec.password {
+    if let Some(password) = &instance.spec.password {
         settings.insert("admins".to_owned(), json!({ ADMIN: password }));
     }
     Value::Object(settings).to_string()
 }
 
-/// CouchDB's `local.ini`. Its lines come last, so that they count.
-fn settings(site: &Site) -> String {
-    let (data, password) = (site.data(), site.spec.password.as_deref().unwrap_or(NO_SECRET));
+/// CouchDB's `local.ini`. The user's lines come last, so that they take precedence.
+fn settings(instance: &Instance) -> String {
+    let (data, password) = (instance.data(), instance.spec.password.as_deref().unwrap_or(NO_SECRET));
     let mut text = format!(
         "[couchdb]\nsingle_node = true\ndatabase_dir = {0}\nview_index_dir = {0}\nuri_file = {1}\n\
          [chttpd]\nbind_address = 127.0.0.1\nport = {2}\n[log]\nlevel = error\n[admins]\n{ADMIN} = {password}\n",
         data.display(),
-        site.dir.join("uri").display(),
-        site.port,
+        instance.dir.join("uri").display(),
+        instance.port,
     );
-    for (key, value) in &site.spec.settings {
+    for (key, value) in &instance.spec.settings {
         if let Some((section, name)) = split(key) {
             let _ = write!(text, "[{section}]\n{name} = {value}\n");
         }
@@ -114,7 +114,7 @@ fn settings(site: &Site) -> String {
     text
 }
 
-/// The Erlang machine without a name: it neither listens for other nodes nor starts a program that does.
+/// Arguments of the Erlang VM: without a node name it does not listen for other nodes or start helper programs.
 const VM_ARGS: &str =
     "-kernel error_logger silent\n-sasl sasl_error_logger false\n+K true\n+A 16\n+Bd -noinput\n";
 
@@ -160,45 +160,45 @@ impl Engine for CouchDb {
     fn check(&self, spec: &Spec) -> Result<(), TestbedError> {
         let bad = |what: String| Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
         if spec.tls || spec.socket_only {
-            return bad("a throwaway CouchDB has a port, and neither TLS nor a Unix socket".to_owned());
+            return bad("a throwaway CouchDB supports neither TLS nor a Unix socket".to_owned());
         }
         match spec.settings.iter().find(|(key, _)| split(key).is_none()) {
-            Some((key, _)) => bad(format!("`{key}` is in no section; write section.{key}=value")),
+            Some((key, _)) => bad(format!("`{key}` has no section; write section.{key}=value")),
             None => Ok(()),
         }
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        let making = TestbedError::io(format!("making {}", site.data().display()));
-        fs::create_dir(site.data()).map_err(making)?;
-        if is_stand_in(&site.installed.program) {
-            site.write_secret("config.json", &stand_in_settings(site))?;
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        let making = TestbedError::io(format!("making {}", instance.data().display()));
+        fs::create_dir(instance.data()).map_err(making)?;
+        if is_stand_in(&instance.installed.program) {
+            instance.write_secret("config.json", &stand_in_settings(instance))?;
         } else {
-            site.write_secret("vm.args", VM_ARGS)?;
+            instance.write_secret("vm.args", VM_ARGS)?;
         }
         Ok(Vec::new())
     }
 
-    /// It is made by the server itself.
-    fn is_like_any_other(&self, _site: &Site) -> bool {
+    /// The server creates its data itself.
+    fn can_use_template(&self, _site: &Instance) -> bool {
         false
     }
 
-    fn command(&self, site: &Site, first: bool) -> Launch {
-        let program = &site.installed.program;
+    fn command(&self, instance: &Instance, first: bool) -> Launch {
+        let program = &instance.installed.program;
         if is_stand_in(program) {
             return Launch::new(node().unwrap_or_else(|| PathBuf::from("node")))
                 .arg(program)
                 .arg("--host=127.0.0.1")
-                .arg(format!("--port={}", site.port))
-                .path("config", &site.dir.join("config.json"));
+                .arg(format!("--port={}", instance.port))
+                .path("config", &instance.dir.join("config.json"));
         }
-        // The port is not known before. A second start finds the file as the server has left it, with the password
-        // hashed; should it not be written now, the server does not start and says so.
+        // The port is not known before. On a restart the server has rewritten the file with a hashed password; if it
+        // cannot be written, the server does not start and reports that.
         if first {
-            let _ = site.write_secret("local.ini", &settings(site));
+            let _ = instance.write_secret("local.ini", &settings(instance));
         }
-        let arguments = site.dir.join("vm.args");
+        let arguments = instance.dir.join("vm.args");
         let mut environment = std::ffi::OsString::from("COUCHDB_ARGS_FILE=");
         environment.push(arguments);
         let defaults = program.parent().and_then(Path::parent).map(|home| home.join("etc/default.ini"));
@@ -207,27 +207,31 @@ impl Engine for CouchDb {
             .arg(program)
             .arg("-couch_ini")
             .arg(defaults.unwrap_or_default())
-            .arg(site.dir.join("local.ini"))
+            .arg(instance.dir.join("local.ini"))
     }
 
-    /// Who is logged in is told to everybody, once all parts of the server are up.
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        let answer = wire::http(site.port, "/_session")?;
-        if answer.contains("\"userCtx\"") { Ok(()) } else { Err("what answers is no CouchDB".to_owned()) }
+    /// The session is public, once all parts of the server are up.
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        let answer = wire::http(instance.port, "/_session")?;
+        if answer.contains("\"userCtx\"") {
+            Ok(())
+        } else {
+            Err("the server on this port is not CouchDB".to_owned())
+        }
     }
 
-    fn socket(&self, _site: &Site) -> Option<PathBuf> {
+    fn socket(&self, _site: &Instance) -> Option<PathBuf> {
         None
     }
 
-    fn url(&self, site: &Site) -> String {
-        let who = match (&site.spec.password, is_stand_in(&site.installed.program)) {
+    fn url(&self, instance: &Instance) -> String {
+        let who = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
             (Some(_), _) => format!("{ADMIN}@"),
-            // Without an administrator everybody is one.
+            // Without an administrator, everybody is one.
             (None, true) => ":@".to_owned(),
             (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
         };
-        format!("couchdb://{who}127.0.0.1:{}", site.port)
+        format!("couchdb://{who}127.0.0.1:{}", instance.port)
     }
 }
 
@@ -236,15 +240,15 @@ mod tests {
     use super::*;
     use crate::StartOptions;
 
-    fn site(program: &str, password: Option<&str>) -> Site {
+    fn instance(program: &str, password: Option<&str>) -> Instance {
         let mut options =
-            StartOptions::new("guard").set("couchdb.max_document_size", 1_000).set("cluster.q", "2");
+            StartOptions::new("supervisor").set("couchdb.max_document_size", 1_000).set("cluster.q", "2");
         options.password = password.map(str::to_owned);
-        Site {
+        Instance {
             spec: options.spec("couchdb"),
             installed: Installed { program: program.into(), version: "1".to_owned() },
             dir: "/tmp/x".into(),
-            account: None,
+            os_user: None,
             port: 4711,
             tls: None,
         }
@@ -252,30 +256,30 @@ mod tests {
 
     #[test]
     fn the_stand_in_has_its_settings_in_json() {
-        let site = site("/c/node_modules/pouchdb-server/bin/pouchdb-server", Some("pass\"word"));
-        let settings: Value = serde_json::from_str(&stand_in_settings(&site)).unwrap();
+        let instance = instance("/c/node_modules/pouchdb-server/bin/pouchdb-server", Some("pass\"word"));
+        let settings: Value = serde_json::from_str(&stand_in_settings(&instance)).unwrap();
         assert_eq!(settings["couchdb"]["max_document_size"], 1_000);
         assert_eq!(settings["couchdb"]["database_dir"], "/tmp/x/data");
         assert_eq!(settings["admins"]["kurabe"], "pass\"word");
         assert_eq!(settings["log"]["level"], "error");
-        assert_eq!(CouchDb.url(&site), "couchdb://kurabe@127.0.0.1:4711");
+        assert_eq!(CouchDb.url(&instance), "couchdb://kurabe@127.0.0.1:4711");
     }
 
     #[test]
     fn apache_couchdb_has_an_administrator_and_listens_on_the_loopback() {
-        let site = site("/opt/couchdb/bin/couchdb", None);
-        let text = settings(&site);
+        let instance = instance("/opt/couchdb/bin/couchdb", None);
+        let text = settings(&instance);
         assert!(text.contains("[chttpd]\nbind_address = 127.0.0.1\nport = 4711\n"), "{text}");
         assert!(text.ends_with("[couchdb]\nmax_document_size = 1000\n[cluster]\nq = 2\n"), "{text}");
-        assert_eq!(CouchDb.url(&site), "couchdb://kurabe:kurabe@127.0.0.1:4711");
+        assert_eq!(CouchDb.url(&instance), "couchdb://kurabe:kurabe@127.0.0.1:4711");
     }
 
     #[test]
-    fn what_it_has_not_and_what_has_no_section_is_refused() {
+    fn unknown_setting_or_section_is_rejected() {
         for options in [
-            StartOptions::new("guard").with_tls(),
-            StartOptions::new("guard").on_socket_only(),
-            StartOptions::new("guard").set("max_document_size", 1),
+            StartOptions::new("supervisor").with_tls(),
+            StartOptions::new("supervisor").on_socket_only(),
+            StartOptions::new("supervisor").set("max_document_size", 1),
         ] {
             assert!(CouchDb.check(&options.spec("couchdb")).is_err());
         }

@@ -1,4 +1,4 @@
-//! What the testbed must know about a kind of server; one implementation per file, listed in the registry.
+//! The interface of a server engine. Each engine is one file, listed in the registry.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::account::Account;
 use crate::options::Spec;
+use crate::os_user::OsUser;
 use crate::tls::TlsFiles;
 
-/// A server program that was found on this machine.
+/// An installed server program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The server's program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its version, as it says itself.
+    /// Its version, as it reports it.
     pub version: String,
 }
 
-/// What is not there, and how to get it.
+/// What is missing, and how to install it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Exactly what was looked for and not found.
+    /// What was not found.
     pub what: String,
-    /// How to get it.
+    /// How to install it.
     pub how: String,
 }
 
@@ -34,104 +34,103 @@ impl Missing {
     }
 }
 
-/// One kind of server. All of it runs in the guard.
+/// A server engine. All of it runs in the supervisor.
 pub(crate) trait Engine: Sync {
     /// The name in `up:NAME`.
     fn name(&self) -> &'static str;
 
-    /// Looks for the programs.
+    /// Finds the programs.
     fn find(&self) -> Result<Installed, Missing>;
 
-    /// Does it refuse to run as root? Then it is run as an unprivileged user who owns its folder.
+    /// Whether it refuses to run as root. Then it runs as an unprivileged user who owns its folder.
     fn refuses_root(&self) -> bool;
 
-    /// Settings that the testbed decides itself.
+    /// Settings that only the testbed may set.
     fn reserved(&self) -> &'static [&'static str];
 
-    /// The settings that a durability class takes, by the class's name, where the defaults do not make it and a session
-    /// cannot. Empty where there are none.
+    /// The settings for a durability class, by its name, if neither the defaults nor a session provide it; otherwise
+    /// empty.
     fn durability(&self, _class: &str) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// What limits the connections that it takes at once; `None` where nothing does that a start could change.
-    fn connections(&self) -> Option<Room> {
+    /// The limit of concurrent connections; `None` if no setting limits them.
+    fn connections(&self) -> Option<ConnectionLimit> {
         None
     }
 
-    /// The settings with which it is a cache that has room for about so many values of so many bytes, and throws out what
-    /// was not asked for longest; `None` where it is no cache.
+    /// The settings for an LRU cache with memory for about this many values of this size; `None` if it is no cache.
     fn cache(&self, _values: u64, _bytes: u64) -> Option<Vec<(String, String)>> {
         None
     }
 
-    /// Is there a password, TLS, whatever the spec asks for?
+    /// Rejects unsupported options, such as a password or TLS.
     fn check(&self, _spec: &Spec) -> Result<(), TestbedError> {
         Ok(())
     }
 
-    /// Writes what the first start needs, and says which programs make the data folder, in this order.
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError>;
+    /// Writes what the first start needs, and returns the programs that create the data folder, in order.
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError>;
 
-    /// Does the data folder hold nothing of this start's own, so that a copy of it serves other starts?
-    fn is_like_any_other(&self, site: &Site) -> bool;
+    /// Whether the data folder is independent of this instance, so that a copy can be used for others.
+    fn can_use_template(&self, instance: &Instance) -> bool;
 
-    /// Takes out of a data folder what no two servers should share.
-    fn make_unique(&self, _site: &Site) {}
+    /// Removes from a data folder what two servers must not share.
+    fn make_unique(&self, _site: &Instance) {}
 
-    /// How the server is run; `first` is true until it has answered once.
-    fn command(&self, site: &Site, first: bool) -> Launch;
+    /// The command of the server; `first` is true until it has answered once.
+    fn command(&self, instance: &Instance, first: bool) -> Launch;
 
-    /// Does it answer, in its own protocol? An error is the reason to wait longer. `pid` is the server's.
-    fn ping(&self, site: &Site, pid: u32) -> Result<(), String>;
+    /// Checks that the server answers in its protocol; otherwise returns why not. `pid` is the server's.
+    fn ping(&self, instance: &Instance, pid: u32) -> Result<(), String>;
 
     /// Its Unix socket, if it has one.
-    fn socket(&self, site: &Site) -> Option<PathBuf>;
+    fn socket(&self, instance: &Instance) -> Option<PathBuf>;
 
-    /// Where clients find it. A password that was chosen is not in it; where there is none, it says so
-    /// ([`Site::no_password`]) to clients that would look for one elsewhere.
-    fn url(&self, site: &Site) -> String;
+    /// Its URL for clients, without a chosen password. Without a password, it says so ([`Instance::no_password`]) for
+    /// clients that would look for one elsewhere.
+    fn url(&self, instance: &Instance) -> String;
 
-    /// The signal that ends it. Its data goes with it, so none is given time to save them: that takes some servers
-    /// seconds, and the disk of a measurement that follows. It must leave nothing outside its folder, though.
+    /// The signal that stops it. Its data is deleted anyway, so that it gets no time to save it, which takes some
+    /// servers seconds and disturbs later measurements. It must not leave anything outside its folder.
     fn stop_signal(&self) -> Signal {
         Signal::KILL
     }
 
-    /// What gives back to the system that a server which was killed could not give back itself, outside its folder.
-    fn give_back(&self, _site: &Site) -> Option<Launch> {
+    /// Frees resources outside the folder that a killed server could not free.
+    fn clean_up(&self, _site: &Instance) -> Option<Launch> {
         None
     }
 }
 
 /// A setting that limits connections.
-pub(crate) struct Room {
-    /// Its names, the one that is used first.
+pub(crate) struct ConnectionLimit {
+    /// Its names; the first one is used.
     pub names: &'static [&'static str],
-    /// How many of them the engine takes for itself.
+    /// The number of connections that the engine reserves.
     pub own: u64,
-    /// Its value as the engine ships.
+    /// Its default value.
     pub default: u64,
 }
 
-/// Where one server lives.
-pub(crate) struct Site {
+/// The instance directory of a server, with its settings.
+pub(crate) struct Instance {
     pub spec: Spec,
     pub installed: Installed,
-    /// The server's folder; everything it writes is in it.
+    /// The server's folder, which contains everything that it writes.
     pub dir: PathBuf,
-    /// Who runs the server, when it is not the current user.
-    pub account: Option<Account>,
+    /// The OS user of the server, if not the current one.
+    pub os_user: Option<OsUser>,
     pub port: u16,
     pub tls: Option<TlsFiles>,
 }
 
-impl Site {
+impl Instance {
     pub fn data(&self) -> PathBuf {
         self.dir.join("data")
     }
 
-    /// For the server's own temporary files, and home of its processes.
+    /// The folder for temporary files, and the home of its processes.
     pub fn tmp(&self) -> PathBuf {
         self.dir.join("tmp")
     }
@@ -140,30 +139,30 @@ impl Site {
         self.dir.join("server.log")
     }
 
-    /// A program that belongs to the server's and lies beside it, like `initdb` beside `postgres`.
+    /// A program in the same folder as the server's, like `initdb` beside `postgres`.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.installed.program.with_file_name(name)
     }
 
-    /// What stands behind the user in the URL of a server without a password. Else clients take the one that the
-    /// environment or a file of the user's has for other servers, and this one refuses it.
+    /// What follows the user in the URL of a server without a password. Without it, clients would send a password
+    /// from the environment or a file, and the server would refuse it.
     pub fn no_password(&self) -> &'static str {
         if self.spec.password.is_none() { ":" } else { "" }
     }
 
-    /// Writes a file that only the server's user can read: it may hold a password.
+    /// Writes a file that only the server's user can read, since it may contain a password.
     pub fn write_secret(&self, name: &str, text: &str) -> Result<PathBuf, TestbedError> {
         let path = self.dir.join(name);
-        crate::folder::write_private(&path, text.as_bytes(), self.account.as_ref())?;
+        crate::folder::write_private(&path, text.as_bytes(), self.os_user.as_ref())?;
         Ok(path)
     }
 }
 
-/// A program to run, as the server's user and in its folder.
+/// A program to run as the server's user, in its folder.
 pub(crate) struct Launch {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// What it reads from its standard input.
+    /// Its standard input.
     pub input: &'static str,
 }
 
@@ -177,7 +176,7 @@ impl Launch {
         self
     }
 
-    /// `--name=path` as one argument, whatever bytes the path is made of.
+    /// Adds `--name=path` as one argument, for paths with any bytes.
     pub fn path(self, name: &str, path: &Path) -> Self {
         let mut arg = OsString::from(format!("--{name}="));
         arg.push(path);

@@ -1,9 +1,9 @@
-//! What the programs that are started here get of our environment.
+//! The environment of started programs.
 
 use std::process::Command;
 
-/// Keeps from a program what in our environment may hold a password: a user sets `PGPASSWORD` or a variable with a URL
-/// for us, and whatever we start needs none of them, while every program of that user can read a process's environment.
+/// Removes variables that may contain a password from a program's environment. Users set `PGPASSWORD` or a variable
+/// with a URL for Kurabe; started programs do not need them, and every process of that user can read an environment.
 pub(crate) fn without_secrets(command: &mut Command) -> &mut Command {
     for (name, value) in std::env::vars_os() {
         if is_secret(&name.to_string_lossy(), &value.to_string_lossy()) {
@@ -17,8 +17,7 @@ fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let named =
         ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "_PWD", "AUTH"].iter().any(|part| name.contains(part));
-    // A variable that is a file's or a folder's path (`PGPASSFILE`, `SSH_AUTH_SOCK`) goes with the others: none is
-    // needed.
+    // Variables with paths of password files (`PGPASSFILE`, `SSH_AUTH_SOCK`) are removed too: none is needed.
     let url = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
     named || url
 }

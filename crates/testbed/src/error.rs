@@ -1,38 +1,38 @@
-//! What can go wrong, in words for the person who asked for a server.
+//! The errors of the testbed.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a throwaway server could not be had. Everything is text, because most errors are met in the guard and travel
-/// to the tool as JSON.
+/// Why a throwaway server could not be started. All fields are text, because most errors occur in the supervisor and
+/// are sent as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum TestbedError {
     /// No engine of that name is in the registry.
-    #[error("no throwaway server goes by the name `{engine}`; there are: {known}")]
+    #[error("unknown engine `{engine}`; available: {known}")]
     UnknownEngine {
-        /// The name that was asked for.
+        /// The unknown name.
         engine: String,
-        /// The names that would have worked.
+        /// The known names.
         known: String,
     },
-    /// The engine's programs are not on this machine.
+    /// The engine's programs are not installed.
     #[error("{engine} is not installed: {missing}; {how}")]
     NotInstalled {
-        /// Whose programs are missing.
+        /// The engine.
         engine: String,
-        /// Exactly what was looked for and not found.
+        /// What was not found.
         missing: String,
-        /// How to get it.
+        /// How to install it.
         how: String,
     },
-    /// An option that makes no sense, or that the testbed decides itself.
+    /// An invalid option, or one that only the testbed may set.
     #[error("{engine}: {what}")]
     BadOption {
-        /// The engine it was meant for.
+        /// The engine.
         engine: String,
-        /// What is wrong with it.
+        /// What is wrong.
         what: String,
     },
-    /// The server, or a program that prepares its data, gave up.
+    /// The server, or a program that prepares its data, failed.
     #[error("{engine} did not start: {what}{}", excerpt(.log))]
     Failed {
         /// The engine.
@@ -42,29 +42,29 @@ pub enum TestbedError {
         /// The last lines of the log, without passwords; may be empty.
         log: String,
     },
-    /// The server was still not answering when the patience was over.
+    /// The server did not answer within the time limit.
     #[error("{engine} did not answer within {seconds} s: {what}{}", excerpt(.log))]
     TimedOut {
         /// The engine.
         engine: String,
-        /// How long was waited.
+        /// The time limit in seconds.
         seconds: u64,
-        /// What the last attempt to reach it said.
+        /// The error of the last attempt.
         what: String,
         /// The last lines of the log, without passwords; may be empty.
         log: String,
     },
-    /// A file or folder could not be handled.
+    /// An error of a file or folder.
     #[error("{what}: {error}")]
     Io {
-        /// What was being done, with the path.
+        /// The failed action, with the path.
         what: String,
-        /// The system's own words.
+        /// The system's error.
         error: String,
     },
-    /// The guard, the process that looks after a server, could not be started or does not answer.
-    #[error("the guard of {engine}: {what}")]
-    Guard {
+    /// The supervisor process of a server could not be started or does not answer.
+    #[error("the supervisor of {engine}: {what}")]
+    Supervisor {
         /// The engine.
         engine: String,
         /// What is wrong.
@@ -73,18 +73,18 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// For `map_err`: what was being done when the system refused.
+    /// For `map_err`: adds the failed action.
     pub(crate) fn io<E: std::fmt::Display>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |error| Self::Io { what: what.into(), error: error.to_string() }
     }
 
-    /// Is it only that the programs are not there? Then tests may be skipped.
+    /// Whether the only problem is that the engine is not installed. Tests are skipped then.
     pub const fn is_not_installed(&self) -> bool {
         matches!(self, Self::NotInstalled { .. })
     }
 }
 
-/// A log's tail below a message, or nothing.
+/// The end of a log below a message, or nothing.
 fn excerpt(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("\nits log ends with:\n{log}") }
 }

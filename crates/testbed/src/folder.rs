@@ -1,4 +1,4 @@
-//! The folder of one server: made private, marked as ours, locked while its guard lives, swept when it does not.
+//! The folder of one server: private, marked, locked while its supervisor runs, and swept afterwards.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -7,46 +7,46 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::TestbedError;
-use crate::account::Account;
 use crate::options::Spec;
+use crate::os_user::OsUser;
 use crate::process::{self, Identity};
 
-/// How the folders' names begin.
+/// The prefix of the folders' names.
 pub(crate) const PREFIX: &str = "kurabe-up-";
 const MARKER: &str = ".kurabe-testbed";
-/// The marker before it is whole.
+/// The name of the marker while it is being written.
 const UNNAMED: &str = ".new-marker";
-/// After so long a folder that is still being made belongs to a supervisor that was killed.
+/// After this time, an unmarked folder belongs to a supervisor that was killed.
 const UNMARKED_LIFE: Duration = Duration::from_secs(60);
-/// The content that proves a folder ours. Nothing without it is ever removed.
+/// The content of the marker. Only marked folders are ever removed.
 const MARK: &str = "kurabe-testbed 1\nMade for a throwaway server; removed with it.\n";
 const SERVER: &str = ".server.json";
-/// Unix sockets have 108 bytes for a path and its final zero; the longest name in our folders is PostgreSQL's.
+/// Paths of Unix sockets have 108 bytes with the final zero; the longest file name is PostgreSQL's.
 const LONGEST: usize = 107 - "/.s.PGSQL.65535".len();
 
-/// A server's folder that this process made. Its marker is locked as long as this lives, and the system unlocks it
-/// when the process dies, however: that is how others see that nobody looks after a folder any more.
+/// A server's folder created by this process. Its marker is locked as long as this value exists. The system releases
+/// the lock when the process ends in any way, so that a sweep can tell.
 pub(crate) struct Folder {
     path: PathBuf,
     _lock: File,
 }
 
 impl Folder {
-    /// Makes a folder that only the server's user can enter.
-    pub fn make(base: &Path, account: Option<&Account>) -> Result<Self, TestbedError> {
+    /// Creates a folder that only the server's user can enter.
+    pub fn make(base: &Path, os_user: Option<&OsUser>) -> Result<Self, TestbedError> {
         let what = format!("making a folder for the server in {}", base.display());
         let base = base.canonicalize().map_err(TestbedError::io(what.clone()))?;
         let private = PermissionsExt::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&base);
         let path = made.map_err(TestbedError::io(what.clone()))?.keep();
-        let marked = Self::mark(path.clone(), account).map_err(|error| {
-            // A disk may be full: what could not be marked would be nobody's.
+        let marked = Self::mark(path.clone(), os_user).map_err(|error| {
+            // If the disk is full, a folder without a marker would never be removed.
             let _ = fs::remove_dir_all(path);
             TestbedError::io(what)(error)
         })?;
         let length = marked.path.as_os_str().len();
         if length > LONGEST {
-            let error = format!("its path has {length} bytes, a Unix socket in it allows {LONGEST}");
+            let error = format!("its path has {length} bytes; Unix sockets allow {LONGEST}");
             let what = format!(
                 "making a folder for the server in {}; set KURABE_TMP to a shorter one",
                 base.display()
@@ -57,17 +57,17 @@ impl Folder {
         Ok(marked)
     }
 
-    /// The lock is taken before the marker has its name, so that no sweep sees it unlocked.
-    fn mark(path: PathBuf, account: Option<&Account>) -> std::io::Result<Self> {
+    /// Creates the marker. It is locked before it gets its name, so that no sweep sees it unlocked.
+    fn mark(path: PathBuf, os_user: Option<&OsUser>) -> std::io::Result<Self> {
         let mut lock =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(UNNAMED))?;
         lock.try_lock()?;
         lock.write_all(MARK.as_bytes())?;
         fs::rename(path.join(UNNAMED), path.join(MARKER))?;
         fs::create_dir(path.join("tmp"))?;
-        if let Some(account) = account {
-            chown(path.join("tmp"), Some(account.uid), Some(account.gid))?;
-            chown(&path, Some(account.uid), Some(account.gid))?;
+        if let Some(os_user) = os_user {
+            chown(path.join("tmp"), Some(os_user.uid), Some(os_user.gid))?;
+            chown(&path, Some(os_user.uid), Some(os_user.gid))?;
         }
         Ok(Self { path, _lock: lock })
     }
@@ -76,7 +76,7 @@ impl Folder {
         &self.path
     }
 
-    /// Notes which process is the server, for the sweep after a guard that could not do its work.
+    /// Records the server's process, for a sweep after the supervisor was killed.
     pub fn note_server(&self, pid: u32) -> Result<(), TestbedError> {
         let what = format!("noting the server's process in {}", self.path.display());
         let Some(identity) = Identity::of(pid) else { return Ok(()) };
@@ -86,31 +86,31 @@ impl Folder {
         fs::rename(unnamed, self.path.join(SERVER)).map_err(TestbedError::io(what))
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder with its content.
     pub fn remove(self) -> Result<(), TestbedError> {
         fs::remove_dir_all(&self.path).map_err(TestbedError::io(format!("removing {}", self.path.display())))
     }
 }
 
-/// Where folders are made unless the caller says.
+/// The parent of the folders.
 pub(crate) fn base(spec: &Spec) -> PathBuf {
     let set = std::env::var_os("KURABE_TMP").filter(|v| !v.is_empty()).map(PathBuf::from);
     spec.base.clone().or(set).unwrap_or_else(std::env::temp_dir)
 }
 
 /// Writes a new file that only its owner can read.
-pub(crate) fn write_private(path: &Path, bytes: &[u8], owner: Option<&Account>) -> Result<(), TestbedError> {
+pub(crate) fn write_private(path: &Path, bytes: &[u8], owner: Option<&OsUser>) -> Result<(), TestbedError> {
     let write = || {
         let _ = fs::remove_file(path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(bytes)?;
-        owner.map_or(Ok(()), |account| chown(path, Some(account.uid), Some(account.gid)))
+        owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
     };
     write().map_err(TestbedError::io(format!("writing {}", path.display())))
 }
 
-/// Removes the folders in `base` that a guard left behind when it was killed, with their servers if they still run,
-/// and says which. Only what bears our mark, belongs to our user and is locked by nobody.
+/// Removes the folders in `base` that killed supervisors left, with their servers if these still run, and returns
+/// them. A folder must have the marker, belong to this user, and not be locked.
 pub(crate) fn sweep(base: &Path) -> Vec<PathBuf> {
     let (Ok(base), Ok(entries)) = (base.canonicalize(), fs::read_dir(base)) else { return Vec::new() };
     let named = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -123,8 +123,8 @@ pub(crate) fn sweep(base: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes a folder whose supervisor was killed before it could mark it: ours, old, and with nothing in it but the beginning of
-/// a marker.
+/// Removes a folder whose supervisor was killed before it could mark it: it is this user's, old, and contains at most
+/// an unfinished marker.
 fn remove_if_unmarked(folder: &Path) -> std::io::Result<bool> {
     let meta = folder.symlink_metadata()?;
     let age = meta.modified()?.elapsed().unwrap_or_default();
@@ -136,7 +136,7 @@ fn remove_if_unmarked(folder: &Path) -> std::io::Result<bool> {
     {
         fs::remove_file(folder.join(UNNAMED))?;
     }
-    // Nothing that holds anything is removed by this.
+    // Fails if the folder contains anything else.
     fs::remove_dir(folder).map(|()| true)
 }
 
@@ -160,7 +160,7 @@ fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// A plain file of ours and its text; nothing if it is another user's or no plain file.
+/// Opens and reads a plain file of this user; `None` for other files.
 fn read_own(path: &Path) -> std::io::Result<Option<(File, String)>> {
     let meta = path.symlink_metadata()?;
     if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
@@ -187,8 +187,8 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// What sweeps take, so many folders at least. A process that another test starts beside this one holds copies of our
-    /// locks until it has become another program.
+    /// Sweeps until at least this many folders are removed. A process started by another test inherits the locks
+    /// until it executes its program.
     fn swept(base: &Path, wanted: usize) -> Vec<PathBuf> {
         let mut taken = sweep(base);
         for _ in 0..500 {
@@ -202,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_what_nobody_looks_after_and_leaves_the_rest() {
+    fn clean_up_removes_only_abandoned_directories() {
         let base = tempfile::tempdir().unwrap();
         let kept = Folder::make(base.path(), None).unwrap();
         let left = Folder::make(base.path(), None).unwrap();
         let left_path = left.path().to_owned();
-        // As if its guard had been killed: the lock goes, the folder stays.
+        // As if its supervisor had been killed: the lock is released, the folder remains.
         drop(left);
         let foreign = base.path().join("kurabe-up-foreign");
         fs::create_dir(&foreign).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_kills_the_server_that_was_left_and_nobody_else() {
+    fn clean_up_kills_only_abandoned_server() {
         let base = tempfile::tempdir().unwrap();
         let folder = Folder::make(base.path(), None).unwrap();
         let sleep =
@@ -231,7 +231,7 @@ mod tests {
         let mut server = sleep(folder.path());
         folder.note_server(server.id()).unwrap();
         let elsewhere = Folder::make(base.path(), None).unwrap();
-        // A process of the noted number that is not in the folder: the number was used again.
+        // A process with the recorded number that is not in the folder: the number was reused.
         let mut stranger = sleep(Path::new("/"));
         elsewhere.note_server(stranger.id()).unwrap();
         drop((folder, elsewhere));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_takes_an_old_folder_that_was_never_marked_and_nothing_with_content() {
+    fn clean_up_removes_old_unmarked_empty_directory_only() {
         let base = tempfile::tempdir().unwrap();
         let make = |name: &str, file: &str, text: &str, old: bool| {
             let folder = base.path().join(format!("{PREFIX}{name}"));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_for_a_socket_is_said() {
+    fn too_long_socket_path_is_reported() {
         let base = tempfile::tempdir().unwrap();
         let deep = base.path().join("x".repeat(100));
         fs::create_dir(&deep).unwrap();

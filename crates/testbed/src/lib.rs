@@ -1,20 +1,18 @@
-//! Throwaway local database servers, from programs that are installed.
+//! Throwaway local database servers from installed programs.
 //!
-//! [`start`] runs a server in a temporary folder, on a free port of the loopback, with the engine's own default
-//! settings; it is gone with its folder when the [`Server`] is dropped, and also when the tool is ended by Ctrl-C or
-//! kill -9, because a [`guard`] process looks after it. [`available`] says what can be started here.
+//! [`start`] runs a server in a temporary folder, on a free loopback port, with the engine's default settings. It is
+//! removed with its folder when the [`Server`] is dropped, and also if the tool ends by Ctrl-C or kill -9, because a
+//! [`supervisor`] process watches it. [`available`] lists the engines that can be started.
 //!
-//! Environment: `KURABE_TMP`, where the folders are made; `KURABE_SERVER_PATH`, the only folders in which server
-//! programs are looked for (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` puts servers that the
-//! distribution lacks.
+//! Environment: `KURABE_TMP`, the parent of the folders; `KURABE_SERVER_PATH`, the only folders to search for server
+//! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
+//! lacks.
 
-mod account;
 mod couchdb;
 mod engine;
 mod environment;
 mod error;
 mod folder;
-pub mod guard;
 mod log;
 mod mariadb;
 mod memcached;
@@ -22,6 +20,7 @@ mod mongodb;
 mod mysql;
 mod mysql_family;
 mod options;
+mod os_user;
 mod port;
 mod postgres;
 mod process;
@@ -29,6 +28,7 @@ mod programs;
 mod redis;
 mod registry;
 mod server;
+pub mod supervisor;
 mod template;
 pub mod testing;
 mod tls;

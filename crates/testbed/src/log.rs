@@ -1,4 +1,4 @@
-//! The last words of a server.
+//! The end of a server's log.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -7,7 +7,7 @@ use std::path::Path;
 const LINES: usize = 15;
 const BYTES: u64 = 6000;
 
-/// The last lines of a log, with the password blotted out should the server have repeated it; empty if there are none.
+/// The last lines of a log, with the password removed; empty if there are none.
 pub(crate) fn tail(path: &Path, password: Option<&str>) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -18,7 +18,7 @@ pub(crate) fn tail(path: &Path, password: Option<&str>) -> String {
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    // A program that was told a wrong option says which, and then everything that it knows.
+    // After a wrong option, a program reports it and then prints its usage.
     let said = text.lines().take_while(|line| !line.starts_with("Usage of "));
     let lines: Vec<&str> = said.filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_of_its_options_is_left_out() {
+    fn usage_text_of_program_is_omitted() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "no such option: -x\nUsage of a:\n  -y\n\tsomething\n").unwrap();
         assert_eq!(tail(file.path(), None), "no such option: -x");

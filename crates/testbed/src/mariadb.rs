@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MariaDb;
@@ -18,7 +18,7 @@ impl Engine for MariaDb {
         let how = "apt-get install mariadb-server, or `cargo xtask setup`".to_owned();
         let folders = programs::folders();
         let installer = programs::find("mariadb-install-db", &folders);
-        // Old packages call the server mysqld, and so does MySQL.
+        // Old packages call the server mysqld, like MySQL.
         for name in ["mariadbd", "mysqld"] {
             let Some(program) = programs::find(name, &folders) else { continue };
             let Ok(line) = programs::first_line(Command::new(&program).arg("--version")) else { continue };
@@ -26,7 +26,7 @@ impl Engine for MariaDb {
                 continue;
             };
             if installer.is_none() {
-                let what = format!("{} is there, but no program `mariadb-install-db`", program.display());
+                let what = format!("{} found, but no program `mariadb-install-db`", program.display());
                 return Err(Missing { what, how });
             }
             return Ok(Installed { program, version });
@@ -46,41 +46,41 @@ impl Engine for MariaDb {
         family::durability(class)
     }
 
-    fn connections(&self) -> Option<Room> {
-        Some(Room { names: &["max_connections"], own: 0, default: 151 })
+    fn connections(&self) -> Option<ConnectionLimit> {
+        Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 })
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        family::init_file(site)?;
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        family::init_file(instance)?;
         let installer = programs::find("mariadb-install-db", &programs::folders()).unwrap_or_default();
         let install = Launch::new(installer)
             .arg("--no-defaults")
-            .path("datadir", &site.data())
-            .path("tmpdir", &site.tmp())
+            .path("datadir", &instance.data())
+            .path("tmpdir", &instance.tmp())
             .arg("--auth-root-authentication-method=normal")
             .arg("--skip-test-db");
         Ok(vec![family::as_root(install)])
     }
 
-    /// The page size is fixed when it is made.
-    fn is_like_any_other(&self, site: &Site) -> bool {
-        !site.spec.settings.iter().any(|(key, _)| key.replace('-', "_") == "innodb_page_size")
+    /// The page size is fixed when the data folder is created.
+    fn can_use_template(&self, instance: &Instance) -> bool {
+        !instance.spec.settings.iter().any(|(key, _)| key.replace('-', "_") == "innodb_page_size")
     }
 
-    fn command(&self, site: &Site, first: bool) -> Launch {
-        let launch = family::serve(Launch::new(&site.installed.program).arg("--no-defaults"), site);
-        if first { family::with_init_file(launch, &site.dir) } else { launch }
+    fn command(&self, instance: &Instance, first: bool) -> Launch {
+        let launch = family::serve(Launch::new(&instance.installed.program).arg("--no-defaults"), instance);
+        if first { family::with_init_file(launch, &instance.dir) } else { launch }
     }
 
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        wire::mysql(&family::socket(site))
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        wire::mysql(&family::socket(instance))
     }
 
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        Some(family::socket(site))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        Some(family::socket(instance))
     }
 
-    fn url(&self, site: &Site) -> String {
-        format!("mariadb://root{}@127.0.0.1:{}/kurabe", site.no_password(), site.port)
+    fn url(&self, instance: &Instance) -> String {
+        format!("mariadb://root{}@127.0.0.1:{}/kurabe", instance.no_password(), instance.port)
     }
 }

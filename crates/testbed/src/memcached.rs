@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 
@@ -58,58 +58,59 @@ impl Engine for Memcached {
 
     fn check(&self, spec: &Spec) -> Result<(), TestbedError> {
         if spec.password.is_some() {
-            let what = "a throwaway memcached has no password".to_owned();
+            let what = "a throwaway memcached does not support a password".to_owned();
             return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
         }
         if spec.tls && spec.socket_only {
-            let what = "TLS needs a port, and a Unix socket needs no TLS".to_owned();
+            let what = "TLS requires a port".to_owned();
             return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
         }
         Ok(())
     }
 
     fn cache(&self, values: u64, bytes: u64) -> Option<Vec<(String, String)>> {
-        // Found by trying (1.6.18): 56 bytes of header and about 76 of key and marks go with each value; it lies in a
-        // chunk of the next size, each a quarter larger than the last, and chunks lie in pages of 1 MB, of which small values
-        // of other sizes take one.
+        // Determined by experiment (1.6.18): each value has a header of 56 bytes and about 76 for key and flags. It
+        // is in a chunk of the next size, each a quarter larger than the last, and chunks are in pages of 1 MB, one
+        // of which holds small values of other sizes.
         let pages = values as f64 * (bytes as f64 + 132.0) * 1.12 / f64::from(1 << 20);
-        // With less than two it does not start.
+        // It does not start with less than two.
         Some(vec![("m".to_owned(), (pages.round() as u64 + 1).max(2).to_string())])
     }
 
-    fn connections(&self) -> Option<Room> {
-        // It keeps one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
-        Some(Room { names: &["c", "conn-limit"], own: 21, default: 1_024 })
+    fn connections(&self) -> Option<ConnectionLimit> {
+        // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
+        Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 })
     }
 
-    fn prepare(&self, _site: &Site) -> Result<Vec<Launch>, TestbedError> {
+    fn prepare(&self, _site: &Instance) -> Result<Vec<Launch>, TestbedError> {
         Ok(Vec::new())
     }
 
-    /// There is none.
-    fn is_like_any_other(&self, _site: &Site) -> bool {
+    /// It has no data folder.
+    fn can_use_template(&self, _site: &Instance) -> bool {
         false
     }
 
-    fn command(&self, site: &Site, _first: bool) -> Launch {
-        let mut launch = Launch::new(&site.installed.program).arg("--udp-port=0");
-        // As shipped, 64 MB: one cell of megabyte values fills it, and what it then evicts is no answer to any question.
-        if !site.spec.settings.iter().any(|(key, _)| key == "m" || key == "memory-limit") {
+    fn command(&self, instance: &Instance, _first: bool) -> Launch {
+        let mut launch = Launch::new(&instance.installed.program).arg("--udp-port=0");
+        // The default of 64 MB is filled by one cell of megabyte values, and evictions would falsify results.
+        if !instance.spec.settings.iter().any(|(key, _)| key == "m" || key == "memory-limit") {
             launch = launch.arg("--memory-limit=1024");
         }
-        let mut launch = match self.socket(site) {
+        let mut launch = match self.socket(instance) {
             Some(socket) => launch.path("unix-socket", &socket),
-            None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", site.port)),
+            None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", instance.port)),
         };
-        if let Some(tls) = &site.tls {
+        if let Some(tls) = &instance.tls {
             let mut option = std::ffi::OsString::from("ssl_chain_cert=");
             option.push(&tls.certificate);
             option.push(",ssl_key=");
             option.push(&tls.key);
             launch = launch.arg("--enable-ssl").arg("-o").arg(option);
         }
-        for (key, value) in &site.spec.settings {
-            // A letter takes its value as the next argument, a name after the sign; either may have none.
+        for (key, value) in &instance.spec.settings {
+            // A one-letter option takes its value as the next argument, a long one after the equals sign; either may
+            // have none.
             launch = match (key.len(), value.is_empty()) {
                 (1, true) => launch.arg(format!("-{key}")),
                 (1, false) => launch.arg(format!("-{key}")).arg(value),
@@ -120,29 +121,29 @@ impl Engine for Memcached {
         launch
     }
 
-    fn ping(&self, site: &Site, pid: u32) -> Result<(), String> {
-        match self.socket(site) {
+    fn ping(&self, instance: &Instance, pid: u32) -> Result<(), String> {
+        match self.socket(instance) {
             Some(socket) => wire::memcached_on_socket(&socket, pid),
-            // With TLS it answers nothing in the clear; that it listens must do.
-            None if site.tls.is_some() => wire::tcp(site.port),
-            None => wire::memcached_on_port(site.port, pid),
+            // With TLS there is no answer to plain text; it is enough that it listens.
+            None if instance.tls.is_some() => wire::tcp(instance.port),
+            None => wire::memcached_on_port(instance.port, pid),
         }
     }
 
     /// It has either a port or a Unix socket, never both.
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        site.spec.socket_only.then(|| site.dir.join("memcached.sock"))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        instance.spec.socket_only.then(|| instance.dir.join("memcached.sock"))
     }
 
-    fn url(&self, site: &Site) -> String {
-        match self.socket(site) {
+    fn url(&self, instance: &Instance) -> String {
+        match self.socket(instance) {
             Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
-            None => format!("memcached://127.0.0.1:{}", site.port),
+            None => format!("memcached://127.0.0.1:{}", instance.port),
         }
     }
 }
 
-/// A path as the value of an option in a URL.
+/// Escapes a path for an option's value in a URL.
 fn escaped(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let escape =

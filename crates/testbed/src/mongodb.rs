@@ -1,16 +1,16 @@
-//! MongoDB where it is installed; else what speaks its protocol: `FerretDB` with its `SQLite` backend, which
-//! `cargo xtask setup` builds into the cache.
+//! MongoDB if it is installed, otherwise `FerretDB` with its `SQLite` backend, which implements its protocol.
+//! `cargo xtask setup` builds it into the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Site};
+use crate::engine::{Engine, Installed, Instance, Launch, Missing};
 use crate::options::Spec;
 use crate::{programs, wire};
 
-/// The stand-in's program, and where set-up puts it.
+/// The program of the stand-in in the cache.
 const STAND_IN: &str = "ferretdb-sqlite";
 
 const BOTH: &str = "certificate-and-key.pem";
@@ -23,8 +23,8 @@ fn version(program: &Path, ask: &str, mark: &str) -> Result<Option<String>, Stri
     Ok(programs::word_after(&line, mark).map(|version| version.trim_start_matches('v').to_owned()))
 }
 
-fn is_stand_in(site: &Site) -> bool {
-    site.installed.program.file_name().is_some_and(|name| name == STAND_IN)
+fn is_stand_in(instance: &Instance) -> bool {
+    instance.installed.program.file_name().is_some_and(|name| name == STAND_IN)
 }
 
 impl Engine for MongoDb {
@@ -34,8 +34,8 @@ impl Engine for MongoDb {
 
     fn find(&self) -> Result<Installed, Missing> {
         let how =
-            "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a \
-                   stand-in of its protocol and needs Go (apt-get install golang-go)"
+            "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a stand-in \
+             of its protocol and needs Go (apt-get install golang-go)"
                 .to_owned();
         let mut what = "no program `mongod`".to_owned();
         if let Some(program) = programs::find("mongod", &programs::folders()) {
@@ -83,65 +83,68 @@ impl Engine for MongoDb {
 
     fn check(&self, spec: &Spec) -> Result<(), TestbedError> {
         if spec.password.is_some() {
-            let what = "a throwaway MongoDB has no password".to_owned();
+            let what = "a throwaway MongoDB does not support a password".to_owned();
             return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
         }
         Ok(())
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        let data = site.data();
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        let data = instance.data();
         fs::create_dir_all(&data).map_err(TestbedError::io(format!("making {}", data.display())))?;
-        if let Some(tls) = site.tls.as_ref().filter(|_| !is_stand_in(site)) {
+        if let Some(tls) = instance.tls.as_ref().filter(|_| !is_stand_in(instance)) {
             let read = |path: &Path| {
                 fs::read_to_string(path).map_err(TestbedError::io(format!("reading {}", path.display())))
             };
-            // mongod wants certificate and key in one file.
-            site.write_secret(BOTH, &(read(&tls.certificate)? + &read(&tls.key)?))?;
+            // mongod needs certificate and key in one file.
+            instance.write_secret(BOTH, &(read(&tls.certificate)? + &read(&tls.key)?))?;
         }
         Ok(Vec::new())
     }
 
-    /// It makes its data itself when it starts, in less time than a copy takes.
-    fn is_like_any_other(&self, _site: &Site) -> bool {
+    /// It creates its data at the start, faster than a copy.
+    fn can_use_template(&self, _site: &Instance) -> bool {
         false
     }
 
-    fn command(&self, site: &Site, _first: bool) -> Launch {
-        let launch = Launch::new(&site.installed.program).arg(format!("--port={}", site.port));
-        let mut launch = if is_stand_in(site) {
-            launch.path("data", &site.data()).path("socket", &socket(site))
+    fn command(&self, instance: &Instance, _first: bool) -> Launch {
+        let launch = Launch::new(&instance.installed.program).arg(format!("--port={}", instance.port));
+        let mut launch = if is_stand_in(instance) {
+            launch.path("data", &instance.data()).path("socket", &socket(instance))
         } else {
-            launch.path("dbpath", &site.data()).path("unixSocketPrefix", &site.dir).arg("--bind_ip=127.0.0.1")
+            launch
+                .path("dbpath", &instance.data())
+                .path("unixSocketPrefix", &instance.dir)
+                .arg("--bind_ip=127.0.0.1")
         };
-        launch = match (&site.tls, is_stand_in(site)) {
+        launch = match (&instance.tls, is_stand_in(instance)) {
             (None, _) => launch,
             (Some(tls), true) => launch.path("tls-cert", &tls.certificate).path("tls-key", &tls.key),
             (Some(_), false) => {
-                launch.arg("--tlsMode=requireTLS").path("tlsCertificateKeyFile", &site.dir.join(BOTH))
+                launch.arg("--tlsMode=requireTLS").path("tlsCertificateKeyFile", &instance.dir.join(BOTH))
             }
         };
-        for (key, value) in &site.spec.settings {
+        for (key, value) in &instance.spec.settings {
             launch =
                 launch.arg(if value.is_empty() { format!("--{key}") } else { format!("--{key}={value}") });
         }
         launch
     }
 
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        wire::mongodb(&socket(site))
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        wire::mongodb(&socket(instance))
     }
 
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        Some(socket(site))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        Some(socket(instance))
     }
 
-    fn url(&self, site: &Site) -> String {
-        format!("mongodb://127.0.0.1:{}/kurabe", site.port)
+    fn url(&self, instance: &Instance) -> String {
+        format!("mongodb://127.0.0.1:{}/kurabe", instance.port)
     }
 }
 
-/// As mongod names its own, which it lets nobody choose.
-fn socket(site: &Site) -> PathBuf {
-    site.dir.join(format!("mongodb-{}.sock", site.port))
+/// The socket's name, which mongod does not let anyone choose.
+fn socket(instance: &Instance) -> PathBuf {
+    instance.dir.join(format!("mongodb-{}.sock", instance.port))
 }

@@ -1,5 +1,5 @@
-//! MySQL, installed or from a root folder of its own in the cache (which `cargo xtask setup` makes where the
-//! distribution has no MySQL).
+//! MySQL, installed or from a root folder in the cache (created by `cargo xtask setup` if the distribution has no
+//! MySQL).
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MySql;
 
-/// A folder with a whole system's layout that holds a MySQL: run by its own dynamic loader with its own libraries, it
-/// needs neither a change of root nor anything of the system around it.
+/// A root folder with a MySQL installation. It is run with its own dynamic loader and libraries, without chroot and
+/// independent of the system.
 struct Root {
     dir: PathBuf,
     loader: PathBuf,
@@ -26,7 +26,7 @@ impl Root {
     }
 
     fn at(dir: &Path) -> Option<Self> {
-        // Where the ABIs of the two architectures put their loader, and Debian its libraries.
+        // The dynamic loaders of two architectures, and Debian's library folders.
         [
             ("lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu"),
             ("lib/ld-linux-aarch64.so.1", "aarch64-linux-gnu"),
@@ -40,7 +40,7 @@ impl Root {
         .find(|root| programs::is_program(&root.loader) && programs::is_program(&root.program()))
     }
 
-    /// The root that a server program of ours lies in, to run it; nothing for a program of the system's.
+    /// The root folder that contains a program; `None` for a program of the system.
     fn of(program: &Path) -> Option<Self> {
         Self::in_cache().filter(|root| root.program() == program)
     }
@@ -55,7 +55,7 @@ impl Root {
     }
 }
 
-/// The server's program with the options that must come first: none from files, and where its own files are.
+/// The server's program with its first options: no option files, and the location of its own files.
 fn launch(program: &Path) -> Launch {
     let Some(root) = Root::of(program) else { return Launch::new(program).arg("--no-defaults") };
     let share = root.dir.join("usr/share/mysql");
@@ -112,46 +112,47 @@ impl Engine for MySql {
         family::durability(class)
     }
 
-    fn connections(&self) -> Option<Room> {
-        Some(Room { names: &["max_connections"], own: 0, default: 151 })
+    fn connections(&self) -> Option<ConnectionLimit> {
+        Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 })
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        family::init_file(site)?;
-        let initialize =
-            launch(&site.installed.program).arg("--initialize-insecure").path("datadir", &site.data());
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        family::init_file(instance)?;
+        let initialize = launch(&instance.installed.program)
+            .arg("--initialize-insecure")
+            .path("datadir", &instance.data());
         Ok(vec![family::as_root(initialize)])
     }
 
-    /// The settings that a data folder is made with, and that no start can change, make their own.
-    fn is_like_any_other(&self, site: &Site) -> bool {
+    /// Not with settings that are fixed when the data folder is created.
+    fn can_use_template(&self, instance: &Instance) -> bool {
         let fixed =
             |key: &str| matches!(&*key.replace('-', "_"), "lower_case_table_names" | "innodb_page_size");
-        !site.spec.settings.iter().any(|(key, _)| fixed(key))
+        !instance.spec.settings.iter().any(|(key, _)| fixed(key))
     }
 
-    /// A server makes an identity of its own when it finds none.
-    fn make_unique(&self, site: &Site) {
-        let _ = fs::remove_file(site.data().join("auto.cnf"));
+    /// Removes the server's UUID; it creates a new one at the start.
+    fn make_unique(&self, instance: &Instance) {
+        let _ = fs::remove_file(instance.data().join("auto.cnf"));
     }
 
-    fn command(&self, site: &Site, first: bool) -> Launch {
-        // The second protocol would take a port, a well-known one and on all addresses.
-        // Debian builds a folder for files in that need not exist; files are no business of a throwaway server.
-        let launch = launch(&site.installed.program);
-        let launch = family::serve(launch, site).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL");
-        if first { family::with_init_file(launch, &site.dir) } else { launch }
+    fn command(&self, instance: &Instance, first: bool) -> Launch {
+        // The X protocol would listen on a well-known port on all addresses. Debian's default folder for files may
+        // not exist; a throwaway server needs none.
+        let launch = launch(&instance.installed.program);
+        let launch = family::serve(launch, instance).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL");
+        if first { family::with_init_file(launch, &instance.dir) } else { launch }
     }
 
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        wire::mysql(&family::socket(site))
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        wire::mysql(&family::socket(instance))
     }
 
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        Some(family::socket(site))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        Some(family::socket(instance))
     }
 
-    fn url(&self, site: &Site) -> String {
-        format!("mysql://root{}@127.0.0.1:{}/kurabe", site.no_password(), site.port)
+    fn url(&self, instance: &Instance) -> String {
+        format!("mysql://root{}@127.0.0.1:{}/kurabe", instance.no_password(), instance.port)
     }
 }

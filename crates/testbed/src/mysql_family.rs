@@ -1,11 +1,11 @@
-//! What MySQL and MariaDB share.
+//! What MySQL and MariaDB have in common.
 
 use std::path::{Path, PathBuf};
 
 use crate::TestbedError;
-use crate::engine::{Launch, Site};
+use crate::engine::{Instance, Launch};
 
-/// Settings that the testbed decides itself, of both.
+/// Settings of both that only the testbed may set.
 pub(crate) const RESERVED: &[&str] = &[
     "admin_address",
     "admin_port",
@@ -29,10 +29,10 @@ pub(crate) const RESERVED: &[&str] = &[
     "user",
 ];
 
-/// What makes tables of InnoDB of that durability class, for both; and those of MyISAM where they can be.
+/// The settings for a durability class of InnoDB tables, for both; and of MyISAM tables if possible.
 pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     match class {
-        // Written to the system at each commit; the longest time that there is between syncs.
+        // Written to the operating system at each commit, with the longest interval between syncs.
         "os-cache" => &[
             ("innodb_flush_log_at_trx_commit", "2"),
             ("innodb_flush_log_at_timeout", "2700"),
@@ -45,64 +45,64 @@ pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)]
     }
 }
 
-pub(crate) fn socket(site: &Site) -> PathBuf {
-    site.dir.join("mysql.sock")
+pub(crate) fn socket(instance: &Instance) -> PathBuf {
+    instance.dir.join("mysql.sock")
 }
 
-/// The options of the server proper; what is common and comes after `--no-defaults`.
-pub(crate) fn serve(launch: Launch, site: &Site) -> Launch {
-    // The last word counts: ours comes after the caller's.
+/// The options of the server after `--no-defaults`.
+pub(crate) fn serve(launch: Launch, instance: &Instance) -> Launch {
+    // The last option wins: the testbed's come after the user's.
     let option = |(key, value): &(String, String)| match value.as_str() {
         "" => format!("--{key}"),
         value => format!("--{key}={value}"),
     };
-    let mut launch = site.spec.settings.iter().map(option).fold(launch, Launch::arg);
+    let mut launch = instance.spec.settings.iter().map(option).fold(launch, Launch::arg);
     launch = launch
-        .path("datadir", &site.data())
-        .path("tmpdir", &site.tmp())
-        .path("socket", &socket(site))
-        .path("pid-file", &site.dir.join("server.pid"))
+        .path("datadir", &instance.data())
+        .path("tmpdir", &instance.tmp())
+        .path("socket", &socket(instance))
+        .path("pid-file", &instance.dir.join("server.pid"))
         .arg("--bind-address=127.0.0.1")
-        .arg(format!("--port={}", site.port));
-    if let Some(tls) = &site.tls {
+        .arg(format!("--port={}", instance.port));
+    if let Some(tls) = &instance.tls {
         launch = launch.path("ssl-ca", &tls.ca).path("ssl-cert", &tls.certificate).path("ssl-key", &tls.key);
     }
     as_root(launch)
 }
 
-/// Both refuse to run as root unless told to by name. Root it is, since it started us: the folder is root's, and the
-/// cached programs may lie where only root can go.
+/// Both refuse to run as root unless requested by name. The folder is root's, and cached programs may be accessible
+/// to root only.
 pub(crate) fn as_root(launch: Launch) -> Launch {
     if rustix::process::geteuid().is_root() { launch.arg("--user=root") } else { launch }
 }
 
-/// Makes the script that the server runs before it accepts its first connection: the database, and a superuser for
+/// Writes the script that the server runs before its first connection: it creates the database, and a superuser for
 /// TCP from 127.0.0.1 whether or not the server resolves names.
-pub(crate) fn init_file(site: &Site) -> Result<PathBuf, TestbedError> {
+pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
     let mut script = vec![
-        // Whatever character set the server was built with, text is Unicode.
+        // Text is Unicode, whatever character set the server was built with.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
         "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1'".to_owned(),
         "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION".to_owned(),
     ];
-    if let Some(password) = &site.spec.password {
+    if let Some(password) = &instance.spec.password {
         let password = quoted(password);
         script.extend(
             ["127.0.0.1", "localhost"].map(|h| format!("ALTER USER 'root'@'{h}' IDENTIFIED BY {password}")),
         );
-        // MariaDB makes these too, and they would get in without the password.
+        // MariaDB creates these too, and they would have access without the password.
         let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
         script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));
     }
-    site.write_secret("init.sql", &(script.join(";\n") + ";\n"))
+    instance.write_secret("init.sql", &(script.join(";\n") + ";\n"))
 }
 
-/// A string literal. Line breaks were refused before; the server reads the script a line at a time.
+/// A string literal. Line breaks were rejected before; the server reads the script line by line.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// Where the script is, for the command line of the first start.
+/// Adds the script to the command line of the first start.
 pub(crate) fn with_init_file(launch: Launch, dir: &Path) -> Launch {
     launch.path("init-file", &dir.join("init.sql"))
 }

@@ -1,4 +1,4 @@
-//! What the caller may decide about a server.
+//! The options of a server.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -9,47 +9,48 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::{TestbedError, registry};
 
-/// Connections that a server must have room for beside those that are asked for: an administrator's, and those that have
-/// not quite ended yet.
+/// Additional connections: an administrator's, and those that have not quite ended.
 const SPARE: u64 = 20;
 
-/// How a server is started. Everything that is not said stays as the engine ships it.
+/// How to start a server. Everything that is not set has the engine's default.
 #[derive(Clone)]
 pub struct StartOptions {
-    /// The program that [`crate::guard::run`]s when its first argument is [`crate::guard::SUBCOMMAND`]. There is no
-    /// default on purpose: a program that is not prepared for it would start itself again and again.
-    pub guard_program: PathBuf,
-    /// The server's own settings by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached
-    /// the letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`.
+    /// The program that calls [`crate::supervisor::run`] when its first argument is
+    /// [`crate::supervisor::SUBCOMMAND`]. There is no default: a program that does not do that would start itself
+    /// again and again.
+    pub supervisor_program: PathBuf,
+    /// Settings of the server by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached the
+    /// letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`.
     pub settings: Vec<(String, String)>,
-    /// Offer TLS, with a certificate for 127.0.0.1 that a throwaway authority signed ([`crate::Server::ca`]).
+    /// Whether to offer TLS, with a certificate for 127.0.0.1 signed by a throwaway authority
+    /// ([`crate::Server::ca`]).
     pub tls: bool,
-    /// Listen on the Unix socket only, for the engine that has either a port or a socket (memcached); the others always
-    /// have both.
+    /// Whether to listen only on the Unix socket, for the engine that has either a port or a socket (memcached); the
+    /// others always have both.
     pub socket_only: bool,
-    /// The password of the superuser; without one nobody is asked for any.
+    /// The password of the superuser; `None`: no password.
     pub password: Option<String>,
-    /// The durability class, by its name, in which the server is to acknowledge writes, where its own defaults do not and
-    /// the server alone decides; [`StartOptions::settings`] go before what that takes.
+    /// The durability class of writes, by its name, if it differs from the defaults and only the server can set it;
+    /// [`StartOptions::settings`] override its settings.
     pub durability: Option<String>,
-    /// Connections that the server must take at once; where its own default is less, that setting is raised.
+    /// The minimum number of connections; the setting is increased if its default is lower.
     pub connections: u64,
-    /// Where it is to be a cache: for how many values it is to have room, and the bytes of each.
+    /// For a cache: the number of values and the bytes of each.
     pub room: Option<(u64, u64)>,
-    /// Where the server's folder is made: else `$KURABE_TMP`, else the system's folder for temporary files.
+    /// The parent of the server's folder; default: `$KURABE_TMP`, or the system's folder for temporary files.
     pub base: Option<PathBuf>,
-    /// Write the new data folder to the disk before the server starts, so that the system does not do it later, in
-    /// the middle of a measurement. Tests do without.
-    pub settle: bool,
-    /// How long the server may take until it answers.
-    pub patience: Duration,
+    /// Whether to write the new data folder to disk before the server starts, so that the system does not do it
+    /// during a measurement. Tests skip it.
+    pub sync_data: bool,
+    /// The time limit until the server answers.
+    pub timeout: Duration,
 }
 
 impl StartOptions {
-    /// Default settings; `guard_program` as the field of that name.
-    pub fn new(guard_program: impl Into<PathBuf>) -> Self {
+    /// Default settings; `supervisor_program` as the field of that name.
+    pub fn new(supervisor_program: impl Into<PathBuf>) -> Self {
         Self {
-            guard_program: guard_program.into(),
+            supervisor_program: supervisor_program.into(),
             settings: Vec::new(),
             tls: false,
             socket_only: false,
@@ -58,26 +59,26 @@ impl StartOptions {
             connections: 0,
             room: None,
             base: None,
-            settle: true,
-            patience: Duration::from_secs(60),
+            sync_data: true,
+            timeout: Duration::from_secs(60),
         }
     }
 
-    /// Adds one of the server's own settings.
+    /// Adds a setting of the server.
     #[must_use]
     pub fn set(mut self, key: impl Into<String>, value: impl Display) -> Self {
         self.settings.push((key.into(), format!("{value}")));
         self
     }
 
-    /// Asks for TLS.
+    /// Enables TLS.
     #[must_use]
     pub fn with_tls(mut self) -> Self {
         self.tls = true;
         self
     }
 
-    /// Asks for a Unix socket in place of a port.
+    /// Uses a Unix socket instead of a port.
     #[must_use]
     pub fn on_socket_only(mut self) -> Self {
         self.socket_only = true;
@@ -91,14 +92,14 @@ impl StartOptions {
         self
     }
 
-    /// Sets the folder in which the server's folder is made.
+    /// Sets the parent of the server's folder.
     #[must_use]
     pub fn in_folder(mut self, base: impl Into<PathBuf>) -> Self {
         self.base = Some(base.into());
         self
     }
 
-    /// The settings, behind those that the durability class takes and that are not among them.
+    /// The settings, after those of the durability class that they do not override.
     fn settings_with(&self, engine: &str) -> Vec<(String, String)> {
         let known = |name: &&str| self.settings.iter().any(|(key, _)| key == *name || alike(key, name));
         let of_class = self.durability.as_deref().map_or(&[][..], |class| {
@@ -129,17 +130,17 @@ impl StartOptions {
             socket_only: self.socket_only,
             password: self.password.clone(),
             base: self.base.clone(),
-            settle: self.settle,
-            patience_ms: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
+            sync_data: self.sync_data,
+            timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
         }
     }
 }
 
-/// Without the password.
+/// Formats the options without the password.
 impl fmt::Debug for StartOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StartOptions")
-            .field("guard_program", &self.guard_program)
+            .field("supervisor_program", &self.supervisor_program)
             .field("settings", &self.settings)
             .field("tls", &self.tls)
             .field("socket_only", &self.socket_only)
@@ -148,13 +149,13 @@ impl fmt::Debug for StartOptions {
             .field("connections", &self.connections)
             .field("room", &self.room)
             .field("base", &self.base)
-            .field("settle", &self.settle)
-            .field("patience", &self.patience)
+            .field("sync_data", &self.sync_data)
+            .field("timeout", &self.timeout)
             .finish()
     }
 }
 
-/// The order to the guard: what travels over its standard input, so that a password is in no argument list.
+/// What the tool sends to the supervisor over its standard input, so that the password is in no argument list.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub engine: String,
@@ -163,39 +164,38 @@ pub(crate) struct Spec {
     pub socket_only: bool,
     pub password: Option<String>,
     pub base: Option<PathBuf>,
-    pub settle: bool,
-    pub patience_ms: u64,
+    pub sync_data: bool,
+    pub timeout_ms: u64,
 }
 
 impl Spec {
-    /// Refuses settings that are no settings, and those that the testbed decides itself: with them a server could
-    /// leave the loopback or its folder.
+    /// Rejects invalid settings and reserved ones, with which a server could leave the loopback or its folder.
     pub fn check(&self, reserved: &[&str]) -> Result<(), TestbedError> {
         let bad = |what| Err(TestbedError::BadOption { engine: self.engine.clone(), what });
         for (key, value) in &self.settings {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             if key.is_empty() || key.starts_with('-') || !key.chars().all(plain) {
-                return bad(format!("`{key}` is not the name of a setting; write it as key=value"));
+                return bad(format!("`{key}` is not a setting name; write key=value"));
             }
             if value.contains(['\0', '\n']) {
-                return bad(format!("the value of `{key}` holds a line break or a zero byte"));
+                return bad(format!("the value of `{key}` contains a line break or a zero byte"));
             }
-            // Servers take - for _ and, some of them, any letter case.
+            // Servers accept - for _ and, some of them, any letter case.
             let same = |name: &&str| name.len() == 1 && *name == key || alike(name, key);
             if reserved.iter().any(same) {
                 return bad(format!(
-                    "`{key}` is decided by the testbed (folder, port and loopback stay its own)"
+                    "`{key}` is reserved for the testbed (folder, port and loopback address)"
                 ));
             }
         }
         if self.password.as_ref().is_some_and(|p| p.is_empty() || p.contains(['\0', '\n', '\r'])) {
-            return bad("a password must not be empty and must not hold a line break".to_owned());
+            return bad("a password must not be empty or contain a line break".to_owned());
         }
         Ok(())
     }
 }
 
-/// Is it the same long name, `-` and `_` and letter case aside?
+/// Whether two long names are equal apart from `-`, `_` and letter case.
 fn alike(a: &str, b: &str) -> bool {
     let plain = |s: &str| s.replace('-', "_").to_ascii_lowercase();
     a.len() > 1 && plain(a) == plain(b)
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn check(key: &str, value: &str) -> Result<(), TestbedError> {
-        StartOptions::new("guard").set(key, value).spec("mysql").check(&["bind-address", "l"])
+        StartOptions::new("supervisor").set(key, value).spec("mysql").check(&["bind-address", "l"])
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_testbed_decides_is_refused_however_it_is_spelt() {
+    fn reserved_setting_is_rejected_in_any_spelling() {
         for key in ["bind-address", "bind_address", "Bind_Address", "l"] {
             assert!(check(key, "0.0.0.0").is_err(), "{key}");
         }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_settings_of_a_durability_class_come_before_the_callers_own_which_replace_them() {
-        let mut options = StartOptions::new("guard").set("Sync-Binlog", "7");
+        let mut options = StartOptions::new("supervisor").set("Sync-Binlog", "7");
         options.durability = Some("periodic-sync".to_owned());
         let settings = options.spec("mysql").settings;
         let text: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -232,9 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn room_for_connections_is_made_where_the_default_has_not_enough_and_the_caller_says_nothing() {
+    fn connection_limit_is_raised_if_default_is_too_low() {
         let settings = |engine: &str, connections, own: &[(&str, &str)]| {
-            let options = own.iter().fold(StartOptions::new("guard"), |o, (key, value)| o.set(*key, value));
+            let options =
+                own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
             let options = StartOptions { connections, ..options };
             let settings = options.spec(engine).settings;
             settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
@@ -249,9 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_gets_room_for_its_values_and_only_a_cache_does() {
+    fn only_caches_get_memory_limit() {
         let settings = |engine: &str, own: &[(&str, &str)]| {
-            let options = own.iter().fold(StartOptions::new("guard"), |o, (key, value)| o.set(*key, value));
+            let options =
+                own.iter().fold(StartOptions::new("supervisor"), |o, (key, value)| o.set(*key, value));
             let options = StartOptions { room: Some((10_000, 1_000)), ..options };
             let settings = options.spec(engine).settings;
             settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn invalid_setting_is_rejected() {
         for (key, value) in [("", "1"), ("--x", "1"), ("a b", "1"), ("a=b", "1"), ("a", "1\n2")] {
             assert!(check(key, value).is_err(), "{key}={value}");
         }

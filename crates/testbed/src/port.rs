@@ -1,4 +1,4 @@
-//! A free port of the loopback.
+//! A free loopback port.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -6,14 +6,14 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use crate::TestbedError;
 
-/// Below the ports that Linux gives to outgoing connections (32768 and up), so that none of those takes a server's
-/// port while it is down for a restart.
+/// Below the ports that Linux uses for outgoing connections (32768 and above), so that none of those takes a server's
+/// port during a restart.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port that nobody listens on at this moment. Another may take it before the server does: then try again.
+/// A port that is free now. Another process may take it before the server does; then try again.
 pub(crate) fn free() -> Result<u16, TestbedError> {
     for _ in 0..64 {
-        // std's hash keys are its one source of randomness, and it is good enough for this.
+        // std's hash keys are its only source of randomness, and sufficient here.
         let random = RandomState::new().build_hasher().finish();
         let port = RANGE.start + (random % RANGE.len() as u64) as u16;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {

@@ -7,14 +7,14 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{programs, wire};
 
 pub(crate) struct Postgres;
 
 impl Postgres {
-    /// Debian and its children keep every version in a folder of its own, `/usr/lib/postgresql/VERSION/bin`; the
-    /// newest comes first. `initdb` must lie beside the server, so links elsewhere are followed.
+    /// Debian installs every version in its own folder, `/usr/lib/postgresql/VERSION/bin`; the newest comes first.
+    /// `initdb` must be in the same folder, so that links are resolved.
     fn program() -> Option<PathBuf> {
         let mut folders = programs::folders();
         if std::env::var_os("KURABE_SERVER_PATH").is_none() {
@@ -72,85 +72,87 @@ impl Engine for Postgres {
     fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
         match class {
             "os-cache" => &[("fsync", "off")],
-            // A session chooses between the others.
+            // A session can choose the others.
             _ => &[],
         }
     }
 
-    fn connections(&self) -> Option<Room> {
-        Some(Room { names: &["max_connections"], own: 0, default: 100 })
+    fn connections(&self) -> Option<ConnectionLimit> {
+        Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 })
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        // The C locale sorts text by its bytes, as the other engines' ids are compared, on every machine alike.
-        // An empty folder needs no fsync; the server's own fsync stays as it is.
-        let mut initdb = Launch::new(site.beside("initdb"))
-            .path("pgdata", &site.data())
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        // The C locale sorts text by its bytes, like the other engines, on every machine. An empty folder needs no
+        // fsync; the server's own fsync is unchanged.
+        let mut initdb = Launch::new(instance.beside("initdb"))
+            .path("pgdata", &instance.data())
             .arg("--username=kurabe")
             .arg("--encoding=UTF8")
             .arg("--no-locale")
             .arg("--no-instructions")
             .arg("--no-sync");
-        if let Some(password) = &site.spec.password {
-            let file = site.write_secret("password", password)?;
+        if let Some(password) = &instance.spec.password {
+            let file = instance.write_secret("password", password)?;
             initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);
         } else {
             initdb = initdb.arg("--auth=trust");
         }
-        let create = Launch::new(&site.installed.program)
+        let create = Launch::new(&instance.installed.program)
             .arg("--single")
             .arg("-D")
-            .arg(site.data())
+            .arg(instance.data())
             .arg("postgres")
             .input("CREATE DATABASE kurabe\n");
         Ok(vec![initdb, create])
     }
 
-    /// A password is in it.
-    fn is_like_any_other(&self, site: &Site) -> bool {
-        site.spec.password.is_none()
+    /// Not with a password, which is part of it.
+    fn can_use_template(&self, instance: &Instance) -> bool {
+        instance.spec.password.is_none()
     }
 
-    fn command(&self, site: &Site, _first: bool) -> Launch {
-        // The last word counts: ours comes after the caller's.
-        let mut settings = site.spec.settings.clone();
+    fn command(&self, instance: &Instance, _first: bool) -> Launch {
+        // The last option wins: the testbed's come after the user's.
+        let mut settings = instance.spec.settings.clone();
         let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
         set("listen_addresses", "127.0.0.1");
-        set("port", &site.port.to_string());
-        set("unix_socket_directories", &site.dir.to_string_lossy());
+        set("port", &instance.port.to_string());
+        set("unix_socket_directories", &instance.dir.to_string_lossy());
         set("logging_collector", "off");
         set("log_destination", "stderr");
-        if let Some(tls) = &site.tls {
+        if let Some(tls) = &instance.tls {
             set("ssl", "on");
             set("ssl_cert_file", &tls.certificate.to_string_lossy());
             set("ssl_key_file", &tls.key.to_string_lossy());
             set("ssl_ca_file", &tls.ca.to_string_lossy());
         }
-        let launch = Launch::new(&site.installed.program).arg("-D").arg(site.data());
+        let launch = Launch::new(&instance.installed.program).arg("-D").arg(instance.data());
         settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))
     }
 
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        self.socket(site).map_or(Ok(()), |socket| wire::postgres(&socket)).and_then(|()| wire::tcp(site.port))
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        self.socket(instance)
+            .map_or(Ok(()), |socket| wire::postgres(&socket))
+            .and_then(|()| wire::tcp(instance.port))
     }
 
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        Some(site.dir.join(format!(".s.PGSQL.{}", site.port)))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        Some(instance.dir.join(format!(".s.PGSQL.{}", instance.port)))
     }
 
-    fn url(&self, site: &Site) -> String {
-        format!("postgres://kurabe@127.0.0.1:{}/kurabe", site.port)
+    fn url(&self, instance: &Instance) -> String {
+        format!("postgres://kurabe@127.0.0.1:{}/kurabe", instance.port)
     }
 
-    /// "Immediate shutdown": it saves nothing, but ends its processes and gives its shared memory back to the system.
+    /// "Immediate shutdown": it saves nothing, but ends its processes and frees its shared memory.
     fn stop_signal(&self) -> Signal {
         Signal::QUIT
     }
 
-    /// A killed server leaves its `postmaster.pid`, whose seventh line names the (tiny) segment of shared memory that
-    /// it holds: `KEY ID`. Nothing else would remove that before the machine's next boot.
-    fn give_back(&self, site: &Site) -> Option<Launch> {
-        let file = fs::read_to_string(site.data().join("postmaster.pid")).ok()?;
+    /// A killed server leaves its `postmaster.pid`, whose seventh line names its (tiny) shared memory segment:
+    /// `KEY ID`. Otherwise that would remain until the machine's next boot.
+    fn clean_up(&self, instance: &Instance) -> Option<Launch> {
+        let file = fs::read_to_string(instance.data().join("postmaster.pid")).ok()?;
         let id: u64 = file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()?;
         Some(Launch::new(programs::find("ipcrm", &programs::folders())?).arg("-m").arg(id.to_string()))
     }

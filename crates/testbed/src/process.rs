@@ -1,4 +1,4 @@
-//! Processes by their number, with the care that numbers which are used again call for.
+//! Processes by number, safe against reused numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-/// One process for ever: its number and when it was started, which no later process of that number shares.
+/// The identity of a process: its number and start time, which no later process shares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub pid: u32,
     /// Clock ticks since boot, field 22 of proc(5)'s `stat`.
     start: u64,
-    /// Which boot that was.
+    /// The boot id.
     boot: String,
 }
 
@@ -23,15 +23,15 @@ impl Identity {
         Some(Self { pid, start: Stat::read(pid)?.start, boot: boot()? })
     }
 
-    /// Is that very process still there, and is it inside `folder`? A server's working folder is one that we made,
-    /// so this cannot be true of anyone else's process.
+    /// Whether that process still exists with a working directory in `folder`. The testbed created the folder, so
+    /// this cannot be true of a foreign process.
     pub fn lives_in(&self, folder: &Path) -> bool {
         Self::of(self.pid).as_ref() == Some(self)
             && fs::read_link(format!("/proc/{}/cwd", self.pid)).is_ok_and(|cwd| inside(&cwd, folder))
     }
 }
 
-/// The kernel shows a removed folder with ` (deleted)` behind it; what matters is what comes before.
+/// Whether a path is in `folder`. The kernel appends ` (deleted)` to removed folders.
 fn inside(cwd: &Path, folder: &Path) -> bool {
     cwd.starts_with(folder) || cwd == Path::new(&format!("{} (deleted)", folder.display()))
 }
@@ -40,7 +40,7 @@ fn boot() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// What we need of `/proc/PID/stat`.
+/// The used fields of `/proc/PID/stat`.
 struct Stat {
     state: char,
     parent: u32,
@@ -52,7 +52,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The program's name, in brackets, may hold anything, brackets too; the fields begin after the last one.
+    /// The program's name, in parentheses, may contain any character; the fields begin after the last one.
     fn parse(text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?.chars().next()?;
@@ -61,12 +61,12 @@ impl Stat {
     }
 }
 
-/// Is there a process of that number that still does something?
+/// Whether a process with that number exists and is not a zombie.
 pub(crate) fn alive(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// All processes below `root`, not itself, parents first.
+/// All descendants of `root`, without itself, parents first.
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let parents: Vec<(u32, u32)> = entries
@@ -82,15 +82,15 @@ pub(crate) fn descendants(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Sends a signal; a process that is gone already is no error.
+/// Sends a signal; ignores processes that have ended.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
-    // The only failures left are "gone" and "not ours", and neither can be helped.
+    // The remaining errors are "has ended" and "not permitted"; both are ignored.
     let _ = kill_process(pid, signal);
 }
 
-/// Kills a process with all that it started, and waits until those are gone. They are stopped first, so that none
-/// is started meanwhile. The caller must know that `root` is what it takes it for, and reaps it if it is its child.
+/// Kills a process with its descendants, and waits for the latter. They are stopped first, so that no new ones are
+/// started. The caller must be sure of `root`'s identity, and reaps it if it is its child.
 pub(crate) fn kill_tree(root: u32) {
     signal(root, Signal::STOP);
     let below = descendants(root);
@@ -106,7 +106,7 @@ pub(crate) fn kill_tree(root: u32) {
     }
 }
 
-/// Path of the program that this process runs, also after the file was replaced by a new build.
+/// The path of this process's program, valid also after the file was replaced by a new build.
 pub(crate) fn this_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }

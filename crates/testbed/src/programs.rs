@@ -1,15 +1,15 @@
-//! Finding server programs, and asking them for their version.
+//! Finds server programs and their versions.
 
 use crate::environment;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where servers lie that are on nobody's `PATH`: `sbin` is not on a user's, and Debian keeps each PostgreSQL apart.
+/// Folders that may not be in `PATH`: `sbin` is not on a user's, and Debian has a folder per PostgreSQL version.
 const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec"];
 
-/// Folders to search: those of `$KURABE_SERVER_PATH` and no others if it is set (to choose one version among
-/// several), else those of `PATH` and the usual places.
+/// The folders to search: only those of `$KURABE_SERVER_PATH` if it is set, otherwise those of `PATH` and the usual
+/// ones.
 pub(crate) fn folders() -> Vec<PathBuf> {
     if let Some(only) = env::var_os("KURABE_SERVER_PATH") {
         return env::split_paths(&only).filter(|p| p.is_absolute()).collect();
@@ -23,13 +23,13 @@ pub(crate) fn find(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(name)).find(|path| is_program(path))
 }
 
-/// Is it a file that may be executed by anyone?
+/// Whether a path is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The first line that the program prints when asked for its version; an error is for people.
+/// The first line of the program's version output; an error for display.
 pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
     let shown = command.get_program().to_string_lossy().into_owned();
     let output = environment::without_secrets(command)
@@ -42,8 +42,8 @@ pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
         Some(line) if output.status.success() => Ok(line.trim().to_owned()),
         _ => {
             let why = String::from_utf8_lossy(&output.stderr);
-            let why = why.lines().next().unwrap_or("it says nothing").trim();
-            Err(format!("{shown} does not tell its version ({}: {why})", output.status))
+            let why = why.lines().next().unwrap_or("no output").trim();
+            Err(format!("{shown} does not print its version ({}: {why})", output.status))
         }
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn word_after(line: &str, mark: &str) -> Option<String> {
     words.next().map(str::to_owned)
 }
 
-/// Our cache, outside any clone: `$KURABE_CACHE`, else `kurabe` in the user's cache folder.
+/// The cache folder, outside any clone: `$KURABE_CACHE`, or `kurabe` in the user's cache folder.
 pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     set("KURABE_CACHE")

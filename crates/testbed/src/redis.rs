@@ -1,10 +1,10 @@
-//! Redis and Valkey, which differ in the name of their program.
+//! Redis and Valkey, which differ in their program's name.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Launch, Missing, Room, Site};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
 use crate::{programs, wire};
 
 /// One of the two.
@@ -13,7 +13,7 @@ pub(crate) struct Redis {
     pub program: &'static str,
 }
 
-/// What the server is told, and keeps: it is read at each start.
+/// The configuration file, read at each start.
 const CONFIG: &str = "server.conf";
 
 impl Engine for Redis {
@@ -29,7 +29,7 @@ impl Engine for Redis {
         let Some(program) = programs::find(self.program, &programs::folders()) else {
             return Err(Missing { what: format!("no program `{}`", self.program), how });
         };
-        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey says its own name.
+        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
         match programs::first_line(Command::new(&program).arg("--version")) {
             Ok(line) => match version(&line, self.name) {
                 Some(version) => Ok(Installed { program, version }),
@@ -77,10 +77,10 @@ impl Engine for Redis {
     }
 
     fn cache(&self, values: u64, bytes: u64) -> Option<Vec<(String, String)>> {
-        // Found by trying (7.0): a server without any value holds about 1.3 MB, its clients' buffers among them; a value
-        // takes about 230 bytes beside its own, for key, entry, expiry, and what the allocator rounds up to.
+        // Determined by experiment (7.0): an empty server uses about 1.3 MB including client buffers; a value uses
+        // about 230 additional bytes for key, entry, expiry and allocator overhead.
         let memory = 1_300_000 + values * (bytes + 230);
-        // Only what expires is thrown out: what Kurabe notes of its collections is not.
+        // Only items with an expiry are evicted; Kurabe's bookkeeping has none.
         let settings = [
             ("maxmemory", memory.to_string()),
             ("maxmemory-policy", "volatile-lru".to_owned()),
@@ -89,60 +89,62 @@ impl Engine for Redis {
         Some(settings.map(|(name, value)| (name.to_owned(), value)).to_vec())
     }
 
-    fn connections(&self) -> Option<Room> {
-        Some(Room { names: &["maxclients"], own: 0, default: 10_000 })
+    fn connections(&self) -> Option<ConnectionLimit> {
+        Some(ConnectionLimit { names: &["maxclients"], own: 0, default: 10_000 })
     }
 
-    fn prepare(&self, site: &Site) -> Result<Vec<Launch>, TestbedError> {
-        let data = site.data();
+    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+        let data = instance.data();
         std::fs::create_dir_all(&data)
             .map_err(TestbedError::io(format!("making the folder {}", data.display())))?;
         let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
-        if let Some(password) = &site.spec.password {
-            // By its digest, so that the password itself lies in no file.
+        if let Some(password) = &instance.spec.password {
+            // Its digest, so that the password itself is in no file.
             let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
             let digest: String =
                 digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
             lines.push(format!("user default on #{digest} ~* &* +@all"));
         }
-        if let Some(tls) = &site.tls {
+        if let Some(tls) = &instance.tls {
             lines.push(line("tls-cert-file", &tls.certificate.to_string_lossy()));
             lines.push(line("tls-key-file", &tls.key.to_string_lossy()));
             lines.push(line("tls-ca-cert-file", &tls.ca.to_string_lossy()));
             lines.push("tls-auth-clients no".to_owned());
         }
-        lines.extend(site.spec.settings.iter().map(|(key, value)| line(key, value)));
+        lines.extend(instance.spec.settings.iter().map(|(key, value)| line(key, value)));
         lines.push(String::new());
-        site.write_secret(CONFIG, &lines.join("\n")).map(|_| Vec::new())
+        instance.write_secret(CONFIG, &lines.join("\n")).map(|_| Vec::new())
     }
 
-    /// There is none: the data of a new server is an empty folder.
-    fn is_like_any_other(&self, _site: &Site) -> bool {
+    /// The data of a new server is an empty folder.
+    fn can_use_template(&self, _site: &Instance) -> bool {
         false
     }
 
-    fn command(&self, site: &Site, _first: bool) -> Launch {
-        let launch = Launch::new(&site.installed.program).arg(site.dir.join(CONFIG));
-        let (plain, encrypted) = if site.tls.is_some() { (0, site.port) } else { (site.port, 0) };
+    fn command(&self, instance: &Instance, _first: bool) -> Launch {
+        let launch = Launch::new(&instance.installed.program).arg(instance.dir.join(CONFIG));
+        let (plain, encrypted) = if instance.tls.is_some() { (0, instance.port) } else { (instance.port, 0) };
         let launch = launch.arg("--port").arg(plain.to_string());
-        // A server that was built without TLS does not know its port.
+        // A server built without TLS does not know this option.
         let launch =
             if encrypted == 0 { launch } else { launch.arg("--tls-port").arg(encrypted.to_string()) };
-        let socket = self.socket(site).unwrap_or_default();
+        let socket = self.socket(instance).unwrap_or_default();
         launch.arg("--unixsocket").arg(socket).arg("--unixsocketperm").arg("700")
     }
 
-    fn ping(&self, site: &Site, _pid: u32) -> Result<(), String> {
-        self.socket(site).map_or(Ok(()), |socket| wire::redis(&socket)).and_then(|()| wire::tcp(site.port))
+    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
+        self.socket(instance)
+            .map_or(Ok(()), |socket| wire::redis(&socket))
+            .and_then(|()| wire::tcp(instance.port))
     }
 
-    fn socket(&self, site: &Site) -> Option<PathBuf> {
-        Some(site.dir.join("redis.sock"))
+    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
+        Some(instance.dir.join("redis.sock"))
     }
 
-    fn url(&self, site: &Site) -> String {
-        let nobody = if site.no_password().is_empty() { "" } else { ":@" };
-        format!("{}://{nobody}127.0.0.1:{}", self.name, site.port)
+    fn url(&self, instance: &Instance) -> String {
+        let nobody = if instance.no_password().is_empty() { "" } else { ":@" };
+        format!("{}://{nobody}127.0.0.1:{}", self.name, instance.port)
     }
 }
 
@@ -150,7 +152,7 @@ fn hex(digit: u8) -> Option<char> {
     char::from_digit(digit.into(), 16)
 }
 
-/// A line of the file of settings. Several words stay several, as in `save 60 1000`.
+/// A line of the configuration file. Several words stay separate, as in `save 60 1000`.
 fn line(key: &str, value: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
     if !value.is_empty()
@@ -163,7 +165,7 @@ fn line(key: &str, value: &str) -> String {
     format!("{key} \"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The version, where the program is the one that is looked for.
+/// The version, if the program is the expected one.
 fn version(line: &str, name: &str) -> Option<String> {
     let (who, rest) = line.split_once(" server v=")?;
     who.eq_ignore_ascii_case(name).then(|| rest.split_whitespace().next().map(str::to_owned))?
@@ -174,10 +176,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_known_by_what_it_calls_itself() {
+    fn program_is_identified_by_its_version_output() {
         let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=d8";
         assert_eq!(version(redis, "redis").as_deref(), Some("7.0.15"));
-        // A link of another's name does not make it another.
+        // A link with another name does not change it.
         assert_eq!(version(redis, "valkey"), None);
         assert_eq!(version("Valkey server v=8.1.1 sha=0", "valkey").as_deref(), Some("8.1.1"));
     }

@@ -1,4 +1,4 @@
-//! The kinds of server that can be started: one line each.
+//! The registry of engines: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
 use crate::{TestbedError, couchdb, mariadb, memcached, mongodb, mysql, postgres, redis};
@@ -14,17 +14,17 @@ static ENGINES: &[&dyn Engine] = &[
     &couchdb::CouchDb,
 ];
 
-/// The names that [`crate::start`] takes.
+/// The names that [`crate::start`] accepts.
 pub fn engines() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().map(|engine| engine.name())
 }
 
-/// Those of them that can be started as a cache.
+/// The engines that can be started as a cache.
 pub fn caches() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().filter(|engine| engine.cache(1, 1).is_some()).map(|engine| engine.name())
 }
 
-/// Which engines can be started on this machine, in the registry's order, and what the others lack.
+/// Whether each engine can be started on this machine, in the registry's order, and what is missing.
 pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
     ENGINES.iter().map(|engine| (engine.name(), engine.find())).collect()
 }

@@ -1,4 +1,4 @@
-//! The tool's end: a handle on a server that a guard runs.
+//! The tool's side: a handle to a server that a supervisor runs.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -10,31 +10,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::guard::{self, Facts, Order, Report};
+use crate::supervisor::{self, Facts, Report, Request};
 use crate::{StartOptions, TestbedError, environment, registry};
 
-/// Beyond a server's own patience: for what the guard does before and after.
+/// Added to a server's time limit, for the supervisor's work before and after.
 const MARGIN: Duration = Duration::from_secs(30);
-/// How long the guard may take to stop the server and remove its folder.
-const FAREWELL: Duration = Duration::from_secs(20);
+/// The time limit of the supervisor to stop the server and remove its folder.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts a throwaway server, and returns when it answers.
 ///
-/// It lives until [`Server::stop`], until the `Server` is dropped, or until this process ends, however it ends.
+/// It runs until [`Server::stop`], until the `Server` is dropped, or until this process ends in any way.
 ///
 /// # Errors
-/// [`TestbedError`] says which engine, what was wrong and what to do; after a failed start nothing is left behind.
+/// [`TestbedError`] with the engine, what is wrong and what to do. After a failed start nothing is left behind.
 pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
-    // Found here as well as in the guard, so that the plain mistakes need no process.
+    // Checked here as well as in the supervisor, so that simple mistakes need no process.
     registry::by_name(engine)?;
-    let error = |what: String| TestbedError::Guard { engine: engine.to_owned(), what };
-    if std::env::var_os(guard::ENVIRONMENT).is_some() {
-        return Err(error("a guard starts no servers through another guard".to_owned()));
+    let error = |what: String| TestbedError::Supervisor { engine: engine.to_owned(), what };
+    if std::env::var_os(supervisor::ENVIRONMENT).is_some() {
+        return Err(error("a supervisor cannot start another supervisor".to_owned()));
     }
-    let shown = options.guard_program.display();
-    let mut child = environment::without_secrets(&mut Command::new(&options.guard_program))
-        .arg(guard::SUBCOMMAND)
-        .env(guard::ENVIRONMENT, "1")
+    let shown = options.supervisor_program.display();
+    let mut child = environment::without_secrets(&mut Command::new(&options.supervisor_program))
+        .arg(supervisor::SUBCOMMAND)
+        .env(supervisor::ENVIRONMENT, "1")
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -48,31 +48,32 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
     let reports = listen(output, died.clone());
     let mut link = Link {
         engine: engine.to_owned(),
-        patience: options.patience + MARGIN,
+        timeout: options.timeout + MARGIN,
         child,
         pipe: Some(pipe),
         reports,
         facts: None,
     };
-    let spec = serde_json::to_string(&options.spec(engine)).map_err(TestbedError::io("writing the order"))?;
-    // If it cannot be written the guard is gone, and the silence says it better.
-    let _ = link.say(&spec);
-    match link.hear()? {
+    let spec =
+        serde_json::to_string(&options.spec(engine)).map_err(TestbedError::io("writing the request"))?;
+    // If this fails, the supervisor has ended, and the missing answer gives a better error.
+    let _ = link.send(&spec);
+    match link.receive()? {
         Report::Ready(facts) => {
             link.facts = Some(facts.clone());
             Ok(Server { facts, died, link: Mutex::new(link) })
         }
         Report::Failed(error) => {
-            // Its folder is being removed: wait for it, so that nothing is left when the error is shown.
+            // Waits until its folder is removed, so that nothing is left when the error is shown.
             link.end();
             Err(error)
         }
-        _ => Err(error("it answers out of turn".to_owned())),
+        _ => Err(error("unexpected message".to_owned())),
     }
 }
 
-/// Removes what guards that were killed have left behind in `base` (or where folders are made by default), and
-/// returns the folders. [`start`] does the same first.
+/// Removes what killed supervisors left in `base` (or the default folder), and returns the folders. [`start`] does
+/// the same first.
 pub fn sweep(base: Option<&Path>) -> Vec<PathBuf> {
     let mut options = StartOptions::new("");
     options.base = base.map(Path::to_owned);
@@ -87,8 +88,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where clients find it, on 127.0.0.1, without a password that was chosen: `postgres://kurabe@127.0.0.1:PORT/kurabe`;
-    /// where there is none, with an empty one if clients would look for one elsewhere: `mysql://root:@127.0.0.1:PORT/kurabe`.
+    /// Its URL, on 127.0.0.1, without a chosen password: `postgres://kurabe@127.0.0.1:PORT/kurabe`. Without a
+    /// password, the URL has an empty one if clients would look for one elsewhere:
+    /// `mysql://root:@127.0.0.1:PORT/kurabe`.
     pub fn url(&self) -> &str {
         &self.facts.url
     }
@@ -103,17 +105,17 @@ impl Server {
         self.facts.socket.as_deref()
     }
 
-    /// The number of its (main) process; another one after [`Server::restart`].
+    /// The number of its main process; it changes with [`Server::restart`].
     pub fn pid(&self) -> u32 {
         lock(&self.link).facts.as_ref().map_or(self.facts.pid, |facts| facts.pid)
     }
 
-    /// The number of its guard's process.
-    pub fn guard_pid(&self) -> u32 {
+    /// The number of its supervisor's process.
+    pub fn supervisor_pid(&self) -> u32 {
         lock(&self.link).child.id()
     }
 
-    /// Its version, as the program says it.
+    /// Its version, as the program reports it.
     pub fn version(&self) -> &str {
         &self.facts.version
     }
@@ -123,7 +125,7 @@ impl Server {
         &self.facts.program
     }
 
-    /// Its folder, which goes with it.
+    /// Its folder, which is removed with it.
     pub fn dir(&self) -> &Path {
         &self.facts.dir
     }
@@ -133,7 +135,7 @@ impl Server {
         &self.facts.log
     }
 
-    /// The certificate (PEM) of the authority that signed the server's, if TLS was asked for.
+    /// The certificate (PEM) of the authority of the server's certificate, if TLS is enabled.
     pub fn ca(&self) -> Option<&Path> {
         self.facts.ca.as_deref()
     }
@@ -143,65 +145,65 @@ impl Server {
         self.ca().map(crate::tls::client_files)
     }
 
-    /// How it ended, if it ended without being asked to.
+    /// How it ended, if it ended unexpectedly.
     pub fn died(&self) -> Option<String> {
         lock(&self.died).clone()
     }
 
-    /// Kills it with all its processes, as a power cut would. Its data, port and folder stay.
+    /// Kills it with all its processes, as in a power failure. Its data, port and folder stay.
     ///
     /// # Errors
-    /// It is not running, or its guard does not answer.
+    /// If it is not running, or its supervisor does not answer.
     pub fn kill_hard(&self) -> Result<(), TestbedError> {
-        self.order(Order::Kill)
+        self.request(Request::Kill)
     }
 
-    /// Starts it again on the same data and port; if it runs, it is killed first. Returns when it answers.
+    /// Starts it again with the same data and port; kills it first if it runs. Returns when it answers.
     ///
     /// # Errors
-    /// It does not start, or its guard does not answer.
+    /// If it does not start, or its supervisor does not answer.
     pub fn restart(&self) -> Result<(), TestbedError> {
-        self.order(Order::Restart)?;
+        self.request(Request::Restart)?;
         *lock(&self.died) = None;
         Ok(())
     }
 
-    /// Holds all its processes still (SIGSTOP): connections stay, nothing is answered.
+    /// Stops all its processes with SIGSTOP: connections stay open, nothing is answered.
     ///
     /// # Errors
-    /// It is not running, or its guard does not answer.
+    /// If it is not running, or its supervisor does not answer.
     pub fn pause(&self) -> Result<(), TestbedError> {
-        self.order(Order::Pause)
+        self.request(Request::Pause)
     }
 
-    /// Lets it go on after [`Server::pause`].
+    /// Lets it continue after [`Server::pause`].
     ///
     /// # Errors
-    /// It is not running, or its guard does not answer.
+    /// If it is not running, or its supervisor does not answer.
     pub fn resume(&self) -> Result<(), TestbedError> {
-        self.order(Order::Resume)
+        self.request(Request::Resume)
     }
 
-    /// Stops it and removes its folder; returns when both are done. Dropping does the same, without the error.
+    /// Stops it and removes its folder; returns when both are done. Dropping does the same, and ignores errors.
     ///
     /// # Errors
-    /// The folder could not be removed, or the guard takes too long.
+    /// If the folder could not be removed, or the supervisor takes too long.
     pub fn stop(self) -> Result<(), TestbedError> {
-        lock(&self.link).farewell()
+        lock(&self.link).wait_for_stop()
     }
 
-    fn order(&self, order: Order) -> Result<(), TestbedError> {
+    fn request(&self, request: Request) -> Result<(), TestbedError> {
         let mut link = lock(&self.link);
-        let text = serde_json::to_string(&order).map_err(TestbedError::io("writing the order"))?;
-        link.say(&text)?;
-        match link.hear()? {
+        let text = serde_json::to_string(&request).map_err(TestbedError::io("writing the request"))?;
+        link.send(&text)?;
+        match link.receive()? {
             Report::Done => Ok(()),
             Report::Ready(facts) => {
                 link.facts = Some(facts);
                 Ok(())
             }
             Report::Failed(error) => Err(error),
-            Report::Died(_) => Err(link.error("it answers out of turn".to_owned())),
+            Report::Died(_) => Err(link.error("unexpected message".to_owned())),
         }
     }
 }
@@ -212,12 +214,12 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// The pipe to a guard and back.
+/// The pipes to and from a supervisor.
 struct Link {
     engine: String,
-    patience: Duration,
+    timeout: Duration,
     child: Child,
-    /// Closing it tells the guard to end.
+    /// Closing it tells the supervisor to end.
     pipe: Option<ChildStdin>,
     reports: Receiver<Report>,
     /// The newest, once there are any.
@@ -225,16 +227,16 @@ struct Link {
 }
 
 impl Link {
-    fn say(&mut self, text: &str) -> Result<(), TestbedError> {
+    fn send(&mut self, text: &str) -> Result<(), TestbedError> {
         let written = match &mut self.pipe {
             Some(pipe) => pipe.write_all(format!("{text}\n").as_bytes()).and_then(|()| pipe.flush()),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
-        written.map_err(|error| self.error(format!("it is gone ({error})")))
+        written.map_err(|error| self.error(format!("it has exited ({error})")))
     }
 
-    fn hear(&mut self) -> Result<Report, TestbedError> {
-        match self.reports.recv_timeout(self.patience) {
+    fn receive(&mut self) -> Result<Report, TestbedError> {
+        match self.reports.recv_timeout(self.timeout) {
             Ok(report) => Ok(report),
             Err(RecvTimeoutError::Timeout) => Err(self.error("it does not answer".to_owned())),
             Err(RecvTimeoutError::Disconnected) => {
@@ -242,22 +244,22 @@ impl Link {
                 let status = self.child.try_wait().ok().flatten();
                 Err(self.error(match status {
                     Some(status) if status.signal().is_some() => {
-                        format!("it was ended from outside ({status})")
+                        format!("it was killed ({status})")
                     }
                     _ => {
                         let how = status.map_or_else(String::new, |status| format!(" ({status})"));
-                        let hint = "is the guard program one that calls kurabe_testbed::guard::run?";
-                        format!("it ended without an answer{how}; {hint}")
+                        let hint = "the program must call kurabe_testbed::supervisor::run";
+                        format!("it exited without an answer{how}; {hint}")
                     }
                 }))
             }
         }
     }
 
-    /// Closes the pipe and waits for the guard to end. True if it did.
+    /// Closes the pipe and waits for the supervisor to end; returns whether it did.
     fn end(&mut self) -> bool {
         self.pipe = None;
-        let until = Instant::now() + FAREWELL;
+        let until = Instant::now() + STOP_TIMEOUT;
         loop {
             match self.child.try_wait() {
                 Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(3)),
@@ -267,7 +269,7 @@ impl Link {
         }
     }
 
-    /// Removes what a supervisor that was killed could not.
+    /// Removes what a killed supervisor could not.
     fn sweep_after_kill(&mut self) {
         let killed =
             self.child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.code().is_none()));
@@ -277,9 +279,9 @@ impl Link {
         }
     }
 
-    fn farewell(&mut self) -> Result<(), TestbedError> {
+    fn wait_for_stop(&mut self) -> Result<(), TestbedError> {
         if !self.end() {
-            return Err(self.error(format!("it is still not done after {} s", FAREWELL.as_secs())));
+            return Err(self.error(format!("it did not finish within {} s", STOP_TIMEOUT.as_secs())));
         }
         match self.reports.try_iter().last() {
             Some(Report::Failed(error)) => Err(error),
@@ -288,7 +290,7 @@ impl Link {
     }
 
     fn error(&self, what: String) -> TestbedError {
-        TestbedError::Guard { engine: self.engine.clone(), what }
+        TestbedError::Supervisor { engine: self.engine.clone(), what }
     }
 }
 
@@ -299,7 +301,7 @@ impl Drop for Link {
     }
 }
 
-/// Passes the guard's reports on, except a death, which nobody may be waiting for.
+/// Forwards the supervisor's messages, except the server's death, for which there may be no receiver.
 fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<String>>>) -> Receiver<Report> {
     let (sender, reports) = mpsc::channel();
     thread::spawn(move || {
@@ -312,13 +314,13 @@ fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<St
                 None => break,
             }
         }
-        // The server went with it: the system ends it when its supervisor is gone.
-        lock(&died).get_or_insert_with(|| "its supervisor is gone".to_owned());
+        // The system kills the server with its supervisor.
+        lock(&died).get_or_insert_with(|| "its supervisor has exited".to_owned());
     });
     reports
 }
 
-/// What these locks protect is whole at any moment, also after a panic elsewhere.
+/// Locks a mutex whose content is consistent at any time, also after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,43 +1,43 @@
-//! Empty data folders, kept for next time: making one takes a server several times as long as copying it does.
+//! A cache of empty data folders: creating one takes a server several times as long as copying it.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use crate::account::Account;
-use crate::engine::Site;
+use crate::engine::Instance;
+use crate::os_user::OsUser;
 use crate::programs;
 
 const UNFINISHED: &str = ".unfinished-";
 
-/// Where a fresh data folder of this very program is kept for this user, if it can be.
-fn place(engine: &str, site: &Site) -> Option<PathBuf> {
+/// The path of the cached data folder of this program for this user, if there can be one.
+fn place(engine: &str, instance: &Instance) -> Option<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let Site { installed, .. } = site;
-    // Another build of the same version has hardly the same size.
+    let Instance { installed, .. } = instance;
+    // Another build of the same version hardly has the same size.
     let bytes = installed.program.metadata().ok()?.len();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let version: String = installed.version.chars().map(plain).collect();
     Some(programs::cache()?.join("templates").join(format!("{engine}-{version}-{bytes}-{user}")))
 }
 
-/// Copies a kept folder to the server's. False if there is none; then the server's is not there either.
-pub(crate) fn fetch(engine: &str, site: &Site) -> bool {
-    let Some(place) = place(engine, site).filter(|place| is_ours(place)) else { return false };
-    let copied = copy(&place, &site.data(), site.account.as_ref());
+/// Copies a cached folder to the server's. Returns false if there is none; then the server's does not exist either.
+pub(crate) fn fetch(engine: &str, instance: &Instance) -> bool {
+    let Some(place) = place(engine, instance).filter(|place| is_ours(place)) else { return false };
+    let copied = copy(&place, &instance.data(), instance.os_user.as_ref());
     if copied.is_err() {
-        // A copy that broke off is no data folder.
-        let _ = fs::remove_dir_all(site.data());
+        // A partial copy is not usable.
+        let _ = fs::remove_dir_all(instance.data());
     }
     copied.is_ok()
 }
 
-/// Keeps a copy of the server's folder, which no server has run on yet. Only time is lost if it cannot.
-pub(crate) fn keep(engine: &str, site: &Site) {
-    let Some(place) = place(engine, site).filter(|place| !place.exists()) else { return };
+/// Caches a copy of the server's folder before its first start. Errors only cost time.
+pub(crate) fn keep(engine: &str, instance: &Instance) {
+    let Some(place) = place(engine, instance).filter(|place| !place.exists()) else { return };
     let Some(parent) = place.parent() else { return };
-    // Under another name first, so that a half-made one is never taken for whole.
+    // Under another name first, so that a partial copy is never used.
     let save = || -> io::Result<()> {
         fs::create_dir_all(parent)?;
         sweep(parent);
@@ -45,13 +45,13 @@ pub(crate) fn keep(engine: &str, site: &Site) {
         let unfinished =
             tempfile::Builder::new().prefix(UNFINISHED).permissions(private).tempdir_in(parent)?;
         let whole = unfinished.path().join("data");
-        copy(&site.data(), &whole, None)?;
+        copy(&instance.data(), &whole, None)?;
         fs::rename(whole, &place)
     };
     let _ = save();
 }
 
-/// Removes copies that were broken off long ago, by guards that were killed.
+/// Removes old partial copies of killed supervisors.
 fn sweep(parent: &Path) {
     let old =
         |meta: fs::Metadata| meta.modified().is_ok_and(|t| t.elapsed().is_ok_and(|age| age.as_secs() > 3600));
@@ -67,9 +67,9 @@ fn is_ours(place: &Path) -> bool {
     place.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// Copies files and folders with their permissions, for `owner`. No fresh data folder holds links or the like; one
-/// that does is not copied.
-fn copy(from: &Path, to: &Path, owner: Option<&Account>) -> io::Result<()> {
+/// Copies files and folders with their permissions, for `owner`. New data folders contain no links; others are not
+/// copied.
+fn copy(from: &Path, to: &Path, owner: Option<&OsUser>) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -87,8 +87,8 @@ fn copy(from: &Path, to: &Path, owner: Option<&Account>) -> io::Result<()> {
     give(to, owner)
 }
 
-fn give(path: &Path, owner: Option<&Account>) -> io::Result<()> {
-    owner.map_or(Ok(()), |account| chown(path, Some(account.uid), Some(account.gid)))
+fn give(path: &Path, owner: Option<&OsUser>) -> io::Result<()> {
+    owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
 }
 
 #[cfg(test)]

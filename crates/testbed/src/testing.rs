@@ -1,4 +1,4 @@
-//! For tests of any crate of the workspace: a server, or a visible skip.
+//! Servers for the tests of all crates, or a visible skip.
 //!
 //! ```no_run
 //! # use kurabe_testbed::testing;
@@ -14,10 +14,10 @@ use std::time::SystemTime;
 
 use crate::{Server, StartOptions, TestbedError, start};
 
-/// When this is set (`cargo xtask test` does under `CI=true`), a server that is not installed fails the test.
+/// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
 
-/// A server with its default settings; nothing, and a line on standard error, if it is not installed.
+/// A server with default settings; `None`, and a line on standard error, if it is not installed.
 ///
 /// # Panics
 /// If it is installed and does not start, or is not installed and [`REQUIRE`] is set.
@@ -26,15 +26,15 @@ pub fn server(engine: &str) -> Option<Server> {
     server_with(engine, |options| options)
 }
 
-/// Like [`server`], with options of the test's own.
+/// Like [`server`], with options.
 ///
 /// # Panics
 /// Like [`server`].
 #[must_use]
 #[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
 pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
-    let started = guard_program().and_then(|program| {
-        let options = StartOptions { settle: false, ..StartOptions::new(program) };
+    let started = supervisor_program().and_then(|program| {
+        let options = StartOptions { sync_data: false, ..StartOptions::new(program) };
         start(engine, &choose(options))
     });
     match started {
@@ -47,27 +47,27 @@ pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptio
     }
 }
 
-/// Must servers be there?
+/// Whether missing servers fail tests.
 pub fn required() -> bool {
     std::env::var_os(REQUIRE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Says on the real standard error, which the test harness does not capture, that a test did not run, and why. Even
-/// where servers [are required](REQUIRE): for servers that nobody can install.
+/// Prints on the real standard error, which the test harness does not capture, that a test was skipped, and why. Also
+/// used if servers [are required](REQUIRE), for servers that cannot be installed.
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped {test}: {why}\n").as_bytes());
 }
 
-/// The guard program for tests, built by cargo if need be: `kurabe-testbed` of this crate, in the folder that the
-/// running test was built into.
+/// The supervisor program for tests, built by cargo if needed: `kurabe-testbed` of this crate, in the folder of the
+/// running test.
 ///
 /// # Errors
-/// It cannot be built.
-pub fn guard_program() -> Result<PathBuf, TestbedError> {
+/// If it cannot be built.
+pub fn supervisor_program() -> Result<PathBuf, TestbedError> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = PROGRAM.get_or_init(build);
-    built.clone().map_err(|what| TestbedError::Guard { engine: "tests".to_owned(), what })
+    built.clone().map_err(|what| TestbedError::Supervisor { engine: "tests".to_owned(), what })
 }
 
 /// A test is TARGET/PROFILE/deps/NAME-HASH, a program TARGET/PROFILE/NAME.
@@ -82,8 +82,8 @@ fn build() -> Result<PathBuf, String> {
         other => other,
     };
     let program = profile.join("kurabe-testbed");
-    // Not asked again for nothing: for one package alone cargo may choose other features of what it depends on than
-    // for the whole workspace, and compile all that once more.
+    // Only built if needed: for one package alone cargo may choose other features of dependencies than for the
+    // workspace, and compile them again.
     let source = newest(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
     if program
         .metadata()
@@ -93,9 +93,8 @@ fn build() -> Result<PathBuf, String> {
         return Ok(program);
     }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What cargo tells a test about its package is not for a build: build scripts that look at it would run again,
-    // and all that depends on them be compiled again.
-    let told = [
+    // Cargo's variables for a test would make build scripts run again, with everything that depends on them.
+    let variables = [
         "CARGO_PKG_",
         "CARGO_BIN_",
         "CARGO_MANIFEST_",
@@ -104,7 +103,7 @@ fn build() -> Result<PathBuf, String> {
         "OUT_DIR",
     ];
     for (name, _) in std::env::vars_os() {
-        if told.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+        if variables.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             cargo.env_remove(name);
         }
     }
@@ -130,7 +129,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// When anything in a folder was last changed.
+/// The time of the last change in a folder.
 fn newest(folder: &Path) -> Option<SystemTime> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let times = entries.filter_map(|entry| match entry.file_type() {

@@ -10,20 +10,20 @@ use rcgen::{
 };
 
 use crate::TestbedError;
-use crate::account::Account;
 use crate::folder::write_private;
+use crate::os_user::OsUser;
 
-/// Where the files are that a server with TLS needs, all PEM.
+/// The files of a server with TLS, all PEM.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsFiles {
-    /// What a client must trust.
+    /// The authority's certificate.
     pub ca: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Makes the files in `folder`, the key readable by the server's user alone.
-pub(crate) fn make(folder: &Path, account: Option<&Account>) -> Result<TlsFiles, TestbedError> {
+/// Creates the files in `folder`; only the server's user can read its key.
+pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, TestbedError> {
     let signed = sign().map_err(TestbedError::io("making a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
@@ -32,12 +32,12 @@ pub(crate) fn make(folder: &Path, account: Option<&Account>) -> Result<TlsFiles,
     };
     for (path, text) in [(&files.ca, signed.ca), (&files.certificate, signed.server.0)] {
         fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
-        if let Some(account) = account {
+        if let Some(os_user) = os_user {
             let failed = TestbedError::io(format!("giving {} away", path.display()));
-            chown(path, Some(account.uid), Some(account.gid)).map_err(failed)?;
+            chown(path, Some(os_user.uid), Some(os_user.gid)).map_err(failed)?;
         }
     }
-    write_private(&files.key, signed.server.1.as_bytes(), account)?;
+    write_private(&files.key, signed.server.1.as_bytes(), os_user)?;
     // The client's are for whoever asked for the server.
     let [certificate, key] = client_files(&files.ca);
     write_private(&certificate, signed.client.0.as_bytes(), None)?;
@@ -57,7 +57,7 @@ struct Signed {
     client: (String, String),
 }
 
-/// The authority's own key is forgotten at once.
+/// Creates the authority and what it signs. The authority's own key is discarded.
 fn sign() -> Result<Signed, rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway authority");

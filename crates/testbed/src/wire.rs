@@ -1,4 +1,4 @@
-//! Just enough of each protocol to see whether a server answers.
+//! The minimum of each protocol to check whether a server answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,13 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server that accepts but says nothing for so long is not ready.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time limit of an answer after a connection was accepted.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 fn unix(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
     match packet.split_first() {
         Some((10, _)) => Ok(()),
         Some((0xff, rest)) => Err(String::from_utf8_lossy(rest.get(2..).unwrap_or_default()).into_owned()),
-        _ => Err("its greeting is not MySQL's".to_owned()),
+        _ => Err("the greeting is not MySQL's".to_owned()),
     }
 }
 
@@ -62,18 +62,18 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
     ask().map_err(|error| format!("{} ({error})", socket.display()))?
 }
 
-/// The text (`M`) among the zero-terminated fields of an `ErrorResponse`.
+/// The message (`M`) in the zero-terminated fields of an `ErrorResponse`.
 fn postgres_message(rest: &[u8]) -> String {
     let mut fields = rest.get(4..).unwrap_or_default().split(|byte| *byte == 0);
     let message = fields.find_map(|field| field.strip_prefix(b"M"));
     message.map_or_else(|| "it refuses".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// Asks the memcached on a port of 127.0.0.1 whether it is ours.
+/// Checks that the memcached on a port of 127.0.0.1 is this process.
 pub(crate) fn memcached_on_port(port: u16, pid: u32) -> Result<(), String> {
     let connect = || {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(stream)
     };
     connect()
@@ -82,7 +82,7 @@ pub(crate) fn memcached_on_port(port: u16, pid: u32) -> Result<(), String> {
         .and_then(of(pid))
 }
 
-/// Asks the memcached on a Unix socket whether it is ours.
+/// Checks that the memcached on a Unix socket is this process.
 pub(crate) fn memcached_on_socket(socket: &Path, pid: u32) -> Result<(), String> {
     unix(socket)
         .and_then(statistics)
@@ -90,7 +90,7 @@ pub(crate) fn memcached_on_socket(socket: &Path, pid: u32) -> Result<(), String>
         .and_then(of(pid))
 }
 
-/// memcached's statistics, which tell its process: `STAT pid N`.
+/// memcached's statistics, which include its process: `STAT pid N`.
 fn statistics(mut stream: impl Read + Write) -> io::Result<String> {
     stream.write_all(b"stats\r\n")?;
     let mut text = Vec::new();
@@ -104,16 +104,16 @@ fn statistics(mut stream: impl Read + Write) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Are the statistics those of that process?
+/// Checks that the statistics are those of this process.
 fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
     move |text| match text.lines().find_map(|line| line.strip_prefix("STAT pid ")) {
         Some(number) if number.trim() == pid.to_string() => Ok(()),
         Some(_) => Err("another memcached answers".to_owned()),
-        None => Err("what answers is no memcached".to_owned()),
+        None => Err("the server on this port is not memcached".to_owned()),
     }
 }
 
-/// Asks a Redis on its Unix socket whether it is ready. One that asks for a password is.
+/// Checks that a Redis on its Unix socket is ready. A request for a password counts.
 pub(crate) fn redis(socket: &Path) -> Result<(), String> {
     let ask = || -> io::Result<String> {
         let mut stream = unix(socket)?;
@@ -150,14 +150,14 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
     let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
     // `ok` is a double: 1.0.
     let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
-    ok.then_some(()).ok_or_else(|| "it does not answer a ping with ok".to_owned())
+    ok.then_some(()).ok_or_else(|| "the reply to ping is not ok".to_owned())
 }
 
-/// Asks an HTTP server on a port of 127.0.0.1 for a path, and gives what it answers where it answers 200.
+/// Requests a path from an HTTP server on a port of 127.0.0.1, and returns the body of a 200 response.
 pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
     let ask = || -> io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
@@ -168,12 +168,12 @@ pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match answer.split_whitespace().nth(1) {
         Some("200") => Ok(answer),
-        Some(status) => Err(format!("it answers {status}")),
-        None => Err("what answers is no HTTP server".to_owned()),
+        Some(status) => Err(format!("HTTP status {status}")),
+        None => Err("the server on this port is not an HTTP server".to_owned()),
     }
 }
 
-/// Does anyone accept connections there?
+/// Checks that a port accepts connections.
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
     let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
     connected.map(drop).map_err(|error| format!("port {port} ({error})"))

@@ -1,4 +1,4 @@
-//! What is said when a server is not to be had.
+//! Messages for missing servers.
 
 mod common;
 
@@ -51,10 +51,10 @@ fn an_unknown_engine_is_answered_with_those_that_are_known() {
 }
 
 #[test]
-fn a_program_that_is_no_guard_is_seen_through() {
-    for program in ["/bin/true", "/bin/cat", "/nonexistent/guard"] {
+fn program_without_supervisor_is_detected() {
+    for program in ["/bin/true", "/bin/cat", "/nonexistent/supervisor"] {
         let error = kurabe_testbed::start("memcached", &StartOptions::new(program)).unwrap_err();
-        assert!(matches!(error, TestbedError::Guard { .. }), "{program}: {error}");
+        assert!(matches!(error, TestbedError::Supervisor { .. }), "{program}: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every engine, really started.
+//! Every engine with a real server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
@@ -20,7 +20,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What each engine's protocol answers first: MySQL greets, the others are asked.
+/// The first answer of each engine's protocol: MySQL sends a greeting, the others reply to a request.
 fn answers(server: &Server) -> bool {
     let mut stream = connect(server);
     if server.url().starts_with("postgres") {
@@ -44,17 +44,17 @@ fn answers(server: &Server) -> bool {
 }
 
 /// One body for all engines.
-fn lives_and_goes(engine: &str) {
+fn starts_and_stops(engine: &str) {
     let (Some(one), Some(two)) = (testing::server(engine), testing::server(engine)) else { return };
 
-    // Two of a kind do not meet.
+    // Two servers of an engine do not conflict.
     assert_ne!(one.port(), two.port());
     assert_ne!(one.dir(), two.dir());
     assert!(answers(&one) && answers(&two));
     two.stop().unwrap();
     assert!(answers(&one));
 
-    // It is private, and says where it is.
+    // Its folder is private.
     assert!(one.url().starts_with(&format!("{engine}://")), "{}", one.url());
     assert!(one.url().contains(&format!("127.0.0.1:{}", one.port())), "{}", one.url());
     assert_eq!(one.dir().metadata().unwrap().permissions().mode() & 0o777, 0o700);
@@ -67,13 +67,13 @@ fn lives_and_goes(engine: &str) {
     }
     listens_on_the_loopback_only(&one);
 
-    // It can be held still.
+    // It can be paused.
     one.pause().unwrap();
     assert!(!answers(&one));
     one.resume().unwrap();
     eventually("it answers again", || answers(&one));
 
-    // It can be killed, and comes back where it was.
+    // It can be killed and restarted with the same address.
     let (first, port) = (one.pid(), one.port());
     one.kill_hard().unwrap();
     assert!(!alive(first));
@@ -84,63 +84,63 @@ fn lives_and_goes(engine: &str) {
     assert_ne!(one.pid(), first);
     assert_eq!(one.died(), None);
 
-    // Its death is noticed.
+    // Its unexpected end is reported.
     send(one.pid(), Signal::KILL);
     eventually("the death is reported", || one.died().is_some());
     one.restart().unwrap();
     assert_eq!(one.died(), None);
 
-    // Also one that hears nothing is stopped.
+    // A paused server can be stopped.
     one.pause().unwrap();
-    let (dir, last, guard) = (one.dir().to_owned(), one.pid(), one.guard_pid());
+    let (dir, last, supervisor) = (one.dir().to_owned(), one.pid(), one.supervisor_pid());
     drop(one);
-    assert!(!dir.exists() && !alive(last) && !alive(guard));
+    assert!(!dir.exists() && !alive(last) && !alive(supervisor));
 }
 
 #[test]
-fn mysql_lives_and_goes() {
-    lives_and_goes("mysql");
+fn mysql_starts_and_stops() {
+    starts_and_stops("mysql");
 }
 
 #[test]
-fn mariadb_lives_and_goes() {
-    lives_and_goes("mariadb");
+fn mariadb_starts_and_stops() {
+    starts_and_stops("mariadb");
 }
 
 #[test]
-fn postgres_lives_and_goes() {
-    lives_and_goes("postgres");
+fn postgres_starts_and_stops() {
+    starts_and_stops("postgres");
 }
 
 #[test]
-fn memcached_lives_and_goes() {
-    lives_and_goes("memcached");
+fn memcached_starts_and_stops() {
+    starts_and_stops("memcached");
 }
 
 #[test]
-fn redis_lives_and_goes() {
-    lives_and_goes("redis");
+fn redis_starts_and_stops() {
+    starts_and_stops("redis");
 }
 
-/// Debian 12 has none: then the test is skipped, also where servers are required.
+/// Debian 12 has none: the test is skipped then, even if servers are required.
 #[test]
-fn valkey_lives_and_goes() {
+fn valkey_starts_and_stops() {
     if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok()) {
-        lives_and_goes("valkey");
+        starts_and_stops("valkey");
     }
 }
 
 #[test]
-fn mongodb_lives_and_goes() {
-    lives_and_goes("mongodb");
+fn mongodb_starts_and_stops() {
+    starts_and_stops("mongodb");
 }
 
 #[test]
-fn couchdb_lives_and_goes() {
-    lives_and_goes("couchdb");
+fn couchdb_starts_and_stops() {
+    starts_and_stops("couchdb");
 }
 
-/// Every TCP socket that the server's process holds is bound to 127.0.0.1.
+/// Asserts that every TCP socket of the server's process is bound to 127.0.0.1.
 fn listens_on_the_loopback_only(server: &Server) {
     const LISTEN: &str = "0A";
     let links = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
@@ -163,7 +163,7 @@ fn listens_on_the_loopback_only(server: &Server) {
 }
 
 #[test]
-fn a_bad_setting_shows_what_the_server_said() {
+fn bad_setting_shows_server_log() {
     for (engine, key, value) in [
         ("postgres", "shared_buffers", "many"),
         ("mariadb", "no-such-setting", "1"),
@@ -214,7 +214,7 @@ fn memcached_listens_on_a_socket_in_place_of_a_port() {
 }
 
 #[test]
-fn a_server_that_listens_elsewhere_is_not_to_be_had() {
+fn server_with_changed_listen_address_is_rejected() {
     for (engine, key) in
         [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")]
     {
@@ -291,7 +291,7 @@ fn couchdb_asks_for_the_password_and_keeps_it() {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     assert!(text.starts_with("HTTP/1.1 401") || text.starts_with("HTTP/1.1 404"), "{text}");
-    // It is written once by us, and again by the server, as a hash.
+    // The testbed writes it, and the server replaces it by a hash.
     eventually("the password is hashed", || {
         let files = std::fs::read_dir(server.dir()).unwrap().flatten();
         !files
@@ -301,7 +301,7 @@ fn couchdb_asks_for_the_password_and_keeps_it() {
     hides_the_password(&server, "word\\");
 }
 
-/// Neither in any argument list of the server's, nor in any file of its folder.
+/// Asserts that the password is in no argument list of the server, and in no file of its folder.
 fn hides_the_password(server: &Server, password: &str) {
     let args = std::fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
     let holds = |bytes: &[u8]| bytes.windows(password.len()).any(|window| window == password.as_bytes());

@@ -1,5 +1,5 @@
-//! `cargo xtask bench aa`: how often a run calls one of two identical targets faster. Throwaway servers are started for each run, two
-//! of a kind, so that what a start does to a server counts.
+//! `cargo xtask bench aa`: how often a run calls one of two identical targets faster. Each run starts two throwaway
+//! servers of one kind, so that differences between instances count.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use crate::shell;
 /// How often the comparison of two identical targets is repeated.
 const REPEATS: u32 = 50;
 
-/// The run that is repeated unless another is given: two targets of one kind, few cells, so that it ends in minutes.
+/// The default run: two targets of one kind and few cells, so that it ends in minutes.
 const AA: [&str; 11] = [
     "session",
     "sqlite:",
@@ -25,12 +25,13 @@ const AA: [&str; 11] = [
     "6s",
 ];
 
-/// Makes the run again and again: `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`, as `kurabe run` takes them. A run is wrong
-/// if any primary verdict calls one of the targets faster or slower. At most one in twenty may be, and twice what chance adds.
+/// Repeats the run: `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`, as for `kurabe run`. A run is wrong if any
+/// primary verdict calls one of the targets faster or slower. At most one in twenty may be wrong, with a margin for
+/// chance.
 pub fn run(args: &[String]) -> Outcome {
     let given = args.first().map(|text| text.parse::<u32>());
     let repeats =
-        given.transpose().map_err(|_| "the number of repeats is no number".to_owned())?.unwrap_or(REPEATS);
+        given.transpose().map_err(|_| "the number of repeats is not a number".to_owned())?.unwrap_or(REPEATS);
     let own: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let arguments = if own.is_empty() { AA.to_vec() } else { own };
     let program = program()?;
@@ -45,7 +46,8 @@ pub fn run(args: &[String]) -> Outcome {
     for repeat in 1..=repeats {
         kurabe(&["run", "--quiet", "--no-html"], &arguments)?;
         let report = kurabe(&["report", "--format", "json"], &[])?;
-        // The report is our own contract: one `result` for each verdict, on a line of its own, after whether the metric is primary.
+        // The report is our own format: one `result` for each verdict, on a line of its own, after whether the metric
+        // is primary.
         let mut primary = false;
         let mut results: Vec<&str> = Vec::new();
         for line in report.lines().map(str::trim) {

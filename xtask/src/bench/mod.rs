@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: what the documentation claims in figures, measured again.
+//! `cargo xtask bench NAME`: reproduces the numbers in the documentation.
 //!
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
@@ -36,7 +36,7 @@ fn cargo(args: &[&str]) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
 }
 
-/// Kurabe's program, built anew; or the one that `KURABE_PROGRAM` names, where building would disturb what else goes on.
+/// Kurabe's program, newly built; or the one that `KURABE_PROGRAM` names, if building would disturb other work.
 fn program() -> Result<PathBuf, String> {
     if let Some(built) = std::env::var_os("KURABE_PROGRAM") {
         return Ok(PathBuf::from(built));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::Outcome;
 
-/// What a value's text says.
+/// Parses the text of a value.
 pub trait Value: Sized {
     /// A flag takes no value.
     const FLAG: bool = false;
@@ -12,7 +12,7 @@ pub trait Value: Sized {
     fn of(text: &str) -> Result<Self, String>;
 }
 
-/// Where a value goes.
+/// The destination of a value.
 pub trait Place {
     fn is_flag(&self) -> bool;
     fn put(&mut self, text: &str) -> Outcome;
@@ -29,7 +29,7 @@ impl<T: Value> Place for T {
     }
 }
 
-/// Puts each value into its place.
+/// Stores each value in its destination.
 pub fn read(args: &[String], known: &mut [(&str, &mut dyn Place)]) -> Outcome {
     let mut words = args.iter();
     while let Some(name) = words.next() {
@@ -55,7 +55,7 @@ impl Value for bool {
 impl Value for u64 {
     fn of(text: &str) -> Result<Self, String> {
         let number = text.parse().ok().filter(|number| *number > 0);
-        number.ok_or_else(|| format!("'{text}' is no whole number above 0"))
+        number.ok_or_else(|| format!("'{text}' is not a positive integer"))
     }
 }
 
@@ -89,7 +89,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// With commas between; an empty text is none.
+/// Splits at commas; an empty text gives no values.
 impl<T: Value> Value for Vec<T> {
     fn of(text: &str) -> Result<Self, String> {
         text.split(',').filter(|part| !part.is_empty()).map(T::of).collect()
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_go_to_their_places_and_nonsense_is_refused() {
+    fn options_are_parsed_and_invalid_ones_rejected() {
         let take = |args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
             let (mut rounds, mut names, mut brief, mut counts) =
@@ -119,8 +119,8 @@ mod tests {
         let given = ["--brief", "--names", "a,b", "--rounds", "7", "--counts", ""];
         assert_eq!(take(&given), Ok((7, names, true, vec![])));
         for (args, why) in [
-            (["--rounds", "0"].as_slice(), "--rounds: '0' is no whole number above 0"),
-            (&["--counts", "1,x"], "--counts: 'x' is no whole number above 0"),
+            (["--rounds", "0"].as_slice(), "--rounds: '0' is not a positive integer"),
+            (&["--counts", "1,x"], "--counts: 'x' is not a positive integer"),
             (&["--counts", "5000000000"], "--counts: 5000000000 is too many"),
             (&["--names"], "--names needs a value"),
             (&["--pages", "3"], "no option --pages: --rounds, --names, --brief, --counts"),

@@ -1,8 +1,9 @@
-//! `cargo xtask bench aa --tools`: one server, measured twice. How often would people have called it faster than itself?
+//! `cargo xtask bench aa --tools`: one server, measured twice. How often would a common rule have called it faster
+//! than itself?
 //!
-//! People run a tool once on each of two servers, and the larger figure wins. Here both are the same server, and each pair of
-//! runs of a second is followed by one run of ours that measures the same server as two targets in as much time. Whatever the
-//! machine does meanwhile meets both alike.
+//! A common rule is: run a tool once on each of two servers, and the larger result wins. Here both are the same
+//! server. Each pair of one-second runs is followed by one run of Kurabe that measures the same server as two targets
+//! in as much time. Disturbances of the machine affect both alike.
 
 use std::fs;
 use std::path::Path;
@@ -13,19 +14,19 @@ use super::peers::tools::{ENGINES, Length, Tool};
 use super::{options, program};
 use crate::{Outcome, programs, shell};
 
-/// What people call a difference.
+/// Differences that people commonly call a result.
 const DIFFERENCE: f64 = 0.03;
 /// Two runs of a tool, a second each, in milliseconds.
 const TIME: u32 = 2_000;
-/// Rounds of ours, and trials in each: both targets, and the first again.
+/// Kurabe's rounds, and trials in each: both targets, and the A/A control.
 const ROUNDS: u32 = 6;
 const TRIALS: u32 = 3;
 
 #[derive(Default)]
 struct Tally {
-    /// The relative difference of each pair by the tool.
+    /// The relative difference of each pair of the tool's runs.
     differences: Vec<f64>,
-    /// Of ours: comparisons, called different, and the least difference that each could have seen.
+    /// Kurabe's results: comparisons, those called different, and the smallest detectable difference of each.
     ours: u32,
     called: u32,
     detectable: Vec<f64>,
@@ -132,7 +133,7 @@ fn by_tool(tool: &Tool, server: &Server, scratch: &Path) -> Result<f64, String> 
     Ok(report.per_second)
 }
 
-/// Whether we call the server faster than itself, and the least difference that could have been seen.
+/// Whether Kurabe calls the server faster than itself, and the smallest detectable difference.
 fn by_us(program: &Path, server: &Server, scratch: &Path) -> Result<(bool, Option<f64>), String> {
     let time = format!("{}ms", TIME / ROUNDS / TRIALS);
     let kurabe = |arguments: &[&str]| {
@@ -147,7 +148,7 @@ fn by_us(program: &Path, server: &Server, scratch: &Path) -> Result<(bool, Optio
     parse(&report).ok_or_else(|| "a report without a verdict".to_owned())
 }
 
-/// The report is our own contract: one `result` for each verdict, on a line of its own.
+/// The report is our own format: one `result` for each verdict, on a line of its own.
 fn parse(report: &str) -> Option<(bool, Option<f64>)> {
     let value = |name: &str| report.lines().find_map(|line| line.trim().strip_prefix(name));
     let result = value("\"result\":")?;
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_call_a_difference_is_counted() {
+    fn differences_called_by_common_rules_are_counted() {
         let tally =
             Tally { differences: vec![0.01, 0.05, 0.031, 0.03], ours: 4, called: 1, detectable: vec![0.06] };
         assert_eq!(tally.by_tool(), 2);

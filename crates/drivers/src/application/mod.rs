@@ -117,7 +117,7 @@ impl Driver for Application {
         let applications = self.addresses.iter().map(|address| (address.place.endpoint(), Tier::Application));
         let database = self.database.get().cloned().flatten().map(|place| (place, Tier::Database));
         let all = applications.chain(database);
-        Endpoint::Together(all.map(|(place, tier)| Member { place, tier: Some(tier) }).collect())
+        Endpoint::Composite(all.map(|(place, tier)| Member { endpoint: place, tier: Some(tier) }).collect())
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -140,7 +140,7 @@ impl Driver for Application {
         Ok(Box::new(self.session(options)?))
     }
 
-    fn witness(&self, _: &ConnectOptions) -> Result<Box<dyn Witness>> {
+    fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         Err(Error::unsupported("an application is asked for pages, and not what its database does"))
     }
 

@@ -101,7 +101,7 @@ impl Driver for Cached {
     fn endpoint(&self) -> Endpoint {
         let caches = self.caches.iter().map(|cache| &cache.driver);
         let all = [&self.store].into_iter().chain(caches);
-        Endpoint::Together(all.map(|driver| Member { place: driver.endpoint(), tier: None }).collect())
+        Endpoint::Composite(all.map(|driver| Member { endpoint: driver.endpoint(), tier: None }).collect())
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
@@ -114,8 +114,8 @@ impl Driver for Cached {
     }
 
     /// Of the store: what a cache tells of itself is asked where its hits are counted.
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        self.store.witness(options)
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        self.store.stats_probe(options)
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -71,8 +71,8 @@ impl Session for PairSession {
         self.of(Some(collection))?.1.cache_counters(collection)
     }
 
-    fn settle(&mut self) -> Result<()> {
-        self.sessions.iter_mut().flatten().try_for_each(|session| session.settle())
+    fn flush_stats(&mut self) -> Result<()> {
+        self.sessions.iter_mut().flatten().try_for_each(|session| session.flush_stats())
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -2,26 +2,34 @@
 
 use super::protocol::Client;
 use crate::wire::Stream;
-use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 
 /// The connection that asks.
-pub(super) struct MemcachedWitness(pub(super) Client<Stream>);
+pub(super) struct MemcachedStatsProbe(pub(super) Client<Stream>);
 
-impl Witness for MemcachedWitness {
-    fn read(&mut self, moment: Moment, _: &Clients) -> Result<Reading> {
+impl StatsProbe for MemcachedStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
         let stats = self.0.stats("stats")?;
         let missing = "this version has no such counter";
-        reading.count(Meter::Evictions, stats.number("evictions"), "evictions", Reach::Server, missing);
-        reading.refuse(Meter::LogBytes.word(), "it keeps values in memory alone");
+        reading.count(
+            Counter::Evictions,
+            stats.number("evictions"),
+            "evictions",
+            CounterScope::Server,
+            missing,
+        );
+        reading.add_unavailable(Counter::LogBytes.word(), "it keeps values in memory alone");
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Err(Error::unsupported("it does not tell what its connections wait for"))
     }
 

@@ -177,8 +177,8 @@ impl Driver for Memcached {
         Ok(Box::new(session::MemcachedSession::new(client, Arc::clone(&self.generations), self.ttl)))
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::MemcachedWitness(self.client(options)?)))
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::MemcachedStatsProbe(self.client(options)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -4,37 +4,39 @@
 use super::facts::at;
 use super::link::Link;
 use super::session::whole;
-use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 use mongodb::bson::{Document, rawdoc};
 
 /// Counters, and where in the answer they stand.
-const COUNTERS: &[(Meter, &[&str])] = &[
-    (Meter::LogBytes, &["wiredTiger", "log", "log bytes written"]),
-    (Meter::LogSyncs, &["wiredTiger", "log", "log sync operations"]),
-    (Meter::PagesAsked, &["wiredTiger", "cache", "pages requested from the cache"]),
-    (Meter::PagesMissed, &["wiredTiger", "cache", "pages read into cache"]),
-    (Meter::RowsExamined, &["metrics", "queryExecutor", "scannedObjects"]),
-    (Meter::RowsReturned, &["metrics", "document", "returned"]),
+const COUNTERS: &[(Counter, &[&str])] = &[
+    (Counter::LogBytes, &["wiredTiger", "log", "log bytes written"]),
+    (Counter::LogSyncs, &["wiredTiger", "log", "log sync operations"]),
+    (Counter::PagesRequested, &["wiredTiger", "cache", "pages requested from the cache"]),
+    (Counter::PagesMissed, &["wiredTiger", "cache", "pages read into cache"]),
+    (Counter::RowsExamined, &["metrics", "queryExecutor", "scannedObjects"]),
+    (Counter::RowsReturned, &["metrics", "document", "returned"]),
 ];
 
 /// The connection that asks.
-pub(super) struct MongoWitness(pub(super) Link);
+pub(super) struct MongoStatsProbe(pub(super) Link);
 
-impl Witness for MongoWitness {
-    fn read(&mut self, moment: Moment, _: &Clients) -> Result<Reading> {
+impl StatsProbe for MongoStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
         let asked = self.0.administer(rawdoc! { "serverStatus": 1 });
-        if let Some(status) = reading.told(asked, "anything", "serverStatus may not be asked: ")? {
+        if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
             counts(&status, &mut reading);
         }
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         // `currentOp` would tell. FerretDB answers it with an empty list, so that nothing read from one was ever seen: until a
         // `mongod` is there to plant a wait on, none is named.
         Err(Error::unsupported(
@@ -47,7 +49,7 @@ fn counts(status: &Document, reading: &mut Reading) {
     for (what, path) in COUNTERS {
         let value = at(status, path).and_then(whole).and_then(|n| u64::try_from(n).ok());
         let missing = "the answer to serverStatus does not hold it";
-        reading.count(*what, value, &path.join("."), Reach::Server, missing);
+        reading.count(*what, value, &path.join("."), CounterScope::Server, missing);
     }
 }
 
@@ -64,8 +66,9 @@ mod tests {
         };
         let mut reading = Reading::default();
         counts(&status, &mut reading);
-        let found: Vec<(Meter, u64)> = reading.counts.iter().map(|count| (count.what, count.value)).collect();
-        assert_eq!(found, [(Meter::LogBytes, 7), (Meter::RowsReturned, 3)]);
-        assert_eq!(reading.not_told.len(), COUNTERS.len() - 2);
+        let found: Vec<(Counter, u64)> =
+            reading.counts.iter().map(|count| (count.what, count.value)).collect();
+        assert_eq!(found, [(Counter::LogBytes, 7), (Counter::RowsReturned, 3)]);
+        assert_eq!(reading.unavailable.len(), COUNTERS.len() - 2);
     }
 }

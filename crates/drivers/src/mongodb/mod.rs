@@ -123,8 +123,8 @@ impl Driver for Mongo {
         Ok(Box::new(MongoSession::open(self.shared()?, options.timeout, deployment)?))
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::MongoWitness(Link::open(self.shared()?, options.timeout)?)))
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::MongoStatsProbe(Link::open(self.shared()?, options.timeout)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

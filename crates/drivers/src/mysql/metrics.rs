@@ -8,35 +8,36 @@ use super::lean::Lean;
 use crate::reported::listed;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use kurabe_core::witness::{
-    Clients, Doing, EngineCount, Meter, Moment, Reach, Reading, Sighting, StatementUse, Witness, shortened,
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
+    StatsProbe, WaitState, shortened,
 };
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counters of the whole server, each exact at any moment. The redo log's is what was written to its files, blocks that
 /// were filled up later as often as they were written.
-const SERVER: &[(Meter, &str, u64)] = &[
-    (Meter::LogBytes, "Innodb_os_log_written", 1),
-    (Meter::LogSyncs, "Innodb_os_log_fsyncs", 1),
-    (Meter::PagesAsked, "Innodb_buffer_pool_read_requests", 1),
-    (Meter::PagesMissed, "Innodb_buffer_pool_reads", 1),
-    (Meter::LockWaits, "Innodb_row_lock_waits", 1),
-    (Meter::LockNs, "Innodb_row_lock_time", 1_000_000),
+const SERVER: &[(Counter, &str, u64)] = &[
+    (Counter::LogBytes, "Innodb_os_log_written", 1),
+    (Counter::LogSyncs, "Innodb_os_log_fsyncs", 1),
+    (Counter::PagesRequested, "Innodb_buffer_pool_read_requests", 1),
+    (Counter::PagesMissed, "Innodb_buffer_pool_reads", 1),
+    (Counter::LockWaits, "Innodb_row_lock_waits", 1),
+    (Counter::LockNs, "Innodb_row_lock_time", 1_000_000),
 ];
 
 /// Counters of all sessions, of which the witness's own part is known and left out.
-const SESSIONS: &[(Meter, &str)] = &[
-    (Meter::RowsExamined, "Rows_read"),
-    (Meter::RowsReturned, "Rows_sent"),
-    (Meter::Temporary, "Created_tmp_disk_tables"),
+const SESSIONS: &[(Counter, &str)] = &[
+    (Counter::RowsExamined, "Rows_read"),
+    (Counter::RowsReturned, "Rows_sent"),
+    (Counter::Temporary, "Created_tmp_disk_tables"),
 ];
 
 /// The state of a transaction that waits for another one's lock.
 const LOCK_WAIT: &str = "LOCK WAIT";
 
 /// The connection that asks.
-pub(super) struct MysqlWitness {
+pub(super) struct MysqlStatsProbe {
     link: Lean<Stream>,
     mariadb: bool,
     /// Whether the server keeps a binary log, …
@@ -52,7 +53,7 @@ pub(super) struct MysqlWitness {
     processlist: &'static str,
 }
 
-impl MysqlWitness {
+impl MysqlStatsProbe {
     pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
         let sql = "SELECT CONNECTION_ID(), VERSION(), @@log_bin, @@performance_schema, DATABASE()";
         let head = rows(&mut link, sql)?;
@@ -85,12 +86,15 @@ impl MysqlWitness {
     /// The binary logs' sizes together: what was written to them, where none is purged meanwhile.
     fn binlog(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.binlog {
-            reading.refuse("binary log bytes", "the server keeps no binary log");
+            reading.add_unavailable("binary log bytes", "the server keeps no binary log");
             return Ok(());
         }
-        if let Some(files) = reading.told(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")? {
+        if let Some(files) =
+            reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?
+        {
             let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
-            let count = EngineCount::new(Meter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", Reach::Server);
+            let count =
+                EngineCount::new(Counter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", CounterScope::Server);
             reading.counts.push(count);
         }
         Ok(())
@@ -136,7 +140,7 @@ impl MysqlWitness {
              WHERE t.PROCESSLIST_ID > {} AND t.PROCESSLIST_ID <= {last} AND t.PROCESSLIST_DB = DATABASE()",
             self.own
         );
-        let found = reading.told(rows(&mut self.link, &sql), "rows of sessions", "")?.unwrap_or_default();
+        let found = reading.reported(rows(&mut self.link, &sql), "rows of sessions", "")?.unwrap_or_default();
         let [examined, sent] = [0, 1].map(|at| found.first().and_then(|row| row.get(at)?.parse().ok()));
         Ok(examined.zip(sent))
     }
@@ -145,7 +149,7 @@ impl MysqlWitness {
     /// its performance schema is switched on.
     fn statements(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.digests {
-            reading.refuse("statements", "the server was started without its performance schema");
+            reading.add_unavailable("statements", "the server was started without its performance schema");
             return Ok(());
         }
         // What the witness and housekeeping ask is not the clients' work.
@@ -153,7 +157,9 @@ impl MysqlWitness {
                    SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
                    WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
                    AND DIGEST_TEXT NOT LIKE 'SHOW %'";
-        let Some(found) = reading.told(rows(&mut self.link, sql), "statements", "")? else { return Ok(()) };
+        let Some(found) = reading.reported(rows(&mut self.link, sql), "statements", "")? else {
+            return Ok(());
+        };
         let (mut examined, mut returned) = (0, 0);
         for row in &found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
@@ -170,30 +176,30 @@ impl MysqlWitness {
         }
         if !self.mariadb {
             let by_session = self.sessions(reading)?;
-            let (table, reach) = match by_session {
-                Some(_) => ("events_statements_summary_by_thread_by_event_name", Reach::Clients),
-                None => ("events_statements_summary_by_digest", Reach::Database),
+            let (table, scope) = match by_session {
+                Some(_) => ("events_statements_summary_by_thread_by_event_name", CounterScope::Clients),
+                None => ("events_statements_summary_by_digest", CounterScope::Database),
             };
             let (examined, returned) = by_session.unwrap_or((examined, returned));
             for (what, value, name) in [
-                (Meter::RowsExamined, examined, "SUM_ROWS_EXAMINED"),
-                (Meter::RowsReturned, returned, "SUM_ROWS_SENT"),
+                (Counter::RowsExamined, examined, "SUM_ROWS_EXAMINED"),
+                (Counter::RowsReturned, returned, "SUM_ROWS_SENT"),
             ] {
-                reading.counts.push(EngineCount::new(what, value, &format!("{table}.{name}"), reach));
+                reading.counts.push(EngineCount::new(what, value, &format!("{table}.{name}"), scope));
             }
         }
         Ok(())
     }
 }
 
-impl Witness for MysqlWitness {
-    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+impl StatsProbe for MysqlStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
         // All that is told is told at once: nothing needs the trial's wider bounds.
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
-        if moment == Moment::Gate && clients.kept {
+        if point == SnapshotPoint::Gate && clients.kept {
             let sql = format!("SELECT MAX(id) FROM {}", self.processlist);
             self.last = value(&mut self.link, &sql)?.and_then(|id| id.parse().ok());
         }
@@ -201,22 +207,22 @@ impl Witness for MysqlWitness {
         let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
         for (what, name, unit) in SERVER {
             let value = global.get(*name).map(|value| value * unit);
-            reading.count(*what, value, name, Reach::Server, "this version has no such counter");
+            reading.count(*what, value, name, CounterScope::Server, "this version has no such counter");
         }
         for (what, name) in SESSIONS {
             if let (Some(all), Some(own)) = (global.get(*name), own.get(*name)) {
                 let value = all.saturating_sub(*own);
-                reading.counts.push(EngineCount::new(*what, value, name, Reach::Server));
+                reading.counts.push(EngineCount::new(*what, value, name, CounterScope::Server));
             }
         }
         let why = "InnoDB writes checkpoints all the time and counts none";
-        reading.refuse(Meter::Checkpoints.word(), why);
+        reading.add_unavailable(Counter::Checkpoints.word(), why);
         self.binlog(&mut reading)?;
         self.statements(&mut reading)?;
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         let found = if self.mariadb { self.listed() } else { self.joined() };
         let found = found.map_err(|error| match error.server_code() {
             Some(_) => Error::unsupported(format!(
@@ -224,7 +230,7 @@ impl Witness for MysqlWitness {
             )),
             None => error,
         })?;
-        Ok(found.iter().map(|row| sighting(row)).collect())
+        Ok(found.iter().map(|row| session_sample(row)).collect())
     }
 
     fn port(&self) -> Option<u16> {
@@ -233,47 +239,47 @@ impl Witness for MysqlWitness {
 }
 
 /// What a session is doing, from its command, its state, its statement and its transaction's state.
-fn sighting(row: &[String]) -> Sighting {
+fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (command, state, trx) = (field(0), field(1), field(3));
     let says = |part: &str| state.to_ascii_lowercase().contains(part);
-    let (doing, event) = if command == "Sleep" {
-        (Doing::Idle, "")
+    let (wait_state, event) = if command == "Sleep" {
+        (WaitState::Idle, "")
     } else if trx == LOCK_WAIT {
-        (Doing::Lock, "InnoDB: LOCK WAIT")
+        (WaitState::Lock, "InnoDB: LOCK WAIT")
     } else if says("waiting for") && says("lock") || says("user lock") {
-        (Doing::Lock, state)
+        (WaitState::Lock, state)
     } else if says("commit") || says("binlog") || says("waiting for semi-sync") {
-        (Doing::Log, state)
+        (WaitState::Log, state)
     } else if says("user sleep") || says("waiting for") {
-        (Doing::Other, state)
+        (WaitState::Other, state)
     } else {
-        (Doing::Working, "")
+        (WaitState::Running, "")
     };
     // A prepared statement shows as its text, or with the word before it.
-    let statement = if doing == Doing::Idle { String::new() } else { shortened(field(2)) };
+    let statement = if wait_state == WaitState::Idle { String::new() } else { shortened(field(2)) };
     let state = if state.is_empty() || !event.is_empty() { command } else { state };
-    Sighting { doing, state: state.to_owned(), event: event.to_owned(), statement }
+    SessionSample { wait_state, state: state.to_owned(), event: event.to_owned(), statement }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn doing(command: &str, state: &str, trx: &str) -> Doing {
-        sighting(&[command, state, "UPDATE t", trx].map(str::to_owned)).doing
+    fn wait_state(command: &str, state: &str, trx: &str) -> WaitState {
+        session_sample(&[command, state, "UPDATE t", trx].map(str::to_owned)).wait_state
     }
 
     #[test]
     fn only_what_waits_for_another_session_waits_for_a_lock() {
-        assert_eq!(doing("Execute", "updating", "LOCK WAIT"), Doing::Lock);
-        assert_eq!(doing("Query", "Waiting for table metadata lock", ""), Doing::Lock);
-        assert_eq!(doing("Query", "User lock", ""), Doing::Lock);
-        assert_eq!(doing("Query", "User sleep", ""), Doing::Other);
-        assert_eq!(doing("Execute", "waiting for handler commit", "RUNNING"), Doing::Log);
-        assert_eq!(doing("Execute", "updating", "RUNNING"), Doing::Working);
+        assert_eq!(wait_state("Execute", "updating", "LOCK WAIT"), WaitState::Lock);
+        assert_eq!(wait_state("Query", "Waiting for table metadata lock", ""), WaitState::Lock);
+        assert_eq!(wait_state("Query", "User lock", ""), WaitState::Lock);
+        assert_eq!(wait_state("Query", "User sleep", ""), WaitState::Other);
+        assert_eq!(wait_state("Execute", "waiting for handler commit", "RUNNING"), WaitState::Log);
+        assert_eq!(wait_state("Execute", "updating", "RUNNING"), WaitState::Running);
         // It had its lock before it could be asked what it did.
-        assert_eq!(doing("Sleep", "", "LOCK WAIT"), Doing::Idle);
-        assert_eq!(sighting(&["Sleep".to_owned()]).statement, "");
+        assert_eq!(wait_state("Sleep", "", "LOCK WAIT"), WaitState::Idle);
+        assert_eq!(session_sample(&["Sleep".to_owned()]).statement, "");
     }
 }

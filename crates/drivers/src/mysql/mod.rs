@@ -158,8 +158,8 @@ impl Driver for Mysql {
         })
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::MysqlWitness::new(self.lean(options)?)?))
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::MysqlStatsProbe::new(self.lean(options)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -5,16 +5,18 @@
 
 use super::link::Link;
 use crate::reported::{Reported, listed};
-use kurabe_core::witness::{Clients, Doing, Meter, Moment, Reach, Reading, Sighting, Witness, shortened};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe, WaitState, shortened,
+};
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 
 /// Counters of the whole instance; a block that is asked of the buffer is a logical read.
-const COUNTERS: &[(Meter, &str)] = &[
-    (Meter::LogBytes, "redo size"),
-    (Meter::LogSyncs, "redo writes"),
-    (Meter::PagesAsked, "session logical reads"),
-    (Meter::PagesMissed, "physical reads cache"),
+const COUNTERS: &[(Counter, &str)] = &[
+    (Counter::LogBytes, "redo size"),
+    (Counter::LogSyncs, "redo writes"),
+    (Counter::PagesRequested, "session logical reads"),
+    (Counter::PagesMissed, "physical reads cache"),
 ];
 
 /// Sessions of this user and of this program on this machine, but the one that asks. What is WAITING waits for its event
@@ -25,7 +27,7 @@ pub(crate) const SESSIONS: &str = "SELECT s.SID || ',' || s.SERIAL#, s.STATUS, s
      AND s.PROCESS = (SELECT o.PROCESS FROM V$SESSION o WHERE o.SID = SYS_CONTEXT('USERENV', 'SID'))";
 
 /// The connection that asks.
-pub(super) struct OracleWitness {
+pub(super) struct OracleStatsProbe {
     link: Link,
     /// Sessions that were there before the first client.
     before: HashSet<String>,
@@ -33,7 +35,7 @@ pub(super) struct OracleWitness {
     clients: Option<HashSet<String>>,
 }
 
-impl OracleWitness {
+impl OracleStatsProbe {
     pub(super) fn new(link: Link) -> Self {
         Self { link, before: HashSet::new(), clients: None }
     }
@@ -60,60 +62,60 @@ impl OracleWitness {
         let names = listed(COUNTERS.iter().map(|(_, name)| name));
         let sql = format!("SELECT NAME, TO_CHAR(VALUE) FROM V$SYSSTAT WHERE NAME IN ({names})");
         let whose = "this user may not read V$SYSSTAT: ";
-        if let Some(found) = reading.told(self.link.rows(&sql), "anything", whose)? {
+        if let Some(found) = reading.reported(self.link.rows(&sql), "all statistics", whose)? {
             let found = Reported::of(found);
             for (what, name) in COUNTERS {
                 let missing = "this version has no such statistic";
-                reading.count(*what, found.number(name), name, Reach::Server, missing);
+                reading.count(*what, found.number(name), name, CounterScope::Server, missing);
             }
         }
         Ok(())
     }
 }
 
-impl Witness for OracleWitness {
-    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+impl StatsProbe for OracleStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        match moment {
-            Moment::Before => self.before = self.names()?,
-            Moment::Gate if clients.kept => self.clients = Some(self.names()?),
-            Moment::Gate | Moment::End | Moment::After => {}
+        match point {
+            SnapshotPoint::Before => self.before = self.names()?,
+            SnapshotPoint::Gate if clients.kept => self.clients = Some(self.names()?),
+            SnapshotPoint::Gate | SnapshotPoint::End | SnapshotPoint::After => {}
         }
-        if matches!(moment, Moment::Gate | Moment::End) {
+        if matches!(point, SnapshotPoint::Gate | SnapshotPoint::End) {
             self.counters(&mut reading)?;
         }
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         let found = self.sessions().map_err(|error| match error.server_code() {
             Some(_) => Error::unsupported(format!("this user may not read V$SESSION and V$SQL: {error}")),
             None => error,
         })?;
-        Ok(found.iter().map(|row| sighting(row)).collect())
+        Ok(found.iter().map(|row| session_sample(row)).collect())
     }
 }
 
 /// What a session is doing, from its name, status, state, class of wait, wait and statement.
-fn sighting(row: &[String]) -> Sighting {
+fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (status, state, class, event) = (field(1), field(2), field(3), field(4));
-    let doing = match (status, state, class) {
-        ("ACTIVE", "WAITING", "Idle") => Doing::Idle,
+    let wait_state = match (status, state, class) {
+        ("ACTIVE", "WAITING", "Idle") => WaitState::Idle,
         // `enq: TX - row lock contention` and its like.
-        ("ACTIVE", "WAITING", _) if event.starts_with("enq:") => Doing::Lock,
-        ("ACTIVE", "WAITING", "Commit") => Doing::Log,
-        ("ACTIVE", "WAITING", "User I/O" | "System I/O") => Doing::File,
-        ("ACTIVE", "WAITING", _) => Doing::Other,
-        ("ACTIVE", ..) => Doing::Working,
-        _ => Doing::Idle,
+        ("ACTIVE", "WAITING", _) if event.starts_with("enq:") => WaitState::Lock,
+        ("ACTIVE", "WAITING", "Commit") => WaitState::Log,
+        ("ACTIVE", "WAITING", "User I/O" | "System I/O") => WaitState::File,
+        ("ACTIVE", "WAITING", _) => WaitState::Other,
+        ("ACTIVE", ..) => WaitState::Running,
+        _ => WaitState::Idle,
     };
-    let waits = !matches!(doing, Doing::Idle | Doing::Working);
-    Sighting {
-        doing,
+    let waits = !matches!(wait_state, WaitState::Idle | WaitState::Running);
+    SessionSample {
+        wait_state,
         state: status.to_owned(),
         event: if waits { format!("{class}: {event}") } else { String::new() },
-        statement: if doing == Doing::Idle { String::new() } else { shortened(field(5)) },
+        statement: if wait_state == WaitState::Idle { String::new() } else { shortened(field(5)) },
     }
 }
 
@@ -121,17 +123,18 @@ fn sighting(row: &[String]) -> Sighting {
 mod tests {
     use super::*;
 
-    fn doing(status: &str, state: &str, class: &str, event: &str) -> Doing {
-        sighting(&["7,9", status, state, class, event, "UPDATE T SET A = :1"].map(str::to_owned)).doing
+    fn wait_state(status: &str, state: &str, class: &str, event: &str) -> WaitState {
+        session_sample(&["7,9", status, state, class, event, "UPDATE T SET A = :1"].map(str::to_owned))
+            .wait_state
     }
 
     #[test]
     fn a_session_waits_only_while_it_is_waiting() {
         let row = "enq: TX - row lock contention";
-        assert_eq!(doing("ACTIVE", "WAITING", "Application", row), Doing::Lock);
-        assert_eq!(doing("ACTIVE", "WAITED SHORT TIME", "Application", row), Doing::Working);
-        assert_eq!(doing("ACTIVE", "WAITING", "Commit", "log file sync"), Doing::Log);
-        assert_eq!(doing("ACTIVE", "WAITING", "User I/O", "db file sequential read"), Doing::File);
-        assert_eq!(doing("INACTIVE", "WAITING", "Idle", "SQL*Net message from client"), Doing::Idle);
+        assert_eq!(wait_state("ACTIVE", "WAITING", "Application", row), WaitState::Lock);
+        assert_eq!(wait_state("ACTIVE", "WAITED SHORT TIME", "Application", row), WaitState::Running);
+        assert_eq!(wait_state("ACTIVE", "WAITING", "Commit", "log file sync"), WaitState::Log);
+        assert_eq!(wait_state("ACTIVE", "WAITING", "User I/O", "db file sequential read"), WaitState::File);
+        assert_eq!(wait_state("INACTIVE", "WAITING", "Idle", "SQL*Net message from client"), WaitState::Idle);
     }
 }

@@ -114,9 +114,9 @@ impl Driver for Oracle {
         Ok(Box::new(OracleSession::new(link, &self.config)))
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let link = Link::connect(&self.config, options.timeout)?;
-        Ok(Box::new(metrics::OracleWitness::new(link)))
+        Ok(Box::new(metrics::OracleStatsProbe::new(link)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -10,8 +10,9 @@ use super::lean::Lean;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use kurabe_core::Result;
-use kurabe_core::witness::{
-    Clients, Doing, EngineCount, Meter, Moment, Reach, Reading, Sighting, StatementUse, Witness, shortened,
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
+    StatsProbe, WaitState, shortened,
 };
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -34,7 +35,7 @@ const PREPARE: &str = "PREPARE kurabe_sessions AS \
 const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
 /// The connection that asks.
-pub(super) struct PostgresWitness {
+pub(super) struct PostgresStatsProbe {
     link: Lean<Stream>,
     version: u32,
     /// Sessions that were there before the first client.
@@ -45,7 +46,7 @@ pub(super) struct PostgresWitness {
     statements: Option<String>,
 }
 
-impl PostgresWitness {
+impl PostgresStatsProbe {
     pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
         let version = value(&mut link, "SHOW server_version_num")?.and_then(|n| n.parse().ok()).unwrap_or(0);
         // Only where it was loaded when the server started can it be read.
@@ -67,19 +68,24 @@ impl PostgresWitness {
     }
 
     /// Asks for numbers, each a counter.
-    fn count(&mut self, reading: &mut Reading, sql: &str, counters: &[(Meter, &str, Reach)]) -> Result<()> {
+    fn count(
+        &mut self,
+        reading: &mut Reading,
+        sql: &str,
+        counters: &[(Counter, &str, CounterScope)],
+    ) -> Result<()> {
         let found = match rows(&mut self.link, sql) {
             Err(error) if error.server_code().is_some() => {
                 let why = error.to_string();
                 for (what, ..) in counters {
-                    reading.refuse(what.word(), &*why);
+                    reading.add_unavailable(what.word(), &*why);
                 }
                 return Ok(());
             }
             found => found?,
         };
-        for ((what, from, reach), text) in counters.iter().zip(found.into_iter().next().unwrap_or_default()) {
-            reading.count(*what, text.parse().ok(), from, *reach, "the server gave no number");
+        for ((what, from, scope), text) in counters.iter().zip(found.into_iter().next().unwrap_or_default()) {
+            reading.count(*what, text.parse().ok(), from, *scope, "the server gave no number");
         }
         Ok(())
     }
@@ -87,9 +93,9 @@ impl PostgresWitness {
     /// What is exact at any moment.
     fn exact(&mut self, reading: &mut Reading) -> Result<()> {
         let sql = "SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')";
-        self.count(reading, sql, &[(Meter::LogBytes, "pg_current_wal_insert_lsn", Reach::Server)])?;
+        self.count(reading, sql, &[(Counter::LogBytes, "pg_current_wal_insert_lsn", CounterScope::Server)])?;
         let Some(schema) = self.statements.clone() else {
-            reading.refuse("statements", "pg_stat_statements is not installed in this database");
+            reading.add_unavailable("statements", "pg_stat_statements is not installed in this database");
             return Ok(());
         };
         let sql = format!(
@@ -97,7 +103,9 @@ impl PostgresWitness {
              JOIN pg_catalog.pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() \
              AND query NOT LIKE '%pg\\_%' GROUP BY query"
         );
-        let Some(found) = reading.told(rows(&mut self.link, &sql), "statements", "")? else { return Ok(()) };
+        let Some(found) = reading.reported(rows(&mut self.link, &sql), "statements", "")? else {
+            return Ok(());
+        };
         let mut returned = 0;
         for row in found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
@@ -113,7 +121,7 @@ impl PostgresWitness {
             });
         }
         let from = "pg_stat_statements.rows of SELECT";
-        reading.counts.push(EngineCount::new(Meter::RowsReturned, returned, from, Reach::Database));
+        reading.counts.push(EngineCount::new(Counter::RowsReturned, returned, from, CounterScope::Database));
         Ok(())
     }
 
@@ -121,13 +129,13 @@ impl PostgresWitness {
     fn late(&mut self, reading: &mut Reading) -> Result<()> {
         if self.version < SHARED {
             let why = "before version 15 the server tells them too late";
-            reading.refuse("statistics of tables, checkpoints and temporary files", why);
+            reading.add_unavailable("statistics of tables, checkpoints and temporary files", why);
             return Ok(());
         }
         let rows = "SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint \
                     FROM pg_catalog.pg_stat_user_tables";
         let from = "pg_stat_user_tables.seq_tup_read + idx_tup_fetch";
-        self.count(reading, rows, &[(Meter::RowsExamined, from, Reach::Database)])?;
+        self.count(reading, rows, &[(Counter::RowsExamined, from, CounterScope::Database)])?;
         let [hits, reads] = ["hit", "read"].map(|kind| {
             let parts = ["heap_blks", "idx_blks", "toast_blks", "tidx_blks"];
             parts.map(|part| format!("coalesce({part}_{kind}, 0)")).join(" + ")
@@ -140,12 +148,20 @@ impl PostgresWitness {
             reading,
             &pages,
             &[
-                (Meter::PagesAsked, "pg_statio_user_tables.*_blks_hit + *_blks_read", Reach::Database),
-                (Meter::PagesMissed, "pg_statio_user_tables.*_blks_read", Reach::Database),
+                (
+                    Counter::PagesRequested,
+                    "pg_statio_user_tables.*_blks_hit + *_blks_read",
+                    CounterScope::Database,
+                ),
+                (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
             ],
         )?;
         let files = "SELECT temp_files FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
-        self.count(reading, files, &[(Meter::Temporary, "pg_stat_database.temp_files", Reach::Database)])?;
+        self.count(
+            reading,
+            files,
+            &[(Counter::Temporary, "pg_stat_database.temp_files", CounterScope::Database)],
+        )?;
         let (checkpoints, from) = if self.version < CHECKPOINTER {
             (
                 "SELECT checkpoints_timed + checkpoints_req FROM pg_catalog.pg_stat_bgwriter",
@@ -154,7 +170,7 @@ impl PostgresWitness {
         } else {
             ("SELECT num_timed + num_requested FROM pg_catalog.pg_stat_checkpointer", "pg_stat_checkpointer")
         };
-        self.count(reading, checkpoints, &[(Meter::Checkpoints, from, Reach::Server)])?;
+        self.count(reading, checkpoints, &[(Counter::Checkpoints, from, CounterScope::Server)])?;
         let (syncs, from) = if self.version < SYNCS_IN_IO {
             ("SELECT wal_sync FROM pg_catalog.pg_stat_wal", "pg_stat_wal.wal_sync")
         } else {
@@ -163,7 +179,7 @@ impl PostgresWitness {
                 "pg_stat_io.fsyncs of wal",
             )
         };
-        self.count(reading, syncs, &[(Meter::LogSyncs, from, Reach::Server)])
+        self.count(reading, syncs, &[(Counter::LogSyncs, from, CounterScope::Server)])
     }
 
     /// Waits until the clients' sessions are gone, and have told what they counted. Whether they are.
@@ -179,34 +195,34 @@ impl PostgresWitness {
     }
 }
 
-impl Witness for PostgresWitness {
-    fn read(&mut self, moment: Moment, clients: &Clients) -> Result<Reading> {
+impl StatsProbe for PostgresStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        match moment {
-            Moment::Before => {
+        match point {
+            SnapshotPoint::Before => {
                 self.before = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next()).collect();
                 self.late(&mut reading)?;
             }
-            Moment::Gate => {
+            SnapshotPoint::Gate => {
                 if clients.kept {
                     let pids = self.sessions()?.into_iter().filter_map(|row| row.into_iter().next());
                     self.clients = Some(pids.collect());
                 }
                 self.exact(&mut reading)?;
                 let why = "the server counts none; samples of its sessions show them";
-                reading.refuse(Meter::LockWaits.word(), why);
+                reading.add_unavailable(Counter::LockWaits.word(), why);
             }
-            Moment::End => self.exact(&mut reading)?,
-            Moment::After => {
+            SnapshotPoint::End => self.exact(&mut reading)?,
+            SnapshotPoint::After => {
                 if self.gone()? {
                     self.late(&mut reading)?;
                 } else {
                     let why = "sessions of the clients had not ended, and had not told what they counted";
-                    reading.refuse("statistics of tables", why);
+                    reading.add_unavailable("statistics of tables", why);
                 }
             }
         }
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             for count in &mut reading.counts {
                 count.warmup = true;
             }
@@ -214,8 +230,8 @@ impl Witness for PostgresWitness {
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
-        Ok(self.sessions()?.iter().map(|row| sighting(row)).collect())
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
+        Ok(self.sessions()?.iter().map(|row| session_sample(row)).collect())
     }
 
     fn port(&self) -> Option<u16> {
@@ -224,50 +240,53 @@ impl Witness for PostgresWitness {
 }
 
 /// What a session is doing, from its process, state, kind of wait, wait and statement.
-fn sighting(row: &[String]) -> Sighting {
+fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (state, kind, wait) = (field(1), field(2), field(3));
-    let doing = match (state, kind, wait) {
-        ("active" | "fastpath function call", "", _) => Doing::Working,
+    let wait_state = match (state, kind, wait) {
+        ("active" | "fastpath function call", "", _) => WaitState::Running,
         ("active" | "fastpath function call", kind, wait) => match (kind, wait) {
-            ("Lock", _) => Doing::Lock,
-            ("IO", wait) if wait.starts_with("WAL") || wait.starts_with("Wal") => Doing::Log,
+            ("Lock", _) => WaitState::Lock,
+            ("IO", wait) if wait.starts_with("WAL") || wait.starts_with("Wal") => WaitState::Log,
             // Another session is writing or syncing the log for both.
-            ("LWLock", "WALWrite") | ("IPC", "SyncRep") => Doing::Log,
-            ("IO", _) => Doing::File,
-            ("Client", _) => Doing::Idle,
-            _ => Doing::Other,
+            ("LWLock", "WALWrite") | ("IPC", "SyncRep") => WaitState::Log,
+            ("IO", _) => WaitState::File,
+            ("Client", _) => WaitState::Idle,
+            _ => WaitState::Other,
         },
-        _ => Doing::Idle,
+        _ => WaitState::Idle,
     };
-    let event =
-        if doing == Doing::Idle || kind.is_empty() { String::new() } else { format!("{kind}: {wait}") };
+    let event = if wait_state == WaitState::Idle || kind.is_empty() {
+        String::new()
+    } else {
+        format!("{kind}: {wait}")
+    };
     // An idle session shows the statement before.
-    let statement = if doing == Doing::Idle { String::new() } else { shortened(field(4)) };
-    Sighting { doing, state: state.to_owned(), event, statement }
+    let statement = if wait_state == WaitState::Idle { String::new() } else { shortened(field(4)) };
+    SessionSample { wait_state, state: state.to_owned(), event, statement }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn doing(state: &str, kind: &str, wait: &str) -> Doing {
-        sighting(&["1", state, kind, wait, "SELECT 1"].map(str::to_owned)).doing
+    fn wait_state(state: &str, kind: &str, wait: &str) -> WaitState {
+        session_sample(&["1", state, kind, wait, "SELECT 1"].map(str::to_owned)).wait_state
     }
 
     #[test]
     fn only_what_waits_for_another_session_waits_for_a_lock() {
-        assert_eq!(doing("active", "Lock", "transactionid"), Doing::Lock);
-        assert_eq!(doing("active", "LWLock", "WALWrite"), Doing::Log);
-        assert_eq!(doing("active", "IO", "WALSync"), Doing::Log);
+        assert_eq!(wait_state("active", "Lock", "transactionid"), WaitState::Lock);
+        assert_eq!(wait_state("active", "LWLock", "WALWrite"), WaitState::Log);
+        assert_eq!(wait_state("active", "IO", "WALSync"), WaitState::Log);
         // From version 17 on.
-        assert_eq!(doing("active", "IO", "WalSync"), Doing::Log);
-        assert_eq!(doing("active", "IO", "DataFileRead"), Doing::File);
-        assert_eq!(doing("active", "Timeout", "PgSleep"), Doing::Other);
-        assert_eq!(doing("active", "LWLock", "BufferContent"), Doing::Other);
-        assert_eq!(doing("active", "", ""), Doing::Working);
-        assert_eq!(doing("active", "Client", "ClientRead"), Doing::Idle);
-        assert_eq!(doing("idle in transaction", "Client", "ClientRead"), Doing::Idle);
-        assert_eq!(sighting(&["1", "idle"].map(str::to_owned)).statement, "");
+        assert_eq!(wait_state("active", "IO", "WalSync"), WaitState::Log);
+        assert_eq!(wait_state("active", "IO", "DataFileRead"), WaitState::File);
+        assert_eq!(wait_state("active", "Timeout", "PgSleep"), WaitState::Other);
+        assert_eq!(wait_state("active", "LWLock", "BufferContent"), WaitState::Other);
+        assert_eq!(wait_state("active", "", ""), WaitState::Running);
+        assert_eq!(wait_state("active", "Client", "ClientRead"), WaitState::Idle);
+        assert_eq!(wait_state("idle in transaction", "Client", "ClientRead"), WaitState::Idle);
+        assert_eq!(session_sample(&["1", "idle"].map(str::to_owned)).statement, "");
     }
 }

@@ -116,8 +116,8 @@ impl Driver for Postgres {
         })
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::PostgresWitness::new(Lean::connect(&self.config, options)?)?))
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(&self.config, options)?)?))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -4,27 +4,29 @@ use super::connect::lines;
 use super::protocol::Client;
 use crate::reported::Reported;
 use crate::wire::Stream;
-use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 
 /// The connection that asks.
-pub(super) struct RedisWitness(pub(super) Client<Stream>);
+pub(super) struct RedisStatsProbe(pub(super) Client<Stream>);
 
-impl Witness for RedisWitness {
-    fn read(&mut self, moment: Moment, _: &Clients) -> Result<Reading> {
+impl StatsProbe for RedisStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
         // All counters are exact at any moment: one thread serves everybody.
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
         let asked = self.0.ask_text(&["INFO"]);
-        if let Some(node) = reading.told(asked, "anything", "INFO may not be read: ")? {
+        if let Some(node) = reading.reported(asked, "all statistics", "INFO may not be read: ")? {
             counts(&lines(&node), &mut reading);
         }
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Err(Error::unsupported(
             "it works on one request after the other, so that none waits for what another session holds",
         ))
@@ -37,14 +39,26 @@ impl Witness for RedisWitness {
 
 fn counts(info: &Reported, reading: &mut Reading) {
     let missing = "this version has no such counter";
-    reading.count(Meter::Evictions, info.number("evicted_keys"), "evicted_keys", Reach::Server, missing);
+    reading.count(
+        Counter::Evictions,
+        info.number("evicted_keys"),
+        "evicted_keys",
+        CounterScope::Server,
+        missing,
+    );
     let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));
     let copies = saves.zip(rewrites).map(|(saves, rewrites)| saves + rewrites);
-    reading.count(Meter::Checkpoints, copies, "rdb_saves + aof_rewrites", Reach::Server, missing);
+    reading.count(Counter::Checkpoints, copies, "rdb_saves + aof_rewrites", CounterScope::Server, missing);
     // A log that is written anew is another one: its size says nothing of what came to the one before.
     let from = format!("aof_current_size, log {}", rewrites.unwrap_or(0));
     let log = info.number("aof_current_size").filter(|_| info.number("aof_enabled") == Some(1));
-    reading.count(Meter::LogBytes, log, &from, Reach::Server, "the server keeps no append-only file");
+    reading.count(
+        Counter::LogBytes,
+        log,
+        &from,
+        CounterScope::Server,
+        "the server keeps no append-only file",
+    );
 }
 
 #[cfg(test)]
@@ -66,7 +80,7 @@ mod tests {
                 ("aof_rewrites", rewrites),
                 ("rdb_saves", "0"),
             ]);
-            found.counts.into_iter().find(|count| count.what == Meter::LogBytes).unwrap().from
+            found.counts.into_iter().find(|count| count.what == Counter::LogBytes).unwrap().from
         };
         assert_eq!(size("1"), size("1"));
         assert_ne!(size("1"), size("2"));
@@ -76,7 +90,7 @@ mod tests {
     fn what_is_not_there_is_not_told() {
         let found = read(&[("aof_enabled", "0"), ("evicted_keys", "3")]);
         assert_eq!(found.counts.len(), 1);
-        let untold: Vec<&str> = found.not_told.iter().map(|one| one.what.as_str()).collect();
+        let untold: Vec<&str> = found.unavailable.iter().map(|one| one.what.as_str()).collect();
         assert_eq!(untold, ["checkpoints", "log bytes"]);
     }
 }

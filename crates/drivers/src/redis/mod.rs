@@ -84,8 +84,8 @@ impl Driver for Redis {
         Ok(Box::new(session::RedisSession::new(client, Arc::clone(&self.collections), self.config.ttl)))
     }
 
-    fn witness(&self, options: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::RedisWitness(connect::connect(&self.config, options)?.0)))
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::RedisStatsProbe(connect::connect(&self.config, options)?.0)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -2,27 +2,29 @@
 //! counts the bytes that a process hands to files (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the journal,
 //! and back to the database. While clients are measured the tool itself writes nothing but its progress to a terminal.
 
-use kurabe_core::witness::{Clients, Meter, Moment, Reach, Reading, Sighting, Witness};
+use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
+};
 use kurabe_core::{Error, Result};
 use std::fs;
 
 /// Reads the process's own counters.
-pub(super) struct SqliteWitness;
+pub(super) struct SqliteStatsProbe;
 
-impl Witness for SqliteWitness {
-    fn read(&mut self, moment: Moment, _: &Clients) -> Result<Reading> {
+impl StatsProbe for SqliteStatsProbe {
+    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        if matches!(moment, Moment::Before | Moment::After) {
+        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
         let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")?.trim().parse().ok());
         let why = "this kernel does not count what a process writes";
-        reading.count(Meter::FileBytes, written, "wchar of this process", Reach::Process, why);
+        reading.count(Counter::FileBytes, written, "wchar of this process", CounterScope::Process, why);
         Ok(reading)
     }
 
-    fn look(&mut self, _: &Clients) -> Result<Vec<Sighting>> {
+    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Err(Error::unsupported("it works within the client: it has no sessions that could be asked"))
     }
 }

@@ -183,8 +183,8 @@ impl Driver for Sqlite {
         Ok(Box::new(session::SqliteSession::new(self.connection()?)))
     }
 
-    fn witness(&self, _: &ConnectOptions) -> Result<Box<dyn Witness>> {
-        Ok(Box::new(metrics::SqliteWitness))
+    fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::SqliteStatsProbe))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -207,7 +207,7 @@ impl<L: Link> Session for LinkSession<L> {
         }
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn flush_stats(&mut self) -> Result<()> {
         let Some(sql) = self.link.settling() else { return Ok(()) };
         match self.link.query(sql, &mut Reply::new()) {
             // A version that has no such word takes its time.

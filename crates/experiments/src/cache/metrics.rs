@@ -1,4 +1,4 @@
-//! What a trial of `cache-aside` yields.
+//! The metrics of a `cache-aside` trial.
 
 use kurabe_core::metric::{Better, Metric, Unit};
 
@@ -15,27 +15,28 @@ const fn count(name: &'static str, about: &'static str) -> Metric {
 }
 
 pub(super) const HIT_RATIO: Metric =
-    share("hit ratio", Better::Higher, "the share of reads that the cache answered").primary();
+    share("hit ratio", Better::Higher, "share of reads that the cache answered").primary();
 pub(super) const STALE_SHARE: Metric =
     share("stale share", Better::Lower, "stale reads as a share of all reads").primary();
 pub(super) const HITS_REPORTED: Metric =
-    share("server-reported", Better::Neither, "the hit ratio as the cache itself counted it");
+    share("server-reported", Better::Neither, "the hit ratio that the cache itself reports");
 pub(super) const HIT: Metric = time("hit", "mean time of a read that the cache answered");
 pub(super) const MISS: Metric =
-    time("miss", "mean time of a read that it did not: asked, the store read, the cache filled");
+    time("miss", "mean time of a read that missed: cache lookup, store read, cache fill");
 pub(super) const CHANGE: Metric = time("change", "mean time to change a record in the store");
-pub(super) const AFTER_CHANGE: Metric = time("then cache", "and to remove or replace its copy in the cache");
+pub(super) const AFTER_CHANGE: Metric =
+    time("then cache", "mean time to remove or replace its copy in the cache");
 pub(super) const STALE: Metric = count(
     "stale",
-    "reads in a trial that gave an older version than one whose write had been acknowledged when they began",
+    "reads in a trial that returned an older version than one whose write had been acknowledged before they \
+     began",
 );
-pub(super) const EVICTIONS: Metric =
-    count("evictions", "values that the cache threw out in a trial to make room");
+pub(super) const EVICTIONS: Metric = count("evictions", "values that the cache evicted in a trial");
 pub(super) const REFUSED: Metric =
-    count("refused", "copies that it refused to take, having no room at that moment");
+    count("refused", "copies that the cache refused to store for lack of free memory");
 pub(super) const CACHED: Metric = count("cached", "values in the cache at the end");
 
-/// All of them, in the order in which they are shown.
+/// All metrics, in the order in which reports show them.
 pub(super) const ALL: &[Metric] = &[
     Metric::cost("cache-size", "time per request beyond that without a cache"),
     HIT_RATIO,

@@ -1,9 +1,9 @@
-//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache; writes
-//! change the store and then deal with the copy in the cache.
+//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache.
+//! Writes change the store and then remove, replace or keep the copy in the cache.
 //!
-//! The cell without a cache is the same work on the store alone, so that the verdict says whether the cache pays. Every
-//! read is compared byte for byte with the version that it says it is; and where another version had been acknowledged
-//! before it began, it counts as stale.
+//! The cell without a cache does the same work on the store alone, so the comparison shows whether the cache pays.
+//! Every read is compared byte for byte with the version that it claims to be. A read counts as stale if a newer
+//! version had been acknowledged before the read began.
 
 mod metrics;
 mod popularity;
@@ -18,25 +18,26 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::planned::{CacheNeed, PlannedCell};
 
-/// The experiment.
+/// The experiment `cache-aside`.
 pub(crate) struct CacheAside;
 
 /// The name of the experiment.
 const NAME: &str = "cache-aside";
 /// The name of its operation.
 const REQUEST: &str = "request";
-/// Records unless the user says otherwise.
+/// Default number of records.
 const RECORDS: u64 = 10_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: NAME,
-    question: "Does a cache in front of the store pay, how large must it be, and how old is what it answers?",
-    about: "Reads records by identifiers, some more popular than others, through a cache (--cache up:memcached): looks \
-            there first, on a miss reads the store and fills the cache. A share of the requests are writes, which change \
-            the store and then remove the copy in the cache, replace it, or leave it to expire. The size of a throwaway \
-            cache is chosen as a share of all records; it starts each trial as full as such requests leave it. Told are \
-            hit ratio, what hits and misses cost, what the cache threw out, and how many reads gave an older version than \
-            one already acknowledged. Any wrong byte fails the trial. After E14.",
+    question: "Does a cache in front of the store pay, how large must it be, and how stale are its answers?",
+    about: "Reads records by identifiers, some more popular than others, through a cache (--cache \
+            up:memcached): it looks there first, and on a miss reads the store and fills the cache. A share \
+            of the requests are writes, which change the store and then remove the copy in the cache, \
+            replace it, or leave it to expire. The size of a throwaway cache is chosen as a share of all \
+            records; it starts each trial as full as such requests leave it. Told are hit ratio, what hits \
+            and misses cost, what the cache evicted, and how many reads returned an older version than one \
+            already acknowledged. Any wrong byte fails the trial. After E14.",
     axes: &[
         AxisInfo {
             name: "cache-size",
@@ -44,7 +45,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             kind: AxisKind::Percent {
                 least: 1,
                 most: 1_000,
-                words: &[("none", "no cache, the store alone"), ("as-is", "a cache that is there, as it is")],
+                words: &[("none", "no cache, the store alone"), ("as-is", "an existing cache, unchanged")],
             },
             default: &["none", "100%", "50%", "10%"],
         },
@@ -53,8 +54,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
             help: "what a write does to the copy in the cache",
             kind: AxisKind::Choice(&[
                 ("invalidate", "removes it"),
-                ("replace", "puts the new version there (write-through)"),
-                ("nothing", "leaves it until it expires or is thrown out (--cache with ?ttl=SECONDS)"),
+                ("replace", "stores the new version there (write-through)"),
+                ("nothing", "leaves it until it expires or is evicted (--cache with ?ttl=SECONDS)"),
             ]),
             default: &["invalidate"],
         },
@@ -66,7 +67,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "zipf",
-            help: "how much more popular some records are: the exponent of Zipf's law, 0 where all are alike",
+            help: "skew of the records' popularity: the exponent of Zipf's law; 0 means equal popularity",
             kind: AxisKind::Decimal { most: 4 },
             default: &["0.99"],
         },
@@ -104,7 +105,7 @@ impl Experiment for CacheAside {
     }
 }
 
-/// The cache of a cell, that holds a share of so many records of so many bytes; none where there is no cache.
+/// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
 fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {
     match size {
         AxisValue::Number(percent) => {

@@ -1,28 +1,29 @@
-//! Which record a request is for: Zipf's law over a fixed order of the records that says nothing of their numbers.
+//! The record that each request reads or writes: Zipf's law over a fixed random order of the records.
 
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
 
-/// How popular each of some records is.
+/// The popularity of records.
 #[derive(Debug)]
 pub(super) struct Popularity {
     exponent: f64,
-    /// The records with their ranks among all, the most popular first.
+    /// The records with their ranks among all records, the most popular first.
     ranked: Vec<(u32, u32)>,
-    /// For each record, how likely one is drawn that is no less popular; empty where all records are alike.
+    /// For each record, the probability of drawing it or a more popular one; empty if all records are equally
+    /// popular.
     up_to: Vec<f64>,
 }
 
 impl Popularity {
-    /// The record of rank n is as likely as n to the power of −`exponent` is great.
+    /// The probability of the record of rank n is proportional to n to the power of −`exponent`.
     pub(super) fn new(seed: u64, records: u32, exponent: f64) -> Arc<Self> {
         let mut order: Vec<u32> = (0..records).collect();
         Rng::new(mix(seed, 0x0070_6f70_756c_6172)).shuffle(&mut order);
         Arc::new(Self::ranked((1..).zip(order).collect(), exponent))
     }
 
-    /// Those of the records whose number leaves `own` when it is divided by `of`: beside each other no less popular for
-    /// that. There is at least one where there are as many records as `of`.
+    /// The records whose number modulo `of` is `own`, with the same relative popularity. It contains at least one
+    /// record if there are at least `of` records.
     pub(super) fn owned(&self, own: usize, of: usize) -> Self {
         let is_own = |(_, record): &&(u32, u32)| *record as usize % of == own;
         Self::ranked(self.ranked.iter().filter(is_own).copied().collect(), self.exponent)
@@ -33,7 +34,7 @@ impl Popularity {
         if exponent > 0.0
             && let Some((first, _)) = ranked.first()
         {
-            // Beside the first of them, so that the sum is never 0, however steep the law.
+            // Relative to the first of them, so that the sum is never 0, however steep the law.
             let mut sum = 0.0;
             up_to.extend(ranked.iter().map(|(rank, _)| {
                 sum += (f64::from(*rank) / f64::from(*first)).powf(-exponent);
@@ -46,7 +47,7 @@ impl Popularity {
         Self { exponent, ranked, up_to }
     }
 
-    /// Draws a record, in as many steps as it takes to halve their number down to one.
+    /// Draws a record by binary search.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let at = if self.up_to.is_empty() {
             rng.below(self.ranked.len() as u64) as usize
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn popular_records_are_drawn_as_often_as_the_law_says() {
+    fn draw_frequencies_follow_zipfs_law() {
         let popularity = Popularity::new(7, 100, 1.0);
         let mut rng = Rng::new(1);
         let mut drawn = [0_u32; 100];
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_skew_all_are_alike_and_own_records_are_own() {
+    fn without_skew_records_are_equally_popular_and_clients_disjoint() {
         let popularity = Popularity::new(7, 50, 0.0);
         let mut rng = Rng::new(2);
         let mut drawn = [0_u32; 50];

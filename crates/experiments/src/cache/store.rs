@@ -1,4 +1,4 @@
-//! How records lie in the store and in the cache, which is the same way: identifier, version, data.
+//! The layout of records in the store and in the cache, which is the same: identifier, version, data.
 
 use crate::content::{Content, Kind};
 use crate::ident::Ident;
@@ -14,13 +14,13 @@ pub(super) struct Store {
     pub(super) seed: u64,
     pub(super) content: Content,
     pub(super) records: usize,
-    /// In the store.
+    /// The collection in the store.
     pub(super) stored: Arc<Collection>,
-    /// In the cache, where there is one.
+    /// The collection in the cache, if there is a cache.
     pub(super) cached: Option<Arc<Collection>>,
 }
 
-/// Where version and data stand in an answer.
+/// Positions of version and data in an answer.
 const VERSION: usize = 0;
 const DATA: usize = 1;
 
@@ -43,15 +43,15 @@ impl Store {
         Ident::of(self.seed, record as u64)
     }
 
-    /// The version that an answer says it is, its data compared with what that version must be.
+    /// The version that an answer contains. Its data are compared with the content of that version.
     #[inline]
     pub(super) fn version_of(&self, record: usize, reply: &Reply) -> Result<i64> {
         if reply.rows() != 1 {
-            return Err(Error::mismatch(format!("record {record} came back {} times", reply.rows())));
+            return Err(Error::mismatch(format!("record {record} was returned {} times", reply.rows())));
         }
         let (Some(version), Some(data)) = (reply.field_int(0, VERSION), reply.field_bytes(0, DATA)) else {
             return Err(Error::mismatch(format!(
-                "record {record} came back without its version or its data"
+                "record {record} was returned without its version or its data"
             )));
         };
         self.content.check(record as u64, version.unsigned_abs(), data)?;
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// Version and data of an answer, as they came.
+/// Version and data of an answer, unchecked.
 pub(super) fn parts(reply: &Reply) -> Option<(i64, &[u8])> {
     Some((reply.field_int(0, VERSION)?, reply.field_bytes(0, DATA)?))
 }

@@ -1,4 +1,4 @@
-//! What one client does: read a record through the cache, or change one of its own.
+//! The work of one client: it reads a record through the cache, or changes one of its own records.
 
 use super::popularity::Popularity;
 use super::store::{self, Store, parts};
@@ -13,7 +13,7 @@ use kurabe_stats::rng::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a write does to the copy in the cache.
+/// The effect of a write on the copy in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterWrite {
     Invalidate,
@@ -21,7 +21,7 @@ pub(super) enum AfterWrite {
     Nothing,
 }
 
-/// So many, and how long they took together.
+/// A count, and the total time of the counted operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) times: u64,
@@ -39,13 +39,13 @@ impl Sum {
         self.took += other.took;
     }
 
-    /// The mean in nanoseconds; none of none.
+    /// The mean in nanoseconds; `None` if the count is 0.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.times > 0).then(|| self.took.as_nanos() as f64 / self.times as f64)
     }
 }
 
-/// What clients met.
+/// What the clients counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
@@ -54,14 +54,15 @@ pub(super) struct Tally {
     pub(super) miss: Sum,
     pub(super) change: Sum,
     pub(super) after: Sum,
-    /// Copies that the cache refused to take.
+    /// Copies that the cache refused to store.
     pub(super) refused: u64,
 }
 
-/// Whether a cache took a copy: one that has no memory for it just now may say so, and an application goes on without.
+/// Whether the cache stored a copy. A cache without free memory may refuse it, and an application continues without
+/// the copy.
 ///
 /// # Errors
-/// Any other.
+/// Any other error.
 pub(super) fn taken(done: Result<()>) -> Result<bool> {
     match done {
         Ok(()) => Ok(true),
@@ -71,7 +72,7 @@ pub(super) fn taken(done: Result<()>) -> Result<bool> {
 }
 
 impl Tally {
-    /// Adds what others met.
+    /// Adds the counts of another client.
     fn merge(&mut self, other: &Self) {
         self.reads += other.reads;
         self.stale += other.stale;
@@ -83,35 +84,35 @@ impl Tally {
     }
 }
 
-/// What a client met while it warmed up, and afterwards.
+/// What a client counted during warm-up, and afterwards.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Met {
+pub(super) struct Counts {
     pub(super) warmup: Tally,
     pub(super) measured: Tally,
 }
 
-impl Met {
+impl Counts {
     pub(super) fn merge(&mut self, other: &Self) {
         self.warmup.merge(&other.warmup);
         self.measured.merge(&other.measured);
     }
 }
 
-/// What all clients of a cell share.
+/// State that all clients of a cell share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) popularity: Arc<Popularity>,
     pub(super) after_write: AfterWrite,
-    /// Of a hundred requests, so many are writes.
+    /// Writes per hundred requests.
     pub(super) writes: u64,
 }
 
-/// The statements of a connection.
+/// The prepared statements of a connection.
 struct Statements {
     get: Prepared,
     update: Prepared,
-    /// On the cache.
+    /// The statements on the cache.
     cached: Option<Copies>,
 }
 
@@ -121,10 +122,10 @@ struct Copies {
     delete: Prepared,
 }
 
-/// What the present request is.
+/// The kind of the current request.
 #[derive(Clone, Copy, Debug)]
 enum Request {
-    /// A read that began when this version had been acknowledged, and was answered by the store or by the cache.
+    /// A read: the version that was acknowledged when it began, and whether the store or the cache answered it.
     Read {
         floor: u64,
         by_store: bool,
@@ -134,10 +135,10 @@ enum Request {
     },
 }
 
-pub(super) struct Visitor {
+pub(super) struct CacheClient {
     shared: Arc<Shared>,
     versions: Arc<Versions>,
-    /// The records that this client changes; `None` where nobody changes any.
+    /// The records that this client changes; `None` if the workload has no writes.
     own: Option<Popularity>,
     statements: Option<Statements>,
     rng: Rng,
@@ -146,12 +147,12 @@ pub(super) struct Visitor {
     id: Ident,
     data: Vec<u8>,
     reply: Reply,
-    /// Of requests whose answer says nothing that is compared.
+    /// Replies whose content is not compared.
     aside: Reply,
-    met: Met,
+    counts: Counts,
 }
 
-impl Visitor {
+impl CacheClient {
     pub(super) fn new(shared: &Arc<Shared>, versions: &Arc<Versions>, client: Client) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -165,7 +166,7 @@ impl Visitor {
             data: Vec::new(),
             reply: Reply::new(),
             aside: Reply::new(),
-            met: Met::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -177,21 +178,21 @@ impl Visitor {
         if let Some(copies) = &statements.cached {
             session.execute(&copies.get, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
-                self.met.measured.hit.add(began.elapsed());
+                self.counts.measured.hit.add(began.elapsed());
                 return Ok(());
             }
         }
         session.execute(&statements.get, &key, &mut self.reply)?;
         self.request = Request::Read { floor, by_store: true };
         if let Some(copies) = &statements.cached {
-            // A record that is not there is for `check` to report.
+            // `check` reports a record that is missing.
             if let Some((version, data)) = parts(&self.reply) {
                 let row = [key[0], Value::Int(version), Value::Bytes(data)];
                 let taken = taken(session.execute(&copies.put, &row, &mut self.aside))?;
-                self.met.measured.refused += u64::from(!taken);
+                self.counts.measured.refused += u64::from(!taken);
             }
         }
-        self.met.measured.miss.add(began.elapsed());
+        self.counts.measured.miss.add(began.elapsed());
         Ok(())
     }
 
@@ -200,23 +201,23 @@ impl Visitor {
         let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
         let began = Instant::now();
         session.execute(&statements.update, &[number, data, key], &mut self.reply)?;
-        self.met.measured.change.add(began.elapsed());
+        self.counts.measured.change.add(began.elapsed());
         let Some(copies) = &statements.cached else { return Ok(()) };
         let began = Instant::now();
         match self.shared.after_write {
             AfterWrite::Invalidate => session.execute(&copies.delete, &[key], &mut self.aside)?,
             AfterWrite::Replace => {
                 let done = session.execute(&copies.put, &[key, number, data], &mut self.aside);
-                self.met.measured.refused += u64::from(!taken(done)?);
+                self.counts.measured.refused += u64::from(!taken(done)?);
             }
             AfterWrite::Nothing => return Ok(()),
         }
-        self.met.measured.after.add(began.elapsed());
+        self.counts.measured.after.add(began.elapsed());
         Ok(())
     }
 }
 
-impl Transaction for Visitor {
+impl Transaction for CacheClient {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         let store = &self.shared.store;
         let cached = match &store.cached {
@@ -234,10 +235,10 @@ impl Transaction for Visitor {
     }
 
     fn warmed_up(&mut self) {
-        self.met.warmup = std::mem::take(&mut self.met.measured);
+        self.counts.warmup = std::mem::take(&mut self.counts.measured);
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let shared = &self.shared;
         let writes = self.rng.below(100) < shared.writes;
         if let Some(own) = self.own.as_ref().filter(|_| writes) {
@@ -261,7 +262,7 @@ impl Transaction for Visitor {
             Request::Write { version } => {
                 let done = self.write(session, &statements, version);
                 if done.is_ok() && self.reply.affected() == 1 {
-                    // Whoever begins to read from now on could know of it.
+                    // A read that begins from now on must see this version.
                     self.versions.acknowledge(self.record, version);
                 }
                 done
@@ -279,17 +280,18 @@ impl Transaction for Visitor {
                 if stale && by_store {
                     let record = self.record;
                     return Err(Error::mismatch(format!(
-                        "the store gave version {version} of record {record} after it had acknowledged {floor}"
+                        "the store returned version {version} of record {record} after it had acknowledged \
+                         version {floor}"
                     )));
                 }
-                self.met.measured.reads += 1;
-                self.met.measured.stale += u64::from(stale);
+                self.counts.measured.reads += 1;
+                self.counts.measured.stale += u64::from(stale);
                 Ok(())
             }
             Request::Write { version } if self.reply.affected() != 1 => {
-                let (record, said) = (self.record, self.reply.affected());
+                let (record, acknowledged) = (self.record, self.reply.affected());
                 Err(Error::mismatch(format!(
-                    "version {version} of record {record} was written and the server acknowledged {said} rows"
+                    "the server acknowledged {acknowledged} rows for version {version} of record {record}, expected 1"
                 )))
             }
             Request::Write { .. } => Ok(()),
@@ -297,10 +299,10 @@ impl Transaction for Visitor {
     }
 
     fn rows_written(&self) -> u64 {
-        self.met.warmup.change.times + self.met.measured.change.times
+        self.counts.warmup.change.times + self.counts.measured.change.times
     }
 
     fn notes(&mut self) -> Option<Notes> {
-        Some(Box::new(self.met))
+        Some(Box::new(self.counts))
     }
 }

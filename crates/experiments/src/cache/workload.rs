@@ -1,11 +1,11 @@
-//! A cell as the engine sees it: load, fill the cache, transaction, check.
+//! A cell as the engine sees it: loads the data, fills the cache, runs transactions, checks the store.
 
 use super::metrics::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, REFUSED, STALE, STALE_SHARE,
 };
 use super::popularity::Popularity;
 use super::store::{self, Store};
-use super::transaction::{AfterWrite, Met, Shared, Tally, Visitor, taken};
+use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
 use super::versions::Versions;
 use super::{NAME, REQUEST, cache};
 use crate::defect::no_operation;
@@ -27,13 +27,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Values that are put into the cache before the answers are awaited.
+/// Values that are sent to the cache before their answers are read.
 const TOGETHER: usize = 50;
-/// Before a trial every record is put into the cache once, and then so many times as many as they are popular: a cache that
-/// throws out what was not asked for longest holds what it would hold after such requests.
+/// Before a trial every record is stored in the cache once, and then this many times as many records by popularity. A
+/// cache that evicts the least recently used record then holds about what it would hold after such requests.
 const FILL_AGAIN: usize = 2;
 
-/// How often a cache that has no room just now is asked again while it is filled, and after what time.
+/// Attempts to store a record while the cache has no free memory, and the pause between them.
 const PATIENCE: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -41,10 +41,10 @@ pub(super) struct CacheWorkload {
     shared: Arc<Shared>,
 }
 
-/// What is known of the records of a store.
+/// The state of the records of a store.
 struct State {
     versions: Arc<Versions>,
-    /// The version of each record and the cache's own counters before the trial.
+    /// The version of each record and the cache's counters before the trial.
     before: (Vec<u64>, Option<CacheCounters>),
 }
 
@@ -53,12 +53,12 @@ impl CacheWorkload {
         let internal = |why: String| Error::new(ErrorKind::Internal, why);
         let payload = cell.number("payload")?;
         let records = dataset.records.unwrap_or(super::RECORDS);
-        let records = u32::try_from(records)
-            .map_err(|_| Error::usage("--records: more than a cache could be filled with"))?;
+        let records =
+            u32::try_from(records).map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
         let clients = cell.number("clients")?;
         if clients > u64::from(records) {
             return Err(Error::unsupported(format!(
-                "each client changes records of its own, and there are {records} for {clients} clients"
+                "each client changes its own records: {records} are too few for {clients} clients"
             )));
         }
         let size = cell.get("cache-size");
@@ -68,11 +68,11 @@ impl CacheWorkload {
             "invalidate" => AfterWrite::Invalidate,
             "replace" => AfterWrite::Replace,
             "nothing" => AfterWrite::Nothing,
-            word => return Err(internal(format!("cache-aside: no such axis value '{word}'"))),
+            word => return Err(internal(format!("cache-aside: unknown axis value '{word}'"))),
         };
         let writes = cell.number("write-share")?;
         if cache.is_none() && after_write != AfterWrite::Invalidate {
-            return Err(Error::unsupported("without a cache there is nothing to replace or to leave"));
+            return Err(Error::unsupported("a cell without a cache has no copy to replace or to leave"));
         }
         let data = format!("kurabe_{}_aside_{payload}", dataset.slot);
         let store = Store::new(
@@ -98,7 +98,7 @@ impl CacheWorkload {
         };
         let exponent = cell.word("zipf")?;
         let exponent =
-            exponent.parse().map_err(|_| internal(format!("cache-aside: no such exponent '{exponent}'")))?;
+            exponent.parse().map_err(|_| internal(format!("cache-aside: invalid exponent '{exponent}'")))?;
         let popularity = Popularity::new(dataset.seed, records, exponent);
         let shared = Arc::new(Shared { store, popularity, after_write, writes });
         let policy = LoopPolicy { interleave: false, ..LoopPolicy::new(clients as usize, Connections::Kept) };
@@ -107,7 +107,7 @@ impl CacheWorkload {
         Ok(PlannedCell { provision, stored_bytes: Some(payload), ..planned })
     }
 
-    /// Puts records into the cache as requests would have left them there.
+    /// Stores records in the cache as requests would have left them there.
     fn fill_cache(
         &self,
         session: &mut dyn Session,
@@ -142,7 +142,7 @@ impl CacheWorkload {
             let mut put_all = || session.pipeline(&put, &parameters, &mut replies[..records.len()]);
             let mut refused = 0;
             while !taken(put_all())? {
-                // It makes room in a thread of its own, which may be late on a busy machine.
+                // memcached frees memory in a thread of its own, which may be late on a busy machine.
                 refused += 1;
                 if refused == PATIENCE {
                     return put_all();
@@ -153,7 +153,7 @@ impl CacheWorkload {
         session.release(put)
     }
 
-    /// The cache's own counters; none where it does not count.
+    /// The cache's own counters; `None` if it has none.
     fn counters(&self, session: &mut dyn Session) -> Result<Option<CacheCounters>> {
         let Some(cached) = &self.shared.store.cached else { return Ok(None) };
         match session.cache_counters(cached) {
@@ -163,8 +163,8 @@ impl CacheWorkload {
         }
     }
 
-    /// Holds the store to the number of its records, and these of them to the version that was acknowledged last. Gives how
-    /// many these were.
+    /// Checks the number of records in the store, and that changed records have the version that was acknowledged
+    /// last. Returns how many records it compared.
     fn check_store(
         &self,
         session: &mut dyn Session,
@@ -176,9 +176,7 @@ impl CacheWorkload {
             && counted != store.records as u64
         {
             let records = store.records;
-            return Err(Error::mismatch(format!(
-                "there are {records} records and the server counts {counted}"
-            )));
+            return Err(Error::mismatch(format!("the server counts {counted} records, expected {records}")));
         }
         let payload = store.content.length() as u64;
         readback::each(
@@ -194,7 +192,8 @@ impl CacheWorkload {
                     return Ok(());
                 }
                 Err(Error::mismatch(format!(
-                    "version {last} of record {record} was acknowledged last, and the store has {found}"
+                    "the store has version {found} of record {record}, expected the last acknowledged \
+                     version {last}"
                 )))
             },
         )
@@ -205,7 +204,7 @@ impl CacheWorkload {
         &self,
         warmup: &Tally,
         tally: &Tally,
-        told: Option<(CacheCounters, CacheCounters)>,
+        counters: Option<(CacheCounters, CacheCounters)>,
     ) -> Vec<MetricValue> {
         let share = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
         let mut values = Vec::new();
@@ -214,8 +213,8 @@ impl CacheWorkload {
         let in_front = self.shared.store.cached.is_some();
         let asked = tally.hit.times + tally.miss.times;
         add(HIT_RATIO, share(tally.hit.times, asked).filter(|_| in_front));
-        if let Some((before, after)) = told {
-            // The cache does not know what was warm-up.
+        if let Some((before, after)) = counters {
+            // The cache's counters include the warm-up.
             let since = |now: u64, then: u64, warm: u64| now.saturating_sub(then).saturating_sub(warm);
             let hits = since(after.hits, before.hits, warmup.hit.times);
             let misses = since(after.misses, before.misses, warmup.miss.times);
@@ -228,7 +227,7 @@ impl CacheWorkload {
         add(STALE, Some(tally.stale as f64));
         add(STALE_SHARE, share(tally.stale, tally.reads));
         add(REFUSED, (tally.refused > 0).then_some(tally.refused as f64));
-        if let Some((before, after)) = told {
+        if let Some((before, after)) = counters {
             add(EVICTIONS, Some(after.evictions.saturating_sub(before.evictions) as f64));
             add(CACHED, Some(after.items as f64));
         }
@@ -250,8 +249,10 @@ impl Prepare for CacheWorkload {
             if reply.affected() == 1 {
                 return Ok(());
             }
-            let said = reply.affected();
-            Err(Error::mismatch(format!("a record was added and the server acknowledged {said}")))
+            let acknowledged = reply.affected();
+            Err(Error::mismatch(format!(
+                "the server acknowledged {acknowledged} rows for one inserted record"
+            )))
         })?;
         session.release(insert)?;
         namespace.analyse(&store.stored)?;
@@ -265,7 +266,7 @@ impl Prepare for CacheWorkload {
         let state = state.get_mut::<State>()?;
         let versions = &state.versions;
         if let Some(cached) = &self.shared.store.cached {
-            // Whatever other cells left there has other keys from now on.
+            // Copies of other cells have other keys.
             namespace.create(cached)?;
             self.fill_cache(session, cached, versions).map_err(|error| error.context("filling the cache"))?;
         }
@@ -287,23 +288,23 @@ impl Workload for CacheWorkload {
             return Err(no_operation(NAME, operation));
         }
         let state = state.get::<State>()?;
-        Ok(Box::new(Visitor::new(&self.shared, &state.versions, client)))
+        Ok(Box::new(CacheClient::new(&self.shared, &state.versions, client)))
     }
 
     fn after(&self, After { state, session, clients, .. }: After<'_>) -> Result<Checked> {
         let now = self.counters(session)?;
         let State { versions, before: (first, before) } = state.get()?;
-        let mut met = Met::default();
+        let mut counts = Counts::default();
         for client in clients {
-            met.merge(client.notes::<Met>()?);
+            counts.merge(client.notes::<Counts>()?);
         }
-        let Met { warmup, measured } = met;
+        let Counts { warmup, measured } = counts;
         let completed: u64 = clients.iter().map(|client| client.completed).sum();
         let reads = warmup.reads + measured.reads;
         let writes = warmup.change.times + measured.change.times;
         if reads + writes != completed {
             return Err(Error::mismatch(format!(
-                "{completed} requests were made, and {reads} reads and {writes} writes were seen"
+                "{completed} requests were completed, but {reads} reads and {writes} writes were counted"
             )));
         }
         let changed = (0..).zip(first).filter(|(record, first)| versions.acknowledged(*record) != **first);

@@ -1,10 +1,10 @@
-//! connect through an application: each read is one page of it. The connections in question are the application's, to its
-//! database; clients keep theirs to the application, so that nothing else differs.
+//! `connect` through an application: each page makes one read. The axis varies the application's connections to its
+//! database. Clients keep theirs to the application, so that nothing else differs.
 
 use super::INFO;
 use crate::point::{LENGTH, NEW, READ, content};
 use crate::rows::LOADED;
-use crate::via::{Added, PageSet, ReadRows, Rows, Visit, path};
+use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
 use kurabe_core::Result;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) struct ConnectPages {
     /// The page that reads.
     page: &'static str,
-    /// What the application must hold, where the page does not say so itself.
+    /// The application's required setting, if the page itself does not select it.
     held: Option<NeededSetting>,
 }
 
@@ -41,7 +41,7 @@ impl ConnectPages {
 
 impl PageSet for ConnectPages {
     type Data = Rows;
-    type Told = ();
+    type Acknowledged = ();
 
     const INFO: &'static ExperimentInfo = &INFO;
     const CLIENT_BYTES: u64 = 64_000;
@@ -55,14 +55,14 @@ impl PageSet for ConnectPages {
         Rows::of(session, &INFO)
     }
 
-    fn visit(&self, _operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn Visit>> {
+    fn client(&self, _operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn PageClient>> {
         let content = content(data.seed);
         let compare = move |key, data: &[u8]| content.check(key, LOADED, data);
         Ok(Box::new(ReadRows::new(path(&INFO, self.page), data.records, client, compare)))
     }
 
-    /// None of its operations writes.
-    fn hold(&self, _: &mut dyn Session, _: &Rows, _: &[&()], _: &Added) -> Result<Verification> {
+    /// No operation writes.
+    fn verify(&self, _: &mut dyn Session, _: &Rows, _: &[&()], _: &Added) -> Result<Verification> {
         Ok(Verification::default())
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_an_application_that_holds_its_connections_so() {
+    fn page_requires_matching_connection_setting() {
         assert_eq!(needs("per-request"), []);
         assert_eq!(needs("kept")[0].value, "kept");
         let pool = needs("pool");

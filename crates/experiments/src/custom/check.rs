@@ -1,21 +1,24 @@
-//! Whether an answer is what the workload says that it must be.
+//! Checks answers against what the workload expects.
 
 use super::declared::{Execute, Wanted};
 use super::slot::{Slot, Values, operand};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 
-/// Compares the answer to a request.
+/// Checks the answer to a request.
 ///
 /// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying of which step, and what came instead.
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), naming the step and the unexpected value.
 #[inline]
 pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Result<()> {
     if let Some(wanted) = execute.rows {
         let rows = reply.rows() as u64;
         let (least, most) = bounds(wanted, execute, values)?;
         if !(least..=most).contains(&rows) {
-            return Err(wrong(execute, &format!("{rows} rows came where {} must", range(least, most))));
+            return Err(wrong(
+                execute,
+                &format!("the answer has {rows} rows, expected {}", range(least, most)),
+            ));
         }
     }
     if let Some(wanted) = execute.affected {
@@ -24,7 +27,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
         if !(least..=most).contains(&rows) {
             return Err(wrong(
                 execute,
-                &format!("{rows} rows were changed where {} must be", range(least, most)),
+                &format!("{rows} rows were changed, expected {}", range(least, most)),
             ));
         }
     }
@@ -35,7 +38,7 @@ pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Re
             if !found.is_some_and(|found| same(found, expected)) {
                 let found = found.map_or_else(|| "no such column".to_owned(), shown);
                 let what = format!(
-                    "column {} of row {} is {found} and not {}",
+                    "column {} of row {} is {found}, expected {}",
                     column + 1,
                     row + 1,
                     shown(expected)
@@ -54,7 +57,7 @@ fn bounds(wanted: Wanted, execute: &Execute, values: Values<'_>) -> Result<(u64,
             Some(Value::Int(rows @ 0..)) => Ok((rows.unsigned_abs(), rows.unsigned_abs())),
             value => {
                 let what = value.map_or_else(|| "nothing".to_owned(), shown);
-                Err(wrong(execute, &format!("{what} is no number of rows")))
+                Err(wrong(execute, &format!("{what} is not a valid number of rows")))
             }
         },
     }
@@ -73,8 +76,8 @@ fn range(least: u64, most: u64) -> String {
     }
 }
 
-/// Whether a field of a reply is what it must be. Some engines give a number as text (a sum, a decimal), and some a text
-/// that is a number.
+/// Whether a field of a reply has the expected value. Some engines return a number (a sum, a decimal) as text, and
+/// some return a text as a number.
 pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
     match (found, expected) {
         (Value::Bytes(found), Value::Text(expected)) => {
@@ -87,7 +90,7 @@ pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
         (Value::Int(found), Value::Text(expected)) => {
             expected.parse::<i64>() == Ok(found) || expected.parse::<f64>() == Ok(found as f64)
         }
-        // Engines give truth as a number or, as PostgreSQL does where it sends text, as a letter.
+        // Engines return a boolean as a number or, as PostgreSQL does in text format, as a letter.
         (Value::Int(found), Value::Bool(expected)) => found == i64::from(expected),
         (Value::Bytes(found), Value::Bool(expected)) => {
             let words: [&[u8]; 3] = if expected { [b"t", b"true", b"1"] } else { [b"f", b"false", b"0"] };
@@ -97,7 +100,7 @@ pub(super) fn same(found: Value<'_>, expected: Value<'_>) -> bool {
     }
 }
 
-/// Whether two texts are the same number that is not whole, written in two ways.
+/// Whether two texts are the same non-integer number, written in two ways.
 fn numbers(one: &[u8], other: &[u8]) -> bool {
     let number =
         |text: &[u8]| std::str::from_utf8(text).ok().filter(|text| text.contains('.'))?.parse::<f64>().ok();
@@ -126,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_the_same_however_an_engine_gives_it() {
+    fn numbers_compare_equal_across_representations() {
         assert!(same(Value::Int(5), Value::Int(5)));
         assert!(same(Value::Bytes(b"5"), Value::Int(5)));
         assert!(same(Value::Bytes(b"5.00"), Value::Int(5)));

@@ -1,4 +1,4 @@
-//! A workload as it was written, whatever the language: what it keeps, what it varies and what each transaction does.
+//! A parsed workload, whatever its language: its collections, its variables and the steps of its transactions.
 
 use super::expression::Expr;
 use super::rows::Generator;
@@ -10,52 +10,52 @@ use std::sync::Arc;
 /// A workload.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    pub(super) homes: Vec<Home>,
+    pub(super) relations: Vec<Relation>,
     pub(super) variables: Variables,
     pub(super) programs: Vec<Program>,
 }
 
-/// Where rows live: a collection that is made for the run, or a table that is there.
+/// A collection that is made for the run, or an existing table.
 #[derive(Debug)]
-pub(super) struct Home {
-    /// As the file calls it; for a table, its name on the server.
+pub(super) struct Relation {
+    /// Its name in the file; for an existing table, its name on the server.
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
     pub(super) key: Vec<usize>,
     pub(super) indexes: Vec<Vec<usize>>,
-    /// How its rows are made, by field; `None` for a table that is there.
+    /// How its rows are generated, by field; `None` for an existing table.
     pub(super) made: Option<Made>,
     /// Whether transactions may change it.
     pub(super) write: bool,
-    /// Which fields some transaction changes.
+    /// The fields that some transaction changes.
     pub(super) changed: Vec<bool>,
-    /// Whether rows are replaced or removed, or changed by a statement whose effect is not known: then none is known to
-    /// be as it was made.
+    /// Whether rows are replaced or removed, or changed by a statement with unknown effect. Then no row can be
+    /// checked against its generated content.
     pub(super) disturbed: bool,
     pub(super) traffic: Traffic,
 }
 
-/// Whether rows come into a collection or go from it. Where they do, it is filled anew for each trial.
+/// Whether transactions insert or delete rows of a collection. If they do, it is filled again for each trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
     None,
-    /// The server says how many.
+    /// The server reports how many.
     Counted,
-    /// They do, and how many is not known.
+    /// They do, and the number is unknown.
     Unknown,
 }
 
-/// How the rows of a collection are made.
+/// How the rows of a collection are generated.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// How many, in terms of variables that are given.
+    /// The number of rows, as an expression over variables.
     pub(super) rows: Expr,
     pub(super) generators: Vec<Generator>,
-    /// Where the number of rows stands.
+    /// The variable that holds the number of rows.
     pub(super) place: String,
 }
 
-impl Home {
+impl Relation {
     pub(super) fn new(name: String, fields: Vec<Field>, key: Vec<usize>, made: Option<Made>) -> Self {
         let changed = vec![false; fields.len()];
         let write = made.is_some();
@@ -72,7 +72,7 @@ impl Home {
         }
     }
 
-    /// Notes that rows come or go, and whether it is known how many.
+    /// Records that rows are inserted or deleted, and whether their number is known.
     pub(super) fn note_traffic(&mut self, counted: bool) {
         if !counted {
             self.traffic = Traffic::Unknown;
@@ -81,7 +81,7 @@ impl Home {
         }
     }
 
-    /// The number of the first row's key, where keys are numbers in sequence.
+    /// The key of the first row, if keys are consecutive numbers.
     pub(super) fn first_key(&self) -> Option<i64> {
         let [key] = self.key.as_slice() else { return None };
         match self.made.as_ref()?.generators.get(*key)? {
@@ -90,7 +90,7 @@ impl Home {
         }
     }
 
-    /// The collection on the target of this slot.
+    /// The collection on the target with this number.
     pub(super) fn collection(&self, slot: usize) -> Arc<Collection> {
         let name =
             if self.made.is_some() { format!("kurabe_{slot}_{}", self.name) } else { self.name.clone() };
@@ -104,7 +104,7 @@ impl Home {
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) names: Vec<String>,
-    /// What each holds when the client begins.
+    /// Their values when the client begins.
     pub(super) initial: Vec<Constant>,
 }
 
@@ -113,7 +113,7 @@ impl Variables {
         self.names.iter().position(|known| known == name)
     }
 
-    /// The variable's slot; a new one where there is none of that name.
+    /// The variable's slot; a new slot if no variable has that name.
     pub(super) fn slot(&mut self, name: &str) -> usize {
         self.find(name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -129,19 +129,19 @@ impl Variables {
     }
 }
 
-/// The variables that every client has.
+/// Variables that every client has.
 pub(super) const CLIENT_ID: &str = "client_id";
 pub(super) const CLIENTS: &str = "clients";
 pub(super) const DEFAULT_SEED: &str = "default_seed";
 pub(super) const RANDOM_SEED: &str = "random_seed";
 pub(super) const NOW: &str = "now";
 
-/// The variable that holds the number of a collection's rows.
+/// The variable that holds the number of rows of a collection.
 pub(super) fn rows_of(collection: &str) -> String {
     format!("rows_{collection}")
 }
 
-/// A value that does not change.
+/// A constant value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Constant {
     Null,
@@ -151,8 +151,8 @@ pub(super) enum Constant {
 }
 
 impl Constant {
-    /// A value as it is written on a command line or in a list: a whole number where it is one. Any other number stays
-    /// the text that it is, so that it is sent as it was written.
+    /// A value from a command line or a list: an integer if it is one. Any other number stays text, so that it is
+    /// sent as it was written.
     pub(super) fn of(text: &str) -> Self {
         match text.parse::<i64>() {
             Ok(number) if number.to_string() == text => Self::Int(number),
@@ -161,7 +161,7 @@ impl Constant {
     }
 }
 
-/// A value that a request is given, or that an answer must be.
+/// A value that a request sends, or that an answer must have.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Constant(Constant),
@@ -172,21 +172,21 @@ pub(super) enum Operand {
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) operand: Operand,
-    /// The type of its field; `None` in a statement in SQL. For a timestamp, a whole number is one of seconds since 1970.
+    /// The type of its field; `None` in an SQL statement. For a timestamp, an integer counts seconds since 1970.
     pub(super) kind: Option<FieldType>,
 }
 
-/// Where a variable's value comes from.
+/// How a variable gets its value.
 #[derive(Debug)]
 pub(super) enum Source {
     Expression(Expr),
-    /// One of these, each equally likely.
+    /// One of these values, all equally likely.
     List(Vec<Constant>),
-    /// Text of so many characters, unlike any other.
+    /// Unique text of this many characters.
     Text(usize),
-    /// Text after a pattern.
+    /// Text that follows a pattern.
     Template(String),
-    /// Numbers from the first on, shared out to all clients.
+    /// Consecutive numbers, distributed to all clients.
     Sequence(i64),
 }
 
@@ -196,11 +196,11 @@ pub(super) struct Program {
     pub(super) name: String,
     pub(super) weight: u64,
     pub(super) steps: Vec<Step>,
-    /// The server's own codes of errors after which it is rolled back and begun again.
+    /// The server's error codes after which it is rolled back and retried.
     pub(super) retry: Vec<String>,
 }
 
-/// A step of a transaction. Steps that jump go forward only.
+/// A step of a transaction. Jumps only go forward.
 #[derive(Debug)]
 pub(super) enum Step {
     Set {
@@ -209,13 +209,13 @@ pub(super) enum Step {
         place: String,
     },
     Execute(Box<Execute>),
-    /// Waits for so long: a value of so many nanoseconds each.
+    /// Waits for a value times this many nanoseconds.
     Sleep {
         time: Expr,
         unit: u64,
         place: String,
     },
-    /// Goes on elsewhere unless the condition is true.
+    /// Jumps to a step unless the condition is true.
     Unless {
         condition: Expr,
         to: usize,
@@ -224,36 +224,37 @@ pub(super) enum Step {
     Jump(usize),
 }
 
-/// How many rows an answer must be of.
+/// The required number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
-    /// The fewest and the most.
+    /// The minimum and the maximum.
     Range(u64, u64),
-    /// As many as this variable says.
+    /// The value of this variable.
     Variable(usize),
 }
 
-/// One request with what must come of it.
+/// One request with its expected result.
 #[derive(Debug)]
 pub(super) struct Execute {
     pub(super) request: Request,
     pub(super) parameters: Vec<Parameter>,
-    /// How many rows must come.
+    /// The required number of returned rows.
     pub(super) rows: Option<Wanted>,
-    /// How many rows must be changed.
+    /// The required number of changed rows.
     pub(super) affected: Option<Wanted>,
-    /// Columns of every row that comes, and what they must be.
+    /// Columns of every returned row, and their expected values.
     pub(super) fields: Vec<(usize, Operand)>,
-    /// Columns of the first row, and the variables that keep them.
+    /// Columns of the first row, and the variables that store them.
     pub(super) keep: Vec<(usize, usize)>,
-    /// The collections that the rows changed come into or go from.
+    /// The collections into which it inserts or from which it deletes rows.
     pub(super) adds: Option<usize>,
     pub(super) removes: Option<usize>,
     pub(super) place: String,
 }
 
 impl Program {
-    /// The variables that steps from this one on change; of this step itself only those that it keeps of its answer.
+    /// The variables that steps from this one on change; of this step itself, only those that it sets from its
+    /// answer.
     pub(super) fn changed_from(&self, step: usize) -> Vec<usize> {
         let mut changed = Vec::new();
         for (number, step_) in self.steps.iter().enumerate().skip(step) {
@@ -268,7 +269,7 @@ impl Program {
 }
 
 impl Execute {
-    /// The variables that the check of its answer needs.
+    /// The variables that the check of its answer reads.
     pub(super) fn checked_by(&self) -> Vec<usize> {
         let variable = |operand: &Operand| match operand {
             Operand::Variable(slot) => Some(*slot),
@@ -285,23 +286,23 @@ impl Execute {
     }
 }
 
-/// What is asked of a database; collections by number.
+/// A request to a database; collections by number.
 #[derive(Debug)]
 pub(super) enum Request {
     Begin,
     Commit,
     Rollback,
-    Get { home: usize, fields: Vec<usize> },
-    Insert { home: usize },
-    Put { home: usize },
-    Update { home: usize, fields: Vec<usize> },
-    Delete { home: usize },
-    FindEqual { home: usize, by: Vec<usize>, fields: Vec<usize> },
-    Count { home: usize },
+    Get { relation: usize, fields: Vec<usize> },
+    Insert { relation: usize },
+    Put { relation: usize },
+    Update { relation: usize, fields: Vec<usize> },
+    Delete { relation: usize },
+    FindEqual { relation: usize, by: Vec<usize>, fields: Vec<usize> },
+    Count { relation: usize },
     Raw(Raw),
 }
 
-/// A statement of the user's own.
+/// A statement in the user's SQL.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) texts: Vec<(Option<String>, Vec<Piece>)>,
@@ -326,35 +327,37 @@ impl Request {
         }
     }
 
-    /// The operation, with the collections of a target.
-    pub(super) fn operation(&self, homes: &[Arc<Collection>], place: &str) -> Operation {
-        let of = |home: &usize| Arc::clone(&homes[*home]);
+    /// The operation on the collections of a target.
+    pub(super) fn operation(&self, relations: &[Arc<Collection>], place: &str) -> Operation {
+        let of = |relation: &usize| Arc::clone(&relations[*relation]);
         match self {
             Self::Begin => Operation::Begin,
             Self::Commit => Operation::Commit,
             Self::Rollback => Operation::Rollback,
-            Self::Get { home, fields } => Operation::Get { collection: of(home), fields: fields.clone() },
-            Self::Insert { home } => Operation::Insert { collection: of(home) },
-            Self::Put { home } => Operation::Put { collection: of(home) },
-            Self::Update { home, fields } => {
-                Operation::Update { collection: of(home), fields: fields.clone() }
+            Self::Get { relation, fields } => {
+                Operation::Get { collection: of(relation), fields: fields.clone() }
             }
-            Self::Delete { home } => Operation::Delete { collection: of(home) },
-            Self::FindEqual { home, by, fields } => {
-                Operation::FindEqual { collection: of(home), by: by.clone(), fields: fields.clone() }
+            Self::Insert { relation } => Operation::Insert { collection: of(relation) },
+            Self::Put { relation } => Operation::Put { collection: of(relation) },
+            Self::Update { relation, fields } => {
+                Operation::Update { collection: of(relation), fields: fields.clone() }
             }
-            Self::Count { home } => Operation::Count { collection: of(home) },
-            Self::Raw(raw) => Operation::Raw { statement: Arc::new(raw.statement(homes, place)) },
+            Self::Delete { relation } => Operation::Delete { collection: of(relation) },
+            Self::FindEqual { relation, by, fields } => {
+                Operation::FindEqual { collection: of(relation), by: by.clone(), fields: fields.clone() }
+            }
+            Self::Count { relation } => Operation::Count { collection: of(relation) },
+            Self::Raw(raw) => Operation::Raw { statement: Arc::new(raw.statement(relations, place)) },
         }
     }
 }
 
 impl Raw {
-    fn statement(&self, homes: &[Arc<Collection>], place: &str) -> RawStatement {
+    fn statement(&self, relations: &[Arc<Collection>], place: &str) -> RawStatement {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => RawPiece::Text(text.clone()),
             Piece::Variable(_) => RawPiece::Parameter,
-            Piece::Table(home) => RawPiece::Table(homes[*home].name.clone()),
+            Piece::Table(relation) => RawPiece::Table(relations[*relation].name.clone()),
         };
         let texts: Vec<RawText> = self
             .texts
@@ -367,13 +370,13 @@ impl Raw {
         RawStatement { place: place.to_owned(), texts, parameters: self.variables().len() }
     }
 
-    /// The variables, in the order of their places: the same in all texts.
+    /// The variables in the order of their placeholders, which is the same in all texts.
     pub(super) fn variables(&self) -> Vec<&str> {
         self.texts.first().map(|(_, pieces)| variables(pieces)).unwrap_or_default()
     }
 }
 
-/// The variables of one text, in the order of their places.
+/// The variables of one text, in the order of their placeholders.
 pub(super) fn variables(pieces: &[Piece]) -> Vec<&str> {
     pieces
         .iter()

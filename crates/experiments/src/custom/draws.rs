@@ -1,4 +1,4 @@
-//! The values that a transaction draws: `[transaction.NAME.draw]`.
+//! The random values of a transaction: `[transaction.NAME.draw]`.
 
 use super::declared::{Declared, Source, Step, rows_of};
 use super::expression::{self, Expr, Function};
@@ -20,12 +20,13 @@ const HOW: [&str; 11] = [
     "template",
     "row",
 ];
-/// The longest text that is drawn.
+/// The maximum length of a random text.
 const MOST_TEXT: i64 = 10_000_000;
-/// pgbench's example, and a skew as it is met in the field.
+/// The default exponent: that of pgbench's example, a skew that is common in practice.
 const EXPONENT: f64 = 1.1;
 
-/// Adds the steps that draw, each after those whose values it needs. `files` holds the lists of values, by name.
+/// Adds the steps that draw values, each after the steps whose values it uses. `files` contains the lists of values,
+/// by name.
 pub(super) fn draws(
     table: &Table,
     place: &str,
@@ -36,19 +37,21 @@ pub(super) fn draws(
     let mut taken: Vec<usize> = Vec::new();
     for name in table.keys() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(fault(format!("'{name}' is no name of a variable: letters, digits and underscores"))
-                .context(place));
+            return Err(fault(format!(
+                "'{name}' is not a valid variable name: use letters, digits and underscores"
+            ))
+            .context(place));
         }
         let is_given = declared
             .variables
             .find(name)
             .is_some_and(|slot| !matches!(declared.variables.initial[slot], super::declared::Constant::Null));
         if is_given || name.starts_with("rows_") || RESERVED.contains(&name.as_str()) {
-            return Err(fault(format!("the variable '{name}' has a value already")).context(place));
+            return Err(fault(format!("the variable '{name}' already has a value")).context(place));
         }
         taken.push(declared.variables.slot(name));
     }
-    // Each once all that it needs is there; what is left over needs itself.
+    // Adds each once its inputs exist. The rest depend on themselves.
     let mut waiting: Vec<(usize, String, Source)> = Vec::new();
     for (slot, (name, value)) in taken.iter().zip(table) {
         let place = format!("{place}, draw {name}");
@@ -63,7 +66,7 @@ pub(super) fn draws(
         });
         let Some(ready) = ready else {
             let (_, place, _) = waiting.remove(0);
-            return Err(fault("it needs its own value, perhaps through others").context(place));
+            return Err(fault("it depends on its own value, directly or through others").context(place));
         };
         let (slot, place, source) = waiting.remove(ready);
         steps.push(Step::Set { slot, source, place });
@@ -114,10 +117,10 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         ways.retain(|way| *way != "row");
     }
     let [how] = ways.as_slice() else {
-        return Err(section.error(format!("it is drawn in one way, of: {}", HOW.join(", "))));
+        return Err(section.error(format!("it must be drawn in exactly one way, of: {}", HOW.join(", "))));
     };
     if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential" | "special") {
-        return Err(section.error(format!("rows are not drawn by '{how}'")));
+        return Err(section.error(format!("'{how}' cannot draw rows")));
     }
     let parameter = |key: &str, default: f64| match section.get(key) {
         None => Ok(default),
@@ -139,9 +142,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
                 Ok(n) => Ok(Expr::Int(n as i64)),
                 Err(_) => read(text),
             },
-            _ => {
-                Err(section.error(format!("a bound of '{key}' is neither a whole number nor an expression")))
-            }
+            _ => Err(section.error(format!("a bound of '{key}' is neither an integer nor an expression"))),
         };
         Ok((bound(least)?, bound(most)?))
     };
@@ -183,15 +184,15 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     })
 }
 
-/// The keys of a collection's rows, where they are numbers in sequence.
+/// The first and last key of a collection, if its keys are consecutive numbers.
 fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)> {
     let name = section.text("row")?.unwrap_or_default();
-    let names: Vec<&str> = declared.homes.iter().map(|home| home.name.as_str()).collect();
-    let home = super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
-    let Some(first) = declared.homes[home].first_key() else {
-        return Err(
-            section.error(format!("the keys of {name} are not numbers in sequence: draw them otherwise"))
-        );
+    let names: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
+    let relation =
+        super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
+    let Some(first) = declared.relations[relation].first_key() else {
+        return Err(section
+            .error(format!("the keys of {name} are not consecutive numbers: draw them in another way")));
     };
     let rows = variable(&rows_of(name), &declared.variables)?;
     let last = Expr::Call(Function::Add, vec![Expr::Variable(rows), Expr::Int(first - 1)]);

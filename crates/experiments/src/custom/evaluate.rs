@@ -1,27 +1,26 @@
-//! What an expression is worth, by pgbench's rules: whole numbers of 64 bits that may not overflow, doubles, truth, and
-//! no value.
+//! Evaluates expressions by pgbench's rules: 64-bit integers with overflow errors, doubles, booleans, and null.
 
 use super::expression::{Expr, Function};
 use super::place::{Fault, fault};
 use super::{permute, random};
 use kurabe_stats::rng::Rng;
 
-/// A value. Texts are kept by the slot that holds one.
+/// A value. The slot that holds a text stores the text itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Datum {
     Null,
     Bool(bool),
     Int(i64),
     Double(f64),
-    /// A moment, in microseconds since 1970.
+    /// A timestamp, in microseconds since 1970.
     Time(i64),
     /// The slot's own text.
     Text,
 }
 
 impl Datum {
-    /// The value of a variable that holds a text, as one given by `-D` does: pgbench's words for no value, true and
-    /// false, or a number. Any other text is no value of an expression.
+    /// The value of a variable that holds a text, such as one of `-D`: pgbench's words for null, true and false, or a
+    /// number. Any other text cannot be used in an expression.
     pub(super) fn spelt(text: &str) -> Self {
         let lower = text.to_ascii_lowercase();
         let begins = |word: &str| !lower.is_empty() && word.starts_with(&lower);
@@ -39,7 +38,7 @@ impl Datum {
     }
 }
 
-/// What expressions see.
+/// What expressions can read.
 pub(super) struct Scope<'a> {
     pub(super) values: &'a dyn Fn(usize) -> Datum,
     pub(super) rng: &'a mut Rng,
@@ -100,7 +99,7 @@ impl Scope<'_> {
         draw(self.rng, whole(one)?, whole(two)?, double(three)?).map(Datum::Int)
     }
 
-    /// AND and OR, which leave their right side alone where the left one decides. Unlike in SQL, no value on the left
+    /// AND and OR, which do not evaluate their right side if the left side decides. Unlike in SQL, null on the left
     /// decides too.
     fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Fault<Datum> {
         let decides = function == Function::Or;
@@ -175,7 +174,7 @@ fn one_value(function: Function, value: Datum) -> Fault<Datum> {
     }
     Ok(match (function, value) {
         (Function::Not, value) => condition(value)?.map_or(Datum::Null, |b| Datum::Bool(!b)),
-        // Taken from 0, as pgbench does: there is no -0 then.
+        // Subtracted from 0, as pgbench does, so that there is no -0.
         (Function::Negate, Datum::Double(n)) => Datum::Double(0.0 - n),
         (Function::Negate, value) => Datum::Int(fits(whole(value)?.checked_neg())?),
         (Function::Abs, Datum::Double(n)) => Datum::Double(n.abs()),
@@ -189,7 +188,7 @@ fn one_value(function: Function, value: Datum) -> Fault<Datum> {
     })
 }
 
-/// Whether a value counts as true where a condition is wanted: `\if`, CASE.
+/// Whether a value counts as true in a condition: `\if`, CASE.
 pub(super) fn truth(value: Datum) -> bool {
     match value {
         Datum::Bool(b) => b,
@@ -199,17 +198,17 @@ pub(super) fn truth(value: Datum) -> bool {
     }
 }
 
-/// A whole number, as pgbench makes one of a value.
+/// Converts a value to an integer, as pgbench does.
 pub(super) fn whole(value: Datum) -> Fault<i64> {
     match value {
         Datum::Int(n) => Ok(n),
         Datum::Double(n) => {
-            // Ties to even, as C's rint does. The bounds are exact doubles.
+            // Rounds ties to even, as C's rint does. The bounds are exact doubles.
             let n = n.round_ties_even();
             if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) {
                 Ok(n as i64)
             } else {
-                Err(fault(format!("{n} does not fit a whole number")))
+                Err(fault(format!("{n} does not fit a 64-bit integer")))
             }
         }
         other => Err(fault(format!("{} is not a number", kind(other)))),
@@ -238,20 +237,20 @@ fn kind(value: Datum) -> &'static str {
         Datum::Bool(_) => "a truth value",
         Datum::Int(_) => "a whole number",
         Datum::Double(_) => "a number",
-        Datum::Time(_) => "a moment",
+        Datum::Time(_) => "a timestamp",
         Datum::Text => "a text",
     }
 }
 
 fn fits(value: Option<i64>) -> Fault<i64> {
-    value.ok_or_else(|| fault("a whole number of more than 64 bits came out"))
+    value.ok_or_else(|| fault("the result exceeds 64 bits"))
 }
 
 fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64> {
     if right == 0 {
-        return Err(fault("a division by zero"));
+        return Err(fault("division by zero"));
     }
-    // The least number by -1 leaves no remainder, whatever the processor says.
+    // The remainder of the least number and -1 is 0; some processors trap on it.
     if right == -1 && how(left, right).is_none() {
         return if how(7, 4) == Some(3) { Ok(0) } else { fits(None) };
     }
@@ -273,7 +272,7 @@ fn less(left: Datum, right: Datum) -> Fault<bool> {
     }
 }
 
-/// A number of a range from 0 on, each given by one number of the range: the mapping that pgbench computes of the seed.
+/// A bijective mapping of 0..size to itself: pgbench's permute for this seed.
 fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
     if [value, size, seed].contains(&Datum::Null) {
         return Ok(Datum::Null);
@@ -285,8 +284,8 @@ fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
     Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
-/// FNV-1a over the eight bytes of a number, the lowest first, and Murmur's second hash for 64 bits, each seeded: what
-/// pgbench computes, so that keys scattered by either are the same.
+/// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match
+/// pgbench, so that keys scattered by either tool are equal.
 fn hash(function: Function, value: Datum, seed: Datum) -> Fault<Datum> {
     const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
     if value == Datum::Null || seed == Datum::Null {
@@ -303,7 +302,7 @@ fn hash(function: Function, value: Datum, seed: Datum) -> Fault<Datum> {
     }
     let shift = |word: u64| word ^ (word >> 47);
     let word = shift(value.wrapping_mul(MURMUR)).wrapping_mul(MURMUR);
-    // The length of what is hashed, eight bytes, is part of the start.
+    // The length of the hashed data, eight bytes, is part of the initial value.
     let hash = (seed ^ MURMUR.wrapping_mul(8) ^ word).wrapping_mul(MURMUR);
     Ok(Datum::Int(shift(shift(hash).wrapping_mul(MURMUR)) as i64))
 }

@@ -1,5 +1,5 @@
-//! The expressions of pgbench's `\set` (PostgreSQL manual, "pgbench", "Built-in Operators" and "Built-in Functions"),
-//! read into a tree.
+//! Parses the expressions of pgbench's `\set` (PostgreSQL manual, "pgbench", "Built-in Operators" and "Built-in
+//! Functions") into a tree.
 
 use super::declared::DEFAULT_SEED;
 use super::place::{Fault, fault};
@@ -15,11 +15,11 @@ pub(super) enum Expr {
     /// A variable, by its slot.
     Variable(usize),
     Call(Function, Vec<Expr>),
-    /// Conditions with their values, and the value where none holds.
+    /// Conditions with their values, and the value if no condition is true.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
 }
 
-/// What is done with values.
+/// Operators and functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Add,
@@ -60,12 +60,12 @@ pub(super) enum Function {
     RandomExponential,
     RandomGaussian,
     RandomZipfian,
-    /// sysbench's default distribution: of our own language only.
+    /// sysbench's default distribution, which pgbench's language lacks.
     RandomSpecial,
     Permute,
 }
 
-/// The functions by name, with the fewest and the most arguments.
+/// The functions by name, with their minimum and maximum number of arguments.
 const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("abs", Function::Abs, 1, 1),
     ("double", Function::ToDouble, 1, 1),
@@ -92,7 +92,7 @@ const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Int(i64),
-    /// 9223372036854775808, which is a number only behind a minus.
+    /// 9223372036854775808, which is valid only after a minus sign.
     OneTooMany,
     Double(f64),
     Variable(String),
@@ -100,23 +100,23 @@ enum Token {
     Sign(&'static str),
 }
 
-/// The longest first: `<=` is not `<` and `=`.
+/// The longest first, so that `<=` is not read as `<` and `=`.
 const SIGNS: &[&str] = &[
     "<<", ">>", "<=", ">=", "<>", "!=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "&", "|", "#",
     "~",
 ];
 
-/// Deeper than this no expression that a person wrote is nested; reading stops here, so that the stack is not used up.
+/// The maximum nesting depth, which bounds the use of the stack.
 const DEEPEST: usize = 100;
 
-/// Reads an expression; `slot` finds a variable's slot.
+/// Parses an expression; `slot` returns a variable's slot.
 pub(super) fn parse(text: &str, slot: &mut dyn FnMut(&str) -> Fault<usize>) -> Fault<Expr> {
     let tokens = tokens(text)?;
     let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, slot };
     let expr = reader.above(binding::NONE)?;
     match reader.tokens.get(reader.at) {
         None => Ok(expr),
-        Some(token) => Err(fault(format!("{} was not expected", shown(token)))),
+        Some(token) => Err(fault(format!("unexpected {}", shown(token)))),
     }
 }
 
@@ -141,7 +141,7 @@ fn tokens(text: &str) -> Fault<Vec<Token>> {
             name.len()
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-            let sign = *sign.ok_or_else(|| fault(format!("'{first}' is no part of an expression")))?;
+            let sign = *sign.ok_or_else(|| fault(format!("'{first}' is not part of an expression")))?;
             out.push(Token::Sign(sign));
             sign.len()
         };
@@ -150,7 +150,7 @@ fn tokens(text: &str) -> Fault<Vec<Token>> {
     Ok(out)
 }
 
-/// The letters, digits and underscores that a text begins with.
+/// The leading letters, digits and underscores of a text.
 pub(super) fn word(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     &text[..end]
@@ -207,7 +207,7 @@ struct Reader<'a> {
     slot: &'a mut dyn FnMut(&str) -> Fault<usize>,
 }
 
-/// How strongly operators bind, the weakest first: PostgreSQL's own precedence.
+/// Precedence of the operators, the lowest first, as in PostgreSQL.
 mod binding {
     pub(super) const NONE: u8 = 0;
     pub(super) const OR: u8 = 1;
@@ -221,7 +221,7 @@ mod binding {
     pub(super) const SIGN: u8 = 9;
 }
 
-/// The binary operators, all but `IS` and its kin.
+/// The binary operators, except `IS` and its variants.
 const BINARY: &[(&str, Function, u8)] = &[
     ("or", Function::Or, binding::OR),
     ("and", Function::And, binding::AND),
@@ -264,10 +264,10 @@ impl Reader<'_> {
             return Ok(());
         }
         let found = self.tokens.get(self.at).map_or_else(|| "the end".to_owned(), shown);
-        Err(fault(format!("{found} where '{text}' was expected")))
+        Err(fault(format!("expected '{text}', found {found}")))
     }
 
-    /// Reads as long as operators bind more strongly than `least`.
+    /// Parses operators that have a higher precedence than `least`.
     fn above(&mut self, least: u8) -> Fault<Expr> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -277,7 +277,7 @@ impl Reader<'_> {
         let mut compared = false;
         while let Some(level) = self.next_binding().filter(|level| *level > least) {
             if compared && level == binding::COMPARISON {
-                return Err(fault("comparisons are not chained: write parentheses"));
+                return Err(fault("comparisons cannot be chained: write parentheses"));
             }
             compared = level == binding::COMPARISON;
             left = if level == binding::IS { self.is_something(left)? } else { self.binary(left)? };
@@ -299,7 +299,7 @@ impl Reader<'_> {
         };
         self.at += 1;
         let right = self.above(*level)?;
-        // Greater is less with the sides changed.
+        // Greater is less with the operands exchanged.
         let sides = if matches!(*sign, ">" | ">=") { [right, left] } else { [left, right] };
         Ok(Expr::Call(*function, sides.into()))
     }
@@ -324,8 +324,8 @@ impl Reader<'_> {
         self.expect("null").map(|()| Expr::Null)
     }
 
-    /// A value with the operators before it. They take what binds more strongly than they do, wherever they stand:
-    /// `~1 + 2` is `~(1 + 2)`, and `not 1 = 2` is `not (1 = 2)`.
+    /// A value with its prefix operators. Each applies to operators of higher precedence: `~1 + 2` is `~(1 + 2)`, and
+    /// `not 1 = 2` is `not (1 = 2)`.
     fn prefixed(&mut self) -> Fault<Expr> {
         if self.take("-") {
             if self.tokens.get(self.at) == Some(&Token::OneTooMany) {
@@ -341,14 +341,14 @@ impl Reader<'_> {
             return Ok(Expr::Call(Function::BitNot, vec![self.above(binding::BITS)?]));
         }
         if self.take("not") {
-            // Unlike the others it is read from the right: `not not true`.
+            // Unlike the other prefix operators, `not` is right-associative: `not not true`.
             return Ok(Expr::Call(Function::Not, vec![self.above(binding::NOT)?]));
         }
         self.primary()
     }
 
     fn primary(&mut self) -> Fault<Expr> {
-        let token = self.tokens.get(self.at).ok_or_else(|| fault("the expression ends too early"))?.clone();
+        let token = self.tokens.get(self.at).ok_or_else(|| fault("the expression is incomplete"))?.clone();
         self.at += 1;
         match token {
             Token::Int(n) => Ok(Expr::Int(n)),
@@ -365,7 +365,7 @@ impl Reader<'_> {
             Token::Word(word) if word == "false" => Ok(Expr::Bool(false)),
             Token::Word(word) if word == "case" => self.case(),
             Token::Word(word) => self.call(&word),
-            token @ Token::Sign(_) => Err(fault(format!("{} was not expected", shown(&token)))),
+            token @ Token::Sign(_) => Err(fault(format!("unexpected {}", shown(&token)))),
         }
     }
 
@@ -388,10 +388,10 @@ impl Reader<'_> {
         let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
             let near = units::nearest(name, &names).map_or_else(
-                || format!("there are: {}", names.join(", ")),
+                || format!("known: {}", names.join(", ")),
                 |near| format!("did you mean '{near}'?"),
             );
-            return Err(fault(format!("there is no function '{name}'")).hint(near));
+            return Err(fault(format!("unknown function '{name}'")).hint(near));
         };
         self.expect("(")?;
         let mut arguments = Vec::new();
@@ -409,9 +409,9 @@ impl Reader<'_> {
                 (one, usize::MAX) => format!("{one} or more"),
                 (one, other) => format!("{one} to {other}"),
             };
-            return Err(fault(format!("{name} takes {wants} arguments and was given {found}")));
+            return Err(fault(format!("{name} takes {wants} arguments, found {found}")));
         }
-        // Without a seed of their own these are seeded by a variable, which a user may give.
+        // Without a seed argument, a variable that the user can set is the seed.
         if matches!(function, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
             && arguments.len() < *most
         {

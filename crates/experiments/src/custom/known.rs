@@ -1,4 +1,4 @@
-//! What is wrong with a workload's expressions whatever is drawn: found before anything runs.
+//! Errors in a workload's expressions that do not depend on random values. They are reported before anything runs.
 
 use super::declared::{Constant, Declared, Source, Step};
 use super::evaluate::{Datum, Scope, whole};
@@ -6,7 +6,7 @@ use super::expression::{Expr, Function};
 use super::place::{Fault, fault};
 use kurabe_stats::rng::Rng;
 
-/// The variables that hold the same from the first transaction to the last, by slot.
+/// Variables that have the same value in all transactions, by slot.
 pub(super) struct Known(Vec<Option<Datum>>);
 
 impl Known {
@@ -28,13 +28,13 @@ impl Known {
         Self(known)
     }
 
-    /// How many rows a collection is made with.
+    /// The number of rows with which a collection is created.
     pub(super) fn rows(&self, rows: &Expr) -> Fault<u64> {
         let count = self.value(rows).and_then(whole)?;
-        u64::try_from(count).map_err(|_| fault(format!("{count} is no number of rows")))
+        u64::try_from(count).map_err(|_| fault(format!("{count} is not a valid number of rows")))
     }
 
-    /// Checks all that is evaluated in every transaction: a branch may never be gone.
+    /// Checks all expressions that every transaction evaluates. Branches may never run, so they are not checked.
     pub(super) fn check(&self, declared: &Declared) -> Fault<()> {
         for program in &declared.programs {
             let mut beyond = 0;
@@ -83,7 +83,7 @@ impl Known {
             return self.value(expr).map(drop);
         }
         match expr {
-            // What the left side decides is not evaluated further.
+            // The right side is not evaluated if the left side decides.
             Expr::Call(Function::And | Function::Or, arguments) => {
                 arguments.first().map_or(Ok(()), |left| self.check_expr(left))
             }

@@ -1,13 +1,12 @@
 //! Custom workloads: experiments that are read from files, in Kurabe's own language or in pgbench's.
 //!
-//! `read` and `script` make the same `declared::Declared` of either; `workload` and `transaction` run it.
+//! `read` and `script` both produce `declared::Declared`; `workload` and `transaction` run it.
 
 mod check;
 mod declared;
 mod draws;
 mod evaluate;
 mod expression;
-mod homes;
 mod known;
 mod number;
 mod permute;
@@ -15,6 +14,7 @@ mod place;
 mod random;
 mod read;
 mod reads;
+mod relations;
 pub(crate) mod rows;
 mod script;
 mod section;
@@ -39,9 +39,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};
 
-/// What is measured, whatever its steps.
+/// The measured operation: one whole transaction, whatever its steps.
 const TRANSACTION: &str = "transaction";
-/// Requests unless the user says otherwise: more than most trials have time for.
+/// Default number of requests: more than most trials reach.
 const REQUESTS: u64 = 1_000_000;
 
 static AXES: [AxisInfo; 3] = [
@@ -61,7 +61,7 @@ pub fn axes() -> &'static [AxisInfo] {
     &AXES
 }
 
-/// An experiment that was made from files.
+/// An experiment that was read from files.
 struct CustomExperiment {
     source: CustomWorkload,
     info: &'static ExperimentInfo,
@@ -78,7 +78,7 @@ impl Experiment for CustomExperiment {
     }
 }
 
-/// The experiments that were made so far: few, and kept for as long as the program lives, as built-in ones are.
+/// The experiments read so far. They are few and live as long as the program, as built-in ones do.
 static MADE: Mutex<Vec<&'static CustomExperiment>> = Mutex::new(Vec::new());
 
 fn find_made(source: &CustomWorkload) -> Option<&'static CustomExperiment> {
@@ -89,7 +89,7 @@ fn find_made(source: &CustomWorkload) -> Option<&'static CustomExperiment> {
 /// The experiment that a workload's files describe.
 ///
 /// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) with the file, the place in it and what is wrong there.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with the file, the place in it and the cause.
 pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     if let Some(made) = find_made(source) {
         return Ok(made);
@@ -99,10 +99,10 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
         Language::Pgbench => script::read(source)?,
     };
     if declared.programs.is_empty() {
-        return Err(Error::usage(format!("{name}: there is no transaction")));
+        return Err(Error::usage(format!("{name}: the workload has no transaction")));
     }
     let known = Known::of(&declared, &declared.variables.initial);
-    for made in declared.homes.iter().filter_map(|home| home.made.as_ref()) {
+    for made in declared.relations.iter().filter_map(|relation| relation.made.as_ref()) {
         known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
     }
     known.check(&declared)?;
@@ -132,7 +132,7 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     Ok(made)
 }
 
-/// What a file says.
+/// The content of a file.
 struct Described {
     name: String,
     question: String,

@@ -1,6 +1,6 @@
-//! Numbers that are not whole as pgbench writes them: with 15 digits, as C's `%.15g` does.
+//! Formats doubles as pgbench does: with 15 digits, as C's `%.15g`.
 
-/// How many digits a double keeps through text and back, whatever it is.
+/// The number of digits of a double that always survive conversion to text and back.
 const DIGITS: i32 = 15;
 
 /// Appends the number to the text.
@@ -28,7 +28,7 @@ pub(super) fn write(number: f64, out: &mut String) {
     let _ = write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs());
 }
 
-/// The length of a decimal fraction without the zeros at its end.
+/// The length of a decimal fraction without trailing zeros.
 fn plain(text: &str) -> usize {
     text.trim_end_matches('0').trim_end_matches('.').len()
 }

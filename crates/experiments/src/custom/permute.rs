@@ -1,7 +1,7 @@
-//! pgbench's `permute`: a pseudorandom permutation of the numbers below a size, the same for the same seed as there
-//! (PostgreSQL 15 and later).
+//! pgbench's `permute`: a pseudorandom permutation of the numbers below a size. The same seed gives the same
+//! permutation as pgbench (PostgreSQL 15 and later).
 
-/// Blackman and Vigna's xoroshiro128**, seeded by `SplitMix64`: the generator that pgbench's permutation is made of.
+/// Blackman and Vigna's xoroshiro128**, seeded by `SplitMix64`: the generator of pgbench's permutation.
 struct Generator(u64, u64);
 
 impl Generator {
@@ -12,7 +12,7 @@ impl Generator {
             let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             word ^ (word >> 31)
         };
-        // Two words in a row of SplitMix64 are never both 0.
+        // Two successive words of SplitMix64 are never both 0.
         Self(split(), split())
     }
 
@@ -35,14 +35,14 @@ impl Generator {
     }
 }
 
-/// Where a number goes among those below `size`. Numbers beyond are taken modulo the size.
+/// The image of a number under the permutation. Numbers of `size` or more are taken modulo the size.
 pub(super) fn permute(value: u64, size: u64, seed: u64) -> u64 {
     if size < 2 {
         return 0;
     }
     let mut generator = Generator::new(seed);
-    // The largest power of two within the size: half of the numbers at least are below it, and each step maps those
-    // among themselves, first from the lower end and then from the upper.
+    // The largest power of two within the size. At least half of the numbers are below it, and each step permutes
+    // those, first from the lower end and then from the upper.
     let bits = size.ilog2();
     let mask = (1 << bits) - 1;
     let scramble = |number: u64, generator: &mut Generator| {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_hit_once() {
+    fn permutation_is_bijective() {
         for size in [1, 2, 3, 7, 8, 9, 100, 1_000] {
             for seed in 0..5 {
                 let mut hit: Vec<u64> = (0..size).map(|value| permute(value, size, seed)).collect();

@@ -1,11 +1,11 @@
-//! Where something stands that is wrong: an error's message begins with file, transaction or line.
+//! Places of errors: a message begins with file, transaction or line.
 
 use kurabe_core::{Error, Result};
 
-/// The result of reading a part of a workload; the caller adds where the part stands.
+/// The result of parsing a part of a workload; the caller adds the place.
 pub(super) type Fault<T> = Result<T>;
 
-/// Something is wrong with what the user wrote.
+/// An error in the user's text.
 pub(super) fn fault(what: impl Into<String>) -> Error {
     Error::usage(what)
 }

@@ -1,9 +1,9 @@
-//! The distributions of pgbench's random functions, over a generator of our own.
+//! The distributions of pgbench's random functions, over Kurabe's own generator.
 
 use super::place::{Fault, fault};
 use kurabe_stats::rng::Rng;
 
-/// How many values a range from `least` to `most` holds.
+/// The number of values from `least` to `most`.
 fn width(least: i64, most: i64) -> Fault<u64> {
     if least > most {
         return Err(fault(format!("a range from {least} to {most} is empty")));
@@ -11,41 +11,41 @@ fn width(least: i64, most: i64) -> Fault<u64> {
     most.checked_sub(least)
         .and_then(|width| width.checked_add(1))
         .map(|width| width as u64)
-        .ok_or_else(|| fault("a range is too large"))
+        .ok_or_else(|| fault("the range is too large"))
 }
 
-/// Every value equally likely.
+/// The uniform distribution.
 pub(super) fn uniform(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
     width(least, most).map(|width| least + rng.below(width) as i64)
 }
 
-/// A part of a range, from 0 to 1, as a value of it.
+/// Maps a fraction from 0 to 1 to a value of a range.
 fn within(least: i64, width: u64, part: f64) -> i64 {
-    // The largest double that rounds up may give the first value behind the range.
+    // The largest fraction can round up to the value after the range.
     least + ((width as f64 * part) as u64).min(width - 1) as i64
 }
 
-/// An exponential distribution cut off at `parameter` and laid over the range: the first value is the likeliest.
+/// An exponential distribution, cut off at `parameter` and scaled to the range: the first value is the likeliest.
 pub(super) fn exponential(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Fault<i64> {
     let width = width(least, most)?;
-    // Not above 0, or no number at all.
+    // Not above 0, or NaN.
     if parameter <= 0.0 || parameter.is_nan() {
         return Err(fault(format!("the parameter of random_exponential must be above 0, not {parameter}")));
     }
     let cut = (-parameter).exp();
-    // Inversion of the distribution function; the draw is in (0, 1], so that its logarithm exists.
+    // Inversion of the distribution function. The draw is in (0, 1], so that its logarithm exists.
     let draw = 1.0 - rng.unit_f64();
     Ok(within(least, width, -(1.0 - cut).mul_add(draw, cut).ln() / parameter))
 }
 
-/// A normal distribution cut off at `parameter` standard deviations on both sides and laid over the range.
+/// A normal distribution, cut off at `parameter` standard deviations on both sides and scaled to the range.
 pub(super) fn gaussian(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Fault<i64> {
     let width = width(least, most)?;
     if parameter < 2.0 || parameter.is_nan() {
         return Err(fault(format!("the parameter of random_gaussian must be at least 2, not {parameter}")));
     }
     loop {
-        // Box and Muller 1958, the sine of it.
+        // Box and Muller 1958, the sine variant.
         let radius = (-2.0 * (1.0 - rng.unit_f64()).ln()).sqrt();
         let deviation = radius * (std::f64::consts::TAU * rng.unit_f64()).sin();
         if deviation.abs() < parameter {
@@ -54,7 +54,8 @@ pub(super) fn gaussian(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> 
     }
 }
 
-/// A Zipf distribution over the range: the n-th value is likely in proportion to n to the power of −`exponent`.
+/// A Zipf distribution over the range: the probability of the n-th value is proportional to n to the power of
+/// −`exponent`.
 ///
 /// Devroye, "Non-Uniform Random Variate Generation", 1986, chapter X.6, rejection from a Pareto distribution, as pgbench
 /// does; hence an exponent above 1.
@@ -80,8 +81,9 @@ pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Fa
     }
 }
 
-/// sysbench's default distribution ("special"): three quarters of the draws fall, evenly, into the upper three quarters
-/// of the hundredth in the middle of the range; the others are means of twelve uniform draws over all of it.
+/// sysbench's default distribution ("special"). Three quarters of the draws fall, evenly, into the upper three
+/// quarters of the hundredth in the middle of the range. The others are means of twelve uniform draws over the whole
+/// range.
 pub(super) fn special(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
     const OFTEN: f64 = 0.75;
     const HUNDREDTH: f64 = 0.01;
@@ -91,7 +93,7 @@ pub(super) fn special(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
     let offset = if draw < 1.0 - OFTEN {
         (0..DRAWS).map(|_| rng.unit_f64()).sum::<f64>() * reach / f64::from(DRAWS)
     } else {
-        // The draw itself, which is at least a quarter here, is spread over the hundredth: so does sysbench.
+        // sysbench scales the draw itself, which is at least a quarter here, to the hundredth.
         let middle = reach * HUNDREDTH;
         draw * (middle + 1.0) + (reach - middle) / 2.0
     };

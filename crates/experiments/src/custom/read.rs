@@ -1,23 +1,23 @@
-//! A workload in Kurabe's own language: TOML.
+//! Parses a workload in Kurabe's own language: TOML.
 
 use super::Described;
-use super::declared::{self, Constant, Declared, Home, Program, Request, Step};
+use super::declared::{self, Constant, Declared, Program, Relation, Request, Step};
 use super::place::{Fault, fault};
 use super::section::{Section, known};
-use super::{draws, homes, steps};
+use super::{draws, relations, steps};
 use kurabe_core::Result;
 use kurabe_core::custom::CustomWorkload;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// The keys of a workload, beside those that every suite has.
+/// The keys of a workload, besides those of every suite.
 pub const KEYS: &[&str] =
     &["name", "question", "about", "variables", "collection", "table", "transaction", "write"];
 
-/// The words by which statements may name an engine.
+/// The names of engines in statements.
 const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle"];
 
-/// The files of values that a workload names, in no order.
+/// The files of values that a workload names, in any order.
 pub fn value_files(text: &str) -> Vec<String> {
     fn named(value: &Value, found: &mut Vec<String>) {
         if let Value::Table(table) = value {
@@ -40,10 +40,10 @@ pub fn value_files(text: &str) -> Vec<String> {
     found
 }
 
-/// Reads a workload.
+/// Parses a workload.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let Some((file, values)) = source.files.split_first() else {
-        return Err(fault("a workload without a file"));
+        return Err(fault("the workload has no file"));
     };
     let table: Table = file.text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| file.text[..span.start].lines().count().max(1));
@@ -53,21 +53,23 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         values.iter().map(|file| (file.name.as_str(), file.text.as_str())).collect();
     let stem = file.name.rsplit('/').next().unwrap_or_default();
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-    // The other keys are the suite's, and are checked by who reads suites.
+    // The other keys belong to the suite. The parser of suites checks them.
     let top = Section { table: &table, place: file.name.clone() };
     let name = name_of(top.text("name")?.unwrap_or(stem));
     let mut declared = Declared::default();
     variables(&top, source, &mut declared)?;
     let write = top.truth("write")? || source.write;
     if let Some(table) = top.table("collection")? {
-        declared.homes = homes::collections(table, &file.name, &mut declared.variables)?;
+        declared.relations = relations::collections(table, &file.name, &mut declared.variables)?;
     }
     if let Some(table) = top.table("table")? {
-        for home in homes::tables(table, &file.name, write)? {
-            if declared.homes.iter().any(|known| known.name == home.name) {
-                return Err(top.error(format!("there are a collection and a table named {}", home.name)));
+        for relation in relations::tables(table, &file.name, write)? {
+            if declared.relations.iter().any(|known| known.name == relation.name) {
+                return Err(
+                    top.error(format!("a collection and a table have the same name {}", relation.name))
+                );
             }
-            declared.homes.push(home);
+            declared.relations.push(relation);
         }
     }
     if let Some(table) = top.table("transaction")? {
@@ -85,7 +87,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     Ok(Described { name, question, about, declared })
 }
 
-/// A name that a run, and so a folder, can have.
+/// A name that is valid for a run, and so for a directory.
 pub(super) fn name_of(text: &str) -> String {
     let name: String = text
         .to_lowercase()
@@ -124,7 +126,7 @@ fn transaction(
     values: &BTreeMap<&str, &str>,
     write: bool,
 ) -> Fault<Program> {
-    let table = value.as_table().ok_or_else(|| fault("is no table").context(&place))?;
+    let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
     let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
     let weight = section.number("weight")?.unwrap_or(1);
     let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
@@ -150,32 +152,34 @@ fn transaction(
 }
 
 impl Declared {
-    /// Notes what the transactions do to the collections.
+    /// Records what the transactions do to the collections.
     pub(super) fn note_changes(&mut self) {
         let steps = self.programs.iter().flat_map(|program| &program.steps);
         for step in steps {
             let Step::Execute(execute) = step else { continue };
-            let note = |home: &mut Home| match &execute.request {
+            let note = |relation: &mut Relation| match &execute.request {
                 Request::Put { .. } => {
-                    home.disturbed = true;
-                    home.note_traffic(false);
+                    relation.disturbed = true;
+                    relation.note_traffic(false);
                 }
                 Request::Update { fields, .. } => {
                     for field in fields {
-                        home.changed[*field] = true;
+                        relation.changed[*field] = true;
                     }
                 }
-                Request::Delete { .. } => home.disturbed = true,
+                Request::Delete { .. } => relation.disturbed = true,
                 _ => {}
             };
             match &execute.request {
-                Request::Put { home } | Request::Update { home, .. } | Request::Delete { home } => {
-                    note(&mut self.homes[*home]);
+                Request::Put { relation }
+                | Request::Update { relation, .. }
+                | Request::Delete { relation } => {
+                    note(&mut self.relations[*relation]);
                 }
                 _ => {}
             }
-            for home in [execute.adds, execute.removes].into_iter().flatten() {
-                self.homes[home].note_traffic(true);
+            for relation in [execute.adds, execute.removes].into_iter().flatten() {
+                self.relations[relation].note_traffic(true);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Whether a statement only reads, as a parser of the engine's dialect understands it.
+//! Decides whether a statement only reads, with a parser for the engine's dialect.
 //!
-//! A statement only reads where it is a query, or sets or shows something of its own session, and nothing in it can change
-//! what others see: no part that writes, no `INTO`, and no function but those that are known to compute. A function that
-//! nobody knows may do anything, and so may a statement that the parser does not understand. Locks that a query asks for
-//! (`FOR UPDATE`) end with its transaction, and change nothing.
+//! A statement only reads if it is a query, or sets or shows something of its own session, and no part of it can
+//! change data: no part that writes, no `INTO`, and only functions that are known to be free of side effects. Unknown
+//! functions, and statements that the parser does not understand, may change data. Locks of a query (`FOR UPDATE`)
+//! end with its transaction and change nothing.
 
 use super::declared::Piece;
 use sqlparser::ast::{Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visit, Visitor};
@@ -11,8 +11,8 @@ use sqlparser::dialect::{Dialect, MySqlDialect, OracleDialect, PostgreSqlDialect
 use sqlparser::parser::Parser;
 use std::ops::ControlFlow;
 
-/// Why a statement may change data; `None` where it only reads. `engine` is the word of the engine that it is for; without
-/// one it is for all, and must only read in the dialect of each that understands it.
+/// Why a statement may change data; `None` if it only reads. `engine` names the engine of the statement. Without one,
+/// the statement must only read in each dialect whose parser understands it.
 pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
     let dialects: &[&dyn Dialect] = match engine {
         Some("postgres" | "postgresql") => &[&PostgreSqlDialect {}],
@@ -47,7 +47,7 @@ pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<Strin
     if understood { None } else { not_understood }
 }
 
-/// The text with a place for each parameter, and a name for each table.
+/// The text with placeholders for parameters and with names for tables.
 fn text(pieces: &[Piece], dialect: &dyn Dialect) -> String {
     let place = if dialect.is::<PostgreSqlDialect>() { "$1" } else { "?" };
     pieces
@@ -83,7 +83,7 @@ fn statement_may_change(statement: &Statement) -> Option<String> {
         | S::Reset(_)
         | S::ExplainTable { .. } => {}
         S::Set(_) => {
-            // As text: the places where a scope can stand differ between engines.
+            // As text, because engines allow the scope in different positions.
             let text = statement.to_string().to_ascii_lowercase();
             let reaches =
                 |word: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word);
@@ -107,7 +107,7 @@ fn statement_may_change(statement: &Statement) -> Option<String> {
     }
 }
 
-/// Looks for whatever may change something.
+/// Searches for anything that may change data.
 struct Finder;
 
 impl Visitor for Finder {
@@ -129,7 +129,7 @@ impl Visitor for Finder {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
         match expr {
             Expr::Function(function) => called(&function.name),
-            // MySQL's `SELECT @a := 1` changes a variable of the session only.
+            // MySQL's `SELECT @a := 1` changes only a variable of the session.
             _ => ControlFlow::Continue(()),
         }
     }
@@ -160,17 +160,17 @@ fn called(name: &ObjectName) -> ControlFlow<String> {
     ControlFlow::Break(format!("it calls {plain}, which is not known to only read"))
 }
 
-/// Functions of the engines that compute something of what they are given, or tell something, and change nothing.
+/// Functions of the engines that compute a result or report a state, and change nothing.
 #[rustfmt::skip]
 const COMPUTES: &[&str] = &[
-    // Aggregates and windows.
+    // Aggregates and window functions.
     "count", "sum", "avg", "min", "max", "total", "array_agg", "string_agg", "group_concat", "json_agg", "jsonb_agg",
     "json_object_agg", "jsonb_object_agg", "json_arrayagg", "json_objectagg", "json_group_array", "json_group_object",
     "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor", "any_value", "stddev", "stddev_pop", "stddev_samp", "std",
     "variance", "var_pop", "var_samp", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2",
     "percentile_cont", "percentile_disc", "mode", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
     "lag", "lead", "first_value", "last_value", "nth_value", "grouping",
-    // Of any type.
+    // For any type.
     "coalesce", "nullif", "ifnull", "isnull", "nvl", "nvl2", "decode", "if", "iif", "greatest", "least", "interval", "cast",
     "convert", "typeof", "pg_typeof", "row", "num_nulls", "num_nonnulls", "values",
     // Numbers.
@@ -198,7 +198,7 @@ const COMPUTES: &[&str] = &[
     "timestampadd", "timestampdiff", "to_days", "from_days", "to_seconds", "sec_to_time", "time_to_sec", "extract", "age",
     "date_part", "date_trunc", "date_bin", "justify_days", "justify_hours", "justify_interval", "make_date", "make_time",
     "make_timestamp", "make_timestamptz", "make_interval", "to_date", "to_timestamp", "isfinite", "add_months", "months_between",
-    // JSON, arrays, ranges, rows made of nothing, text search.
+    // JSON, arrays, ranges, set-returning functions, text search.
     "json", "json_array", "json_object", "json_extract", "json_value", "json_query", "json_type", "json_valid", "json_length",
     "json_depth", "json_keys", "json_contains", "json_contains_path", "json_search", "json_set", "json_insert", "json_replace",
     "json_remove", "json_merge_patch", "json_merge_preserve", "json_quote", "json_unquote", "json_pretty", "json_each",
@@ -214,7 +214,7 @@ const COMPUTES: &[&str] = &[
     "array_fill", "cardinality", "unnest", "generate_series", "generate_subscripts", "int4range", "int8range", "numrange",
     "tsrange", "tstzrange", "daterange", "lower_inc", "upper_inc", "isempty", "to_tsvector", "to_tsquery", "plainto_tsquery",
     "phraseto_tsquery", "websearch_to_tsquery", "ts_rank", "ts_rank_cd", "ts_headline", "match", "against",
-    // What the engine tells of itself, and waiting.
+    // The engine's own state, and waiting.
     "version", "database", "schema", "user", "current_user", "session_user", "system_user", "current_database",
     "current_schema", "current_schemas", "current_setting", "connection_id", "pg_backend_pid", "found_rows", "row_count",
     "last_insert_id", "last_insert_rowid", "changes", "total_changes", "sqlite_version", "inet_client_addr", "inet_server_addr",
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_change_something_is_named() {
+    fn statement_that_may_write_is_rejected_with_reason() {
         for (sql, part) in [
             ("UPDATE t SET a = 1", "UPDATE is not a query"),
             ("CALL p()", "CALL is not a query"),

@@ -1,4 +1,4 @@
-//! Rows of a collection: each field a pure function of seed, collection, field and row.
+//! Generates the rows of a collection: each field is a pure function of seed, collection, field and row.
 
 use super::declared::Constant;
 use super::random;
@@ -7,28 +7,28 @@ use crate::fill::FieldValue;
 use kurabe_core::collection::{Field, FieldType};
 use kurabe_stats::rng::{Rng, mix};
 
-/// How a field's values are made.
+/// The generator of a field's values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Generator {
-    /// Numbers in sequence, from this on.
+    /// Consecutive numbers, beginning with this one.
     Sequence(i64),
-    /// Numbers that go up by one every so many rows, from 1.
+    /// Numbers that increase by one after this many rows, from 1.
     Every(u64),
-    /// Numbers of a range, each equally likely.
+    /// Uniformly distributed numbers of a range.
     Uniform(i64, i64),
-    /// Numbers of a range, distributed as sysbench does where nothing is said.
+    /// Numbers of a range, distributed as sysbench's default.
     Special(i64, i64),
-    /// Text or bytes of a length, from the least to the most.
+    /// Text or bytes with a length in this range.
     Length(usize, usize),
-    /// Text after a pattern.
+    /// Text that follows a pattern.
     Template(String),
-    /// One of these, each equally likely.
+    /// One of these values, all equally likely.
     List(Vec<Constant>),
-    /// Always the same.
+    /// A constant.
     Always(Constant),
 }
 
-/// Makes the rows of one collection.
+/// Generates the rows of one collection.
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: Vec<Column>,
@@ -55,7 +55,7 @@ impl Rows {
         Self { columns: (0..).zip(fields.iter().zip(generators)).map(column).collect() }
     }
 
-    /// The value of a field in row `row`, from 0; a text or bytes replace what is in `out`.
+    /// The value of a field in row `row`, from 0. A text or bytes replace the content of `out`.
     pub(super) fn make(&self, row: u64, field: usize, out: &mut Vec<u8>) -> FieldValue {
         let Some(column) = self.columns.get(field) else { return FieldValue::Null };
         let rng = || Rng::new(mix(column.seed, row));
@@ -126,11 +126,11 @@ fn content_kind(kind: FieldType) -> Kind {
     }
 }
 
-/// Writes a text after a pattern: each `#` becomes a digit and each `@` a lower case letter, all equally likely; what else
-/// there is stays.
+/// Writes a text that follows a pattern: `#` stands for a random digit, `@` for a random lower-case letter, and any
+/// other character for itself.
 pub(super) fn template(pattern: &str, rng: &mut Rng, out: &mut Vec<u8>) {
     out.clear();
-    // A draw has 64 bits, enough for many digits: the remainder's part of it is used up place by place.
+    // A draw has 64 bits, enough for many digits: each position consumes a part of it.
     let (mut drawn, mut left) = (0, 0_u64);
     for byte in pattern.bytes() {
         let (first, choices) = match byte {
@@ -141,7 +141,7 @@ pub(super) fn template(pattern: &str, rng: &mut Rng, out: &mut Vec<u8>) {
                 continue;
             }
         };
-        // What is left is kept large beside the choices, so that none is likelier than another by more than one in a million.
+        // The rest stays large relative to the choices, so that the bias stays below one in a million.
         if left < 26_000_000 {
             (drawn, left) = (rng.next_u64(), u64::MAX);
         }
@@ -151,7 +151,7 @@ pub(super) fn template(pattern: &str, rng: &mut Rng, out: &mut Vec<u8>) {
     }
 }
 
-/// The most bytes that a field of this generator has.
+/// The maximum number of bytes of a field with this generator.
 pub(super) fn most_bytes(generator: &Generator) -> u64 {
     let length = |value: &Constant| match value {
         Constant::Text(text) => text.len() as u64,
@@ -173,7 +173,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn a_template_keeps_its_signs_and_draws_each_digit_and_letter() {
+    fn template_keeps_literal_characters_and_draws_digits_and_letters() {
         let mut rng = Rng::new(1);
         let mut out = Vec::new();
         let mut digits = [0_u32; 10];

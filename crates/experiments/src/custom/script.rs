@@ -1,9 +1,9 @@
-//! pgbench's scripts (PostgreSQL manual, "pgbench", "Custom Scripts"), read as they are.
+//! Parses pgbench's scripts (PostgreSQL manual, "pgbench", "Custom Scripts") without changes.
 
 use super::Described;
 use super::declared::{
-    self, Constant, Declared, Execute, Home, Made, Operand, Parameter, Piece, Program, Raw, Request, Source,
-    Step,
+    self, Constant, Declared, Execute, Made, Operand, Parameter, Piece, Program, Raw, Relation, Request,
+    Source, Step,
 };
 use super::expression::{self, Expr, word};
 use super::place::{Fault, fault};
@@ -16,7 +16,7 @@ use kurabe_core::Result;
 use kurabe_core::collection::{Field, FieldType};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 
-/// The scripts that pgbench brings along, by name.
+/// pgbench's built-in scripts, by name.
 pub const BUILTIN: &[(&str, &str)] = &[
     ("tpcb-like", include_str!("pgbench/tpcb-like.sql")),
     ("simple-update", include_str!("pgbench/simple-update.sql")),
@@ -26,15 +26,15 @@ pub const BUILTIN: &[(&str, &str)] = &[
 /// The variable that holds the scale.
 const SCALE: &str = "scale";
 
-/// What is read of a script before variables have their slots.
+/// A line of a script before its variables have slots.
 enum Line<'a> {
     Sql(&'a str),
-    /// A meta-command's name and the rest of its line.
+    /// The name and the arguments of a meta-command.
     Meta(&'a str, String),
 }
 
-/// Whether the scale is that of the tables that are there, and must be counted: where a script of pgbench's own runs, as
-/// in pgbench, and nobody defined it.
+/// Whether the scale is that of the existing tables and must be counted. As in pgbench, this is so if a built-in
+/// script runs and the user did not define the scale.
 pub fn counts_scale(source: &CustomWorkload) -> bool {
     let built_in = |file: &CustomFile| BUILTIN.contains(&(file.name.as_str(), file.text.as_str()));
     source.language == Language::Pgbench
@@ -43,7 +43,7 @@ pub fn counts_scale(source: &CustomWorkload) -> bool {
         && source.files.iter().any(built_in)
 }
 
-/// Reads scripts.
+/// Parses scripts.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut declared = Declared::default();
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
@@ -51,7 +51,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     }
     let scale = match source.scale.map(i64::try_from) {
         Some(scale) => Constant::Int(scale.unwrap_or(i64::MAX)),
-        // Not known until the tables have been seen.
+        // Unknown until the tables have been counted.
         None if counts_scale(source) => Constant::Null,
         None => Constant::Int(1),
     };
@@ -60,9 +60,9 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         declared.variables.set(name, Constant::of(value));
     }
     if source.init {
-        declared.homes = tables();
-        for home in 0..declared.homes.len() {
-            let name = declared::rows_of(&declared.homes[home].name);
+        declared.relations = tables();
+        for relation in 0..declared.relations.len() {
+            let name = declared::rows_of(&declared.relations[relation].name);
             declared.variables.slot(&name);
         }
         let scale = declared.variables.find(SCALE).map(|slot| &declared.variables.initial[slot]);
@@ -72,7 +72,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     }
     let scripts: Vec<(&CustomFile, Vec<(usize, Line<'_>)>)> =
         source.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Fault<_>>()?;
-    // A variable that one script sets is there in all, as in pgbench.
+    // As in pgbench, all scripts see a variable that one script sets.
     for (_, lines) in &scripts {
         for (_, line) in lines {
             if let Line::Meta("set", rest) = line {
@@ -84,7 +84,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         let steps = steps(file, lines, &mut declared, source.write)?;
         let asks = steps.iter().any(|step| matches!(step, Step::Execute(_)));
         if !asks {
-            return Err(fault(format!("{}: the script asks nothing of a database", file.name)));
+            return Err(fault(format!("{}: the script sends no statement to the database", file.name)));
         }
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
@@ -94,12 +94,12 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     }
     let names: Vec<&str> = declared.programs.iter().map(|program| program.name.as_str()).collect();
     let question = format!("How fast are pgbench's scripts ({}), and where?", names.join(", "));
-    let about = "Scripts of pgbench, read as they are.".to_owned();
+    let about = "pgbench scripts, unchanged.".to_owned();
     Ok(Described { name: "pgbench".to_owned(), question, about, declared })
 }
 
 /// pgbench's own tables, as `pgbench -i` makes and fills them.
-fn tables() -> Vec<Home> {
+fn tables() -> Vec<Relation> {
     let int = |name| Field { name, kind: FieldType::Int };
     let filler = |max| Field { name: "filler", kind: FieldType::Text { max } };
     let always = |value| Generator::Always(value);
@@ -107,37 +107,38 @@ fn tables() -> Vec<Home> {
     let null = || always(Constant::Null);
     let blank = |length| always(Constant::Text(" ".repeat(length)));
     let sequence = || Generator::Sequence(1);
-    let home = |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
-        Home::new(
-            name.to_owned(),
-            fields,
-            key,
-            Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
-        )
-    };
+    let relation =
+        |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
+            Relation::new(
+                name.to_owned(),
+                fields,
+                key,
+                Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
+            )
+        };
     vec![
-        home(
+        relation(
             "pgbench_branches",
             vec![int("bid"), int("bbalance"), filler(88)],
             vec![0],
             1,
             vec![sequence(), zero(), null()],
         ),
-        home(
+        relation(
             "pgbench_tellers",
             vec![int("tid"), int("bid"), int("tbalance"), filler(84)],
             vec![0],
             10,
             vec![sequence(), Generator::Every(10), zero(), null()],
         ),
-        home(
+        relation(
             "pgbench_accounts",
             vec![int("aid"), int("bid"), int("abalance"), filler(84)],
             vec![0],
             100_000,
             vec![sequence(), Generator::Every(100_000), zero(), blank(84)],
         ),
-        home(
+        relation(
             "pgbench_history",
             vec![
                 int("tid"),
@@ -154,14 +155,14 @@ fn tables() -> Vec<Home> {
     ]
 }
 
-/// So many rows for each unit of the scale, which is the variable behind the three that every script has.
+/// Rows per unit of the scale, which is the variable after the three that every script has.
 fn rows(each: i64) -> Expr {
     const SCALE_SLOT: usize = 3;
     Expr::Call(expression::Function::Multiply, vec![Expr::Variable(SCALE_SLOT), Expr::Int(each)])
 }
 
-/// Cuts a script into statements, which end at `;` or before a meta-command, and meta-commands, which end with their
-/// line. Each with the number of the line on which it begins.
+/// Splits a script into statements, which end at `;` or before a meta-command, and meta-commands, which end at the
+/// end of the line. Each has the number of its first line.
 fn lines(file: &CustomFile) -> Fault<Vec<(usize, Line<'_>)>> {
     let text = file.text.as_str();
     let line_of = |at: usize| text[..at].matches('\n').count() + 1;
@@ -179,7 +180,7 @@ fn lines(file: &CustomFile) -> Fault<Vec<(usize, Line<'_>)>> {
             push(text, begin, at, &mut out);
             let line = line_of(at);
             let mut end = at + text[at..].find('\n').unwrap_or(text.len() - at);
-            // A backslash at the end of a line goes on with the next.
+            // A backslash at the end of a line continues it on the next.
             while text[..end].trim_end_matches('\r').ends_with('\\') && end < text.len() {
                 end += 1 + text[end + 1..].find('\n').unwrap_or(text.len() - end - 1);
             }
@@ -209,7 +210,7 @@ fn push<'a>(text: &'a str, from: usize, to: usize, out: &mut Vec<(usize, Line<'a
     }
 }
 
-/// A statement without the blanks and comments before it, and the blanks behind it.
+/// A statement without leading blanks and comments and without trailing blanks.
 fn strip(mut text: &str) -> &str {
     loop {
         text = text.trim();
@@ -224,12 +225,12 @@ fn place(file: &CustomFile, line: usize) -> String {
     format!("{}: line {line}", file.name)
 }
 
-/// An `\if` that is open.
+/// An open `\if`.
 struct Open {
     line: usize,
-    /// The step that jumps to the next branch, …
+    /// The step that jumps to the next branch.
     unless: Option<usize>,
-    /// … and those that jump behind the last.
+    /// The steps that jump to the end.
     ends: Vec<usize>,
 }
 
@@ -282,7 +283,7 @@ fn expr(text: &str, declared: &Declared) -> Fault<Expr> {
 fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
     let name = word(rest);
     if name.is_empty() {
-        return Err(fault("\\set names no variable").hint("write \\set name expression"));
+        return Err(fault("\\set without a variable name").hint("write \\set name expression"));
     }
     let slot = variable(name, &declared.variables)?;
     let source = Source::Expression(expr(&rest[name.len()..], declared)?);
@@ -290,9 +291,10 @@ fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
 }
 
 fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
-    let bad = || fault(format!("'\\sleep {rest}' is not understood")).hint("write \\sleep 10 ms, or us or s");
+    let bad =
+        || fault(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s");
     let (number, unit) = rest.split_once(char::is_whitespace).unwrap_or((rest, "s"));
-    // The unit may follow the number at once: "\sleep 10ms".
+    // The unit may follow the number without a blank: "\sleep 10ms".
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
     let (number, unit) =
         if digits > 0 && digits < number.len() { number.split_at(digits) } else { (number, unit.trim()) };
@@ -309,7 +311,7 @@ fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
     Ok(Step::Sleep { time: expr(number, declared)?, unit, place: place.to_owned() })
 }
 
-/// Has the jump at a step lead here.
+/// Sets the target of the jump at a step to the next step.
 fn land(steps: &mut [Step], at: Option<usize>, here: usize) {
     if let Some(Step::Unless { to, .. } | Step::Jump(to)) = at.and_then(|at| steps.get_mut(at)) {
         *to = here;
@@ -334,7 +336,7 @@ fn branch(
     let Some(last) = open.last_mut() else { return Err(fault(format!("\\{name} without an \\if"))) };
     if name != "endif" {
         if last.unless.is_none() {
-            return Err(fault(format!("\\{name} behind an \\else")));
+            return Err(fault(format!("\\{name} after an \\else")));
         }
         last.ends.push(steps.len());
         steps.push(Step::Jump(usize::MAX));
@@ -369,17 +371,18 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> F
 }
 
 fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
-    let find = |name: &str| declared.homes.iter().position(|home| home.name.eq_ignore_ascii_case(name));
+    let find =
+        |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let pieces = sql::pieces(text, &Naming::Plain(&find))?;
     let on: Vec<usize> = pieces
         .iter()
-        .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
+        .filter_map(|piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None })
         .collect();
     let why = may_change(&pieces, None);
     let writes = why.is_some();
     if let Some(why) = why.filter(|_| on.is_empty() && !write) {
-        return Err(fault(format!("this statement may change what is in the database: {why}"))
-            .hint("say --write if it may, or --init for tables of pgbench's own that are made for the run"));
+        return Err(fault(format!("this statement may change data: {why}"))
+            .hint("allow this with --write, or use --init to create pgbench's tables for the run"));
     }
     let raw = Raw { texts: vec![(None, pieces)], writes };
     let mut execute = Execute::plain(Request::Begin, place);
@@ -387,19 +390,19 @@ fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault
         let operand = Operand::Variable(variable(name, &declared.variables)?);
         execute.parameters.push(Parameter { operand, kind: None });
     }
-    // Rows that are added to the log are counted after each trial.
+    // Rows that are added to the history table are counted after each trial.
     let first = text.split_whitespace().next().unwrap_or_default();
     if first.eq_ignore_ascii_case("insert")
-        && let [home] = on.as_slice()
-        && declared.homes[*home].key.is_empty()
+        && let [relation] = on.as_slice()
+        && declared.relations[*relation].key.is_empty()
     {
-        execute.adds = Some(*home);
-        declared.homes[*home].note_traffic(true);
+        execute.adds = Some(*relation);
+        declared.relations[*relation].note_traffic(true);
     } else if writes {
-        for home in on {
-            declared.homes[home].disturbed = true;
+        for relation in on {
+            declared.relations[relation].disturbed = true;
             if !first.eq_ignore_ascii_case("update") {
-                declared.homes[home].note_traffic(false);
+                declared.relations[relation].note_traffic(false);
             }
         }
     }

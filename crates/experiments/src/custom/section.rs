@@ -1,4 +1,4 @@
-//! A table of a TOML file whose every key is checked, and whose errors say where it stands.
+//! A table of a TOML file. Each key is checked, and errors name the place of the table.
 
 use super::declared::{Constant, Operand, Variables};
 use super::place::{Fault, fault};
@@ -12,7 +12,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The section, whose keys must be among these.
+    /// The section, in which only these keys are valid.
     pub(super) fn new(table: &'a Table, place: impl Into<String>, keys: &[&str]) -> Fault<Self> {
         let place = place.into();
         for key in table.keys() {
@@ -54,11 +54,11 @@ impl<'a> Section<'a> {
 
     pub(super) fn table(&self, key: &str) -> Fault<Option<&'a Table>> {
         self.get(key)
-            .map(|value| value.as_table().ok_or_else(|| self.error(format!("'{key}' is no table"))))
+            .map(|value| value.as_table().ok_or_else(|| self.error(format!("'{key}' is not a table"))))
             .transpose()
     }
 
-    /// Two numbers, the least and the most.
+    /// Two numbers, the minimum and the maximum.
     pub(super) fn range(&self, key: &str) -> Fault<Option<(i64, i64)>> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let bad = || self.error(format!("'{key}' is not a range: write {key} = [least, most]"));
@@ -71,7 +71,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Counts from the least to the most: one number, or two.
+    /// Counts from the minimum to the maximum: one number, or two.
     pub(super) fn counts(&self, key: &str) -> Fault<Option<(u64, u64)>> {
         let bad = || self.error(format!("'{key}' is neither a count nor [least, most]"));
         let range = match self.get(key) {
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A value, or a variable by its name behind a colon.
+    /// A value, or a colon and the name of a variable.
     pub(super) fn operand(&self, key: &str, value: &Value, variables: &Variables) -> Fault<Operand> {
         if let Some(name) = value.as_str().and_then(|text| text.strip_prefix(':')) {
             if let Some(literal) = name.strip_prefix(':') {
@@ -151,16 +151,16 @@ pub(super) fn position(name: &str, names: &[&str], what: &str) -> Fault<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names, what))
 }
 
-/// Refuses what is not known, suggesting the nearest.
+/// Rejects an unknown name and suggests the nearest.
 pub(super) fn known(name: &str, names: &[&str], what: &str) -> Fault<()> {
     position(name, names, what).map(drop)
 }
 
 fn unknown(name: &str, names: &[&str], what: &str) -> kurabe_core::Error {
-    let error = fault(format!("there is no {what} '{name}'"));
+    let error = fault(format!("unknown {what} '{name}'"));
     match units::nearest(name, names) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None if names.is_empty() => error,
-        None => error.hint(format!("there are: {}", names.join(", "))),
+        None => error.hint(format!("known: {}", names.join(", "))),
     }
 }

@@ -1,4 +1,4 @@
-//! The variables of a client, and the values that requests are given.
+//! The variables of a client, and the parameters of its requests.
 
 use super::declared::{Constant, Operand, Parameter};
 use super::evaluate::Datum;
@@ -10,7 +10,7 @@ use kurabe_core::{Error, Result};
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) datum: Datum,
-    /// The text of [`Datum::Text`], and how a number that is not whole is written; kept for its memory.
+    /// The text of [`Datum::Text`], or the text of a double. The buffer is reused.
     pub(super) text: String,
 }
 
@@ -21,7 +21,7 @@ impl Slot {
         slot
     }
 
-    /// Becomes the same as another, and keeps its memory.
+    /// Copies another slot and reuses the buffer.
     pub(super) fn copy(&mut self, other: &Self) {
         self.datum = other.datum;
         if matches!(other.datum, Datum::Text | Datum::Double(_)) {
@@ -57,8 +57,8 @@ impl Slot {
             Value::Bool(truth) => self.set(Datum::Bool(truth)),
             Value::Text(_) | Value::Bytes(_) => {
                 let bytes = if let Value::Text(text) = value { text.as_bytes() } else { bytes_of(value) };
-                let text = std::str::from_utf8(bytes)
-                    .map_err(|_| Error::mismatch("a value that is to be kept is no text"))?;
+                let text =
+                    std::str::from_utf8(bytes).map_err(|_| Error::mismatch("a value to keep is not text"))?;
                 self.text.clear();
                 self.text.push_str(text);
                 self.datum = Datum::Text;
@@ -67,7 +67,7 @@ impl Slot {
         Ok(())
     }
 
-    /// What an expression sees: of a text the value that it spells, where it spells one.
+    /// The value that an expression sees: of a text, the value that it spells, if any.
     pub(super) fn datum(&self) -> Datum {
         match self.datum {
             Datum::Text => Datum::spelt(&self.text),
@@ -93,7 +93,7 @@ fn bytes_of(value: Value<'_>) -> &[u8] {
     }
 }
 
-/// The variables as a request saw them: those that were changed since, as they were.
+/// The variables at the time of a request: for those that changed since, the earlier value.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     pub(super) now: &'a [Slot],
@@ -113,20 +113,20 @@ pub(super) fn operand<'a>(operand: &'a Operand, values: Values<'a>) -> Value<'a>
         Operand::Variable(slot) => values.get(*slot).map_or(Value::Null, Slot::value),
         Operand::Constant(constant) => match constant {
             Constant::Int(n) => Value::Int(*n),
-            // A double was written as text when the file was read.
+            // The parser has converted doubles to text.
             Constant::Null | Constant::Double(_) => Value::Null,
             Constant::Text(text) => Value::Text(text),
         },
     }
 }
 
-/// A parameter as its field takes it.
+/// A parameter, converted to the type of its field.
 pub(super) fn parameter<'a>(parameter: &'a Parameter, values: Values<'a>) -> Value<'a> {
     match operand(&parameter.operand, values) {
         Value::Int(seconds) if parameter.kind == Some(FieldType::Timestamp) => {
             Value::Time(seconds.saturating_mul(1_000_000))
         }
-        // No field holds truth values.
+        // No field has a boolean type.
         Value::Bool(truth) if parameter.kind.is_some() => Value::Int(i64::from(truth)),
         value => value,
     }

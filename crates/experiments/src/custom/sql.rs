@@ -1,18 +1,18 @@
-//! The texts of statements: where variables stand in them, and which tables.
+//! Parses the texts of statements into text, variables and tables.
 
 use super::declared::Piece;
 use super::expression::word;
 use super::place::{Fault, fault};
 
-/// What a table is called in a text.
+/// How tables are named in a text.
 pub(super) enum Naming<'a> {
-    /// `{accounts}`, among these names.
+    /// As `{accounts}`, one of these names.
     Braces(&'a dyn Fn(&str) -> Fault<usize>),
-    /// By its plain name, where it is one of ours.
+    /// By its plain name, if it is one of pgbench's own tables.
     Plain(&'a dyn Fn(&str) -> Option<usize>),
 }
 
-/// Reads a statement. `:name` is a variable outside of quotes and comments; `::` is a cast.
+/// Parses a statement. `:name` outside of quotes and comments is a variable; `::` is a cast.
 pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
     let mut out = Pieces::default();
     let mut rest = sql;
@@ -42,9 +42,9 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
             }
             c if c.is_alphanumeric() || c == '_' => {
                 let name = word(rest);
-                let home = if let Naming::Plain(find) = naming { find(name) } else { None };
-                match home {
-                    Some(home) => out.push(Piece::Table(home)),
+                let relation = if let Naming::Plain(find) = naming { find(name) } else { None };
+                match relation {
+                    Some(relation) => out.push(Piece::Table(relation)),
                     None => out.text(name),
                 }
                 rest = &rest[name.len()..];
@@ -89,8 +89,8 @@ impl Pieces {
     }
 }
 
-/// How many bytes at the beginning of a text are a quoted text or name, or a comment; 0 where it is neither. One that
-/// does not end goes on to the end of the text.
+/// The length in bytes of a quoted text, quoted name or comment at the beginning of a text; 0 if there is none. An
+/// unterminated one extends to the end.
 pub(super) fn opaque(text: &str) -> usize {
     let until =
         |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
@@ -124,7 +124,7 @@ fn words(sql: &str) -> Vec<String> {
     out
 }
 
-/// What a statement is, where it begins or ends a transaction: engines say these differently, and some only so.
+/// The kind of a statement that begins or ends a transaction. Engines spell these differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     Begin,

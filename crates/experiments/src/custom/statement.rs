@@ -7,7 +7,7 @@ use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 
-/// What is asked of a database, in however many steps.
+/// A distinct request, in however many steps it occurs.
 pub(super) struct Asked {
     pub(super) operation: Operation,
     pub(super) prepared: Option<Prepared>,
@@ -15,17 +15,18 @@ pub(super) struct Asked {
 
 /// One request of a client.
 pub(super) struct Statement {
-    /// The number of what it asks.
+    /// The number of its distinct request.
     pub(super) asked: usize,
     pub(super) reply: Reply,
-    /// The variables that the check of the answer needs and that may have changed by then, as the request saw them.
+    /// The variables that the check of the answer reads and that may change before, with their values at the time of
+    /// the request.
     pub(super) seen: Vec<(usize, Slot)>,
 }
 
-/// Whether two steps ask the same, so that one prepared statement serves both.
+/// Whether two steps make the same request, so that one prepared statement serves both.
 pub(super) fn same(one: &Operation, other: &Operation) -> bool {
     match (one, other) {
-        // Where they stand in the file is not asked of the database.
+        // The database does not see the place in the file.
         (Operation::Raw { statement: one }, Operation::Raw { statement: other }) => {
             one.texts == other.texts && one.parameters == other.parameters
         }
@@ -51,13 +52,13 @@ pub(super) fn ask(
     }
 }
 
-/// Adds the rows that came and takes those that went, or the other way round.
+/// Adds inserted rows and subtracts deleted rows, or the reverse.
 pub(super) fn count(execute: &Execute, reply: &Reply, tally: &mut [i64], sign: i64) {
     let rows = reply.affected() as i64 * sign;
-    if let Some(home) = execute.adds {
-        tally[home] += rows;
+    if let Some(relation) = execute.adds {
+        tally[relation] += rows;
     }
-    if let Some(home) = execute.removes {
-        tally[home] -= rows;
+    if let Some(relation) = execute.removes {
+        tally[relation] -= rows;
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
+//! Parses the steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
 use super::declared::{
     Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, Wanted, variables,
@@ -35,8 +35,8 @@ const KEYS: [&str; 19] = [
 ];
 const ROW_KEYS: [&str; 2] = ["adds", "removes"];
 
-/// Reads one step. `engines` are the words by which statements may name an engine; `write`: statements may change what
-/// is not ours.
+/// Parses one step. `engines` are the valid names of engines; `write` allows statements to change data that are not
+/// Kurabe's.
 pub(super) fn step(
     value: &Value,
     place: &str,
@@ -64,7 +64,7 @@ pub(super) fn step(
     }
     let asked: Vec<&str> = VERBS.into_iter().filter(|verb| section.has(verb)).collect();
     let [verb] = asked.as_slice() else {
-        return Err(section.error(format!("a step asks for one thing, of: {}", VERBS.join(", "))));
+        return Err(section.error(format!("a step has exactly one of: {}", VERBS.join(", "))));
     };
     let execute = match *verb {
         "sql" => raw(&section, declared, write, engines)?,
@@ -74,7 +74,7 @@ pub(super) fn step(
 }
 
 impl Execute {
-    /// A request of which nothing is expected but that it succeeds.
+    /// A request that must succeed, with no other expectation.
     pub(super) fn plain(request: Request, place: &str) -> Self {
         Self {
             request,
@@ -90,7 +90,7 @@ impl Execute {
     }
 }
 
-/// Refuses keys that mean nothing beside the others.
+/// Rejects keys that have no meaning together with the others.
 fn only(section: &Section<'_>, keys: &[&str]) -> Fault<()> {
     match section.table.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(section.error(format!("'{key}' does not go with '{}'", keys[0]))),
@@ -98,16 +98,16 @@ fn only(section: &Section<'_>, keys: &[&str]) -> Fault<()> {
     }
 }
 
-/// A step that asks a collection or a table.
+/// A step that names a collection or a table.
 struct Named<'a> {
     section: &'a Section<'a>,
     verb: &'a str,
     declared: &'a Declared,
-    home: usize,
+    relation: usize,
     names: Vec<&'a str>,
 }
 
-/// What a step asks, before what must come of it.
+/// The request of a step, before its expectations.
 struct Asked {
     request: Request,
     parameters: Vec<Parameter>,
@@ -121,7 +121,7 @@ impl Named<'_> {
 
     fn parameter(&self, position: usize, key: &str, value: &Value) -> Fault<Parameter> {
         let operand = self.section.operand(key, value, &self.declared.variables)?;
-        let kind = self.declared.homes[self.home].fields[position].kind;
+        let kind = self.declared.relations[self.relation].fields[position].kind;
         Ok(Parameter { operand, kind: Some(kind) })
     }
 
@@ -137,25 +137,25 @@ impl Named<'_> {
     }
 
     fn by_key(&self) -> Fault<Vec<Parameter>> {
-        let home = &self.declared.homes[self.home];
-        let (section, name) = (self.section, &home.name);
-        if home.key.is_empty() {
+        let relation = &self.declared.relations[self.relation];
+        let (section, name) = (self.section, &relation.name);
+        if relation.key.is_empty() {
             return Err(section.error(format!("{name} has no key")));
         }
         let value = section.get("key");
         let value = value.ok_or_else(|| section.error(format!("'{}' needs 'key'", self.verb)))?;
         let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-        if values.len() != home.key.len() {
-            let wants = home.key.iter().map(|at| self.names[*at]).collect::<Vec<_>>().join(", ");
-            let what = format!("the key of {name} is ({wants}), and 'key' has another number of values");
+        if values.len() != relation.key.len() {
+            let wants = relation.key.iter().map(|at| self.names[*at]).collect::<Vec<_>>().join(", ");
+            let what = format!("'key' has the wrong number of values: the key of {name} is ({wants})");
             return Err(section.error(what));
         }
-        home.key.iter().zip(values).map(|(at, value)| self.parameter(*at, "key", value)).collect()
+        relation.key.iter().zip(values).map(|(at, value)| self.parameter(*at, "key", value)).collect()
     }
 
-    /// The fields that come back: all but the key's, where none are named.
+    /// The requested fields: all but the key's if none are named.
     fn wanted(&self) -> Fault<(Vec<usize>, Vec<String>)> {
-        let key = &self.declared.homes[self.home].key;
+        let key = &self.declared.relations[self.relation].key;
         let fields: Vec<usize> = match self.section.names("fields")? {
             Some(list) if !list.is_empty() => {
                 list.into_iter().map(|name| self.field(name)).collect::<Fault<_>>()?
@@ -167,19 +167,19 @@ impl Named<'_> {
     }
 
     fn asked(&self) -> Fault<Asked> {
-        let home = self.home;
+        let relation = self.relation;
         let columns = Vec::new();
         Ok(match self.verb {
             "get" => {
                 only(self.section, &[self.verb, "key", "fields", "rows", "check", "keep"])?;
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::Get { home, fields }, parameters: self.by_key()?, columns }
+                Asked { request: Request::Get { relation, fields }, parameters: self.by_key()?, columns }
             }
             "find-equal" => {
                 only(self.section, &[self.verb, "where", "fields", "rows", "check", "keep"])?;
                 let (by, parameters) = self.assigned("where")?.into_iter().unzip();
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::FindEqual { home, by, fields }, parameters, columns }
+                Asked { request: Request::FindEqual { relation, by, fields }, parameters, columns }
             }
             "insert" | "put" => {
                 only(self.section, &[self.verb, "values", "affected"])?;
@@ -191,8 +191,11 @@ impl Named<'_> {
                     return Err(self.section.error(what));
                 }
                 let parameters = values.into_iter().map(|(_, value)| value).collect();
-                let request =
-                    if self.verb == "insert" { Request::Insert { home } } else { Request::Put { home } };
+                let request = if self.verb == "insert" {
+                    Request::Insert { relation }
+                } else {
+                    Request::Put { relation }
+                };
                 Asked { request, parameters, columns }
             }
             "update" => {
@@ -200,16 +203,16 @@ impl Named<'_> {
                 let (fields, mut parameters): (Vec<usize>, Vec<Parameter>) =
                     self.assigned("set")?.into_iter().unzip();
                 parameters.extend(self.by_key()?);
-                Asked { request: Request::Update { home, fields }, parameters, columns }
+                Asked { request: Request::Update { relation, fields }, parameters, columns }
             }
             "delete" => {
                 only(self.section, &[self.verb, "key", "affected"])?;
-                Asked { request: Request::Delete { home }, parameters: self.by_key()?, columns }
+                Asked { request: Request::Delete { relation }, parameters: self.by_key()?, columns }
             }
             _ => {
                 only(self.section, &[self.verb, "check", "keep"])?;
                 let columns = vec!["count".to_owned()];
-                Asked { request: Request::Count { home }, parameters: Vec::new(), columns }
+                Asked { request: Request::Count { relation }, parameters: Vec::new(), columns }
             }
         })
     }
@@ -217,15 +220,16 @@ impl Named<'_> {
 
 fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Execute> {
     let name = section.text(verb)?.unwrap_or_default();
-    let homes: Vec<&str> = declared.homes.iter().map(|home| home.name.as_str()).collect();
-    let home =
-        position(name, &homes, "collection or table").map_err(|error| error.context(&section.place))?;
-    let names = declared.homes[home].fields.iter().map(|field| field.name).collect();
-    let Asked { request, parameters, columns } = Named { section, verb, declared, home, names }.asked()?;
-    if request.writes() && !declared.homes[home].write {
+    let relations: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
+    let relation =
+        position(name, &relations, "collection or table").map_err(|error| error.context(&section.place))?;
+    let names = declared.relations[relation].fields.iter().map(|field| field.name).collect();
+    let Asked { request, parameters, columns } =
+        Named { section, verb, declared, relation, names }.asked()?;
+    if request.writes() && !declared.relations[relation].write {
         return Err(section
-            .error(format!("{name} was there before and is only read"))
-            .hint("say 'write = true' of the table"));
+            .error(format!("{name} is an existing table and is read-only"))
+            .hint("set 'write = true' in its section"));
     }
     let one = Some(Wanted::Range(1, 1));
     let (rows, affected) = (wanted(section, "rows", declared)?, wanted(section, "affected", declared)?);
@@ -236,13 +240,13 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
             Request::Get { .. } | Request::Count { .. } => rows.or(one),
             _ => rows,
         },
-        // What a replaced row counts for differs between engines.
+        // Engines differ in how they count a replaced row.
         affected: match execute.request {
             Request::Insert { .. } | Request::Update { .. } | Request::Delete { .. } => affected.or(one),
             _ => affected,
         },
-        adds: matches!(execute.request, Request::Insert { .. }).then_some(home),
-        removes: matches!(execute.request, Request::Delete { .. }).then_some(home),
+        adds: matches!(execute.request, Request::Insert { .. }).then_some(relation),
+        removes: matches!(execute.request, Request::Delete { .. }).then_some(relation),
         ..execute
     };
     answers(section, &columns, declared, &mut execute)?;
@@ -268,9 +272,9 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         Some(Value::Table(table)) => own_texts(section, table, engines, &mut texts)?,
         _ => return Err(section.error("'sql' is neither a text nor a table with one for each engine")),
     }
-    let homes: Vec<String> = declared.homes.iter().map(|home| home.name.clone()).collect();
-    let homes: Vec<&str> = homes.iter().map(String::as_str).collect();
-    let find = |name: &str| position(name, &homes, "collection or table");
+    let relations: Vec<String> = declared.relations.iter().map(|relation| relation.name.clone()).collect();
+    let relations: Vec<&str> = relations.iter().map(String::as_str).collect();
+    let find = |name: &str| position(name, &relations, "collection or table");
     let mut made = Raw::default();
     for (engine, text) in texts {
         let text = text.trim().trim_end_matches(';');
@@ -280,9 +284,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
                 Control::Commit => "commit",
                 Control::Rollback => "rollback",
             };
-            return Err(
-                section.error(format!("write the step \"{word}\", which each engine says in its own way"))
-            );
+            return Err(section.error(format!("use the step \"{word}\", which works on each engine")));
         }
         let pieces =
             sql::pieces(text, &Naming::Braces(&find)).map_err(|error| error.context(&section.place))?;
@@ -290,17 +292,17 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         let writes = why.is_some();
         let on: Vec<usize> = pieces
             .iter()
-            .filter_map(|piece| if let Piece::Table(home) = piece { Some(*home) } else { None })
+            .filter_map(|piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None })
             .collect();
-        let ours = on.iter().any(|home| declared.homes[*home].write);
+        let ours = on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = why.filter(|_| !write && !ours) {
             return Err(section
-                .error(format!("this statement may change what is not Kurabe's: {why}"))
-                .hint("say 'write = true' at the top of the file, or name a collection in braces"));
+                .error(format!("this statement may change data that Kurabe did not create: {why}"))
+                .hint("set 'write = true' at the top of the file, or name a collection in braces"));
         }
         if writes {
-            for home in on {
-                declared.homes[home].disturbed = true;
+            for relation in on {
+                declared.relations[relation].disturbed = true;
             }
         }
         made.writes |= writes;
@@ -308,9 +310,9 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     }
     let own: Vec<&str> = made.variables();
     if made.texts.iter().any(|(_, pieces)| variables(pieces) != own) {
-        return Err(section.error("the texts for the engines have the same variables in the same order"));
+        return Err(section.error("the texts for all engines must have the same variables in the same order"));
     }
-    let mut execute = Execute::plain(Request::Count { home: 0 }, &section.place);
+    let mut execute = Execute::plain(Request::Count { relation: 0 }, &section.place);
     for name in own {
         let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
         execute.parameters.push(Parameter { operand: Operand::Variable(slot), kind: None });
@@ -352,7 +354,7 @@ fn answers(
     execute: &mut Execute,
 ) -> Fault<()> {
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    // A column by its number, from 1, or by its name.
+    // A column is named by its number, from 1, or by its name.
     let column = |name: &str| match name.parse::<usize>() {
         Ok(number @ 1..) => Ok(number - 1),
         _ => position(name, &names, "column").map_err(|error| error.context(&section.place)),
@@ -365,15 +367,14 @@ fn answers(
     }
     if let Some(table) = section.table("keep")? {
         for (name, value) in table {
-            let from = value
-                .as_str()
-                .ok_or_else(|| section.error(format!("'keep.{name}' is not a column's name")))?;
+            let from =
+                value.as_str().ok_or_else(|| section.error(format!("'keep.{name}' is not a column name")))?;
             if declared
                 .variables
                 .find(name)
                 .is_some_and(|slot| declared.variables.initial[slot] != Constant::Null)
             {
-                return Err(section.error(format!("the variable '{name}' has a value already")));
+                return Err(section.error(format!("the variable '{name}' already has a value")));
             }
             execute.keep.push((column(from)?, declared.variables.slot(name)));
         }

@@ -1,4 +1,4 @@
-//! What one client does: draws which transaction comes next and with which values, does it, and compares the answers.
+//! One client of a custom workload: it draws a transaction and its values, runs it, and checks the answers.
 
 use super::check;
 use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
@@ -19,7 +19,7 @@ use kurabe_stats::rng::{Rng, mix};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// After so many repeats one after the other an error is final.
+/// After this many successive retries an error is final.
 const MOST_RETRIES: u32 = 100;
 
 pub(super) struct CustomTransaction {
@@ -32,22 +32,22 @@ struct State {
     client: Client,
     rng: Rng,
     slots: Vec<Slot>,
-    /// The variable that holds the moment, where a transaction asks for it.
+    /// The variable that holds the timestamp, if a transaction uses it.
     now: Option<usize>,
     contents: Vec<(usize, Content)>,
     scratch: Vec<u8>,
-    /// How often each variable in sequence was drawn, by its slot.
+    /// The number of draws of each variable in sequence, by its slot.
     drawn: Vec<i64>,
-    /// Each operation once, so that it is prepared once.
+    /// Each distinct operation, so that it is prepared once.
     asked: Vec<Asked>,
-    /// By transaction and step; none where the step asks nothing.
+    /// By transaction and step; `None` for a step without a request.
     statements: Vec<Vec<Option<Statement>>>,
-    /// The number of the operation that takes a transaction back, where one may have to be.
+    /// The number of the rollback operation, if a transaction may need it.
     rollback: Option<usize>,
-    /// By transaction: the variables that it changes behind its first request, as they were there. Where it is begun again
-    /// it begins with the same values, and with the same draws.
+    /// By transaction: the variables that it changes after its first request, with their values at that time. A retry
+    /// begins with the same values and the same draws.
     begun: Vec<Vec<(usize, Slot)>>,
-    /// Whether a transaction of the database is open.
+    /// Whether a database transaction is open.
     open: bool,
     seen: Seen,
     retries: u64,
@@ -55,7 +55,7 @@ struct State {
     program: usize,
     at: usize,
     failed: Option<Error>,
-    /// The steps of this transaction that asked something.
+    /// The steps of this transaction that made a request.
     ran: Vec<usize>,
     written: u64,
 }
@@ -73,7 +73,7 @@ impl CustomTransaction {
         let empty = |slot: usize| (slot, Slot::of(&Constant::Null));
         let mut statement = |program: &Program, number_of_step: usize, step: &Step| match step {
             Step::Execute(execute) => {
-                let asked = number(execute.request.operation(&shared.homes, &execute.place));
+                let asked = number(execute.request.operation(&shared.relations, &execute.place));
                 let changed = program.changed_from(number_of_step);
                 let mut needed = execute.checked_by();
                 needed.retain(|slot| changed.contains(slot));
@@ -100,13 +100,13 @@ impl CustomTransaction {
         let rollback = retried.then(|| number(Operation::Rollback));
         let mut slots: Vec<Slot> = shared.initial.iter().map(Slot::of).collect();
         let mut give = |name: &str, value: i64| {
-            // A value that the user gave stands.
+            // A value that the user set is kept.
             if let Some(slot) = declared.variables.find(name).filter(|slot| slots[*slot].datum == Datum::Null)
             {
                 slots[slot].set(Datum::Int(value));
             }
         };
-        // A seed that is a whole number of pgbench's, which are positive.
+        // pgbench's seeds are positive integers.
         let seed = (shared.seed >> 1) as i64;
         give(super::declared::CLIENT_ID, client.index as i64);
         give(super::declared::CLIENTS, client.count as i64);
@@ -126,7 +126,7 @@ impl CustomTransaction {
             rollback,
             begun,
             open: false,
-            seen: Seen { tally: vec![0; shared.homes.len()], times: TypeTimes::new(&declared.programs) },
+            seen: Seen { tally: vec![0; shared.relations.len()], times: TypeTimes::new(&declared.programs) },
             retries: 0,
             parameters: Vec::new(),
             program: 0,
@@ -141,7 +141,7 @@ impl CustomTransaction {
     }
 }
 
-/// What texts are cut from, by length.
+/// The source of random texts, by length.
 fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
     let mut contents: Vec<(usize, Content)> = Vec::new();
     for step in declared.programs.iter().flat_map(|program| &program.steps) {
@@ -166,7 +166,7 @@ impl Transaction for CustomTransaction {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let programs = &self.shared.declared.programs;
         let state = &mut self.state;
         let mut ticket = if programs.len() > 1 { state.rng.below(self.shared.weights) } else { 0 };
@@ -184,7 +184,7 @@ impl Transaction for CustomTransaction {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             state.slots[slot].set(Datum::Time(now.as_micros() as i64));
         }
-        // What comes before the first request is there when the request begins.
+        // The steps before the first request run before the request is timed.
         while let Some(Step::Set { slot, source, place }) = programs[state.program].steps.get(state.at) {
             if let Err(error) = state.set(*slot, source, place) {
                 state.failed = Some(error);
@@ -297,7 +297,7 @@ impl State {
         Ok(())
     }
 
-    /// Runs it until it succeeds, as long as what the server says asks for another try.
+    /// Runs it until it succeeds, as long as the server's error code allows a retry.
     fn run_again(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
         let (begin, rng) = (self.at, self.rng.clone());
         for (slot, was) in &mut self.begun[self.program] {
@@ -310,7 +310,7 @@ impl State {
             }
             if let Some(asked) = self.rollback.filter(|_| self.open).and_then(|number| self.asked.get(number))
             {
-                // Some engines have rolled it back themselves, and may refuse to be asked again (SQLite).
+                // Some engines roll it back by themselves, and may reject another rollback (SQLite).
                 match ask(asked, once, session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
                     _ => self.open = false,
@@ -331,7 +331,7 @@ impl State {
     fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
         let Self { asked, statements, slots, parameters, ran, program, at, open, .. } = self;
         let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
-            return Err(Error::new(ErrorKind::Internal, "a step without its statement"));
+            return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
         for (slot, seen) in &mut statement.seen {
             seen.copy(&slots[*slot]);
@@ -341,7 +341,7 @@ impl State {
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
         let done = match asked.get(statement.asked) {
             Some(asked) => ask(asked, once, session, &values, &mut statement.reply),
-            None => Err(Error::new(ErrorKind::Internal, "a statement that asks nothing")),
+            None => Err(Error::new(ErrorKind::Internal, "a statement without a request")),
         };
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
@@ -353,7 +353,10 @@ impl State {
         ran.push(*at);
         for (column, slot) in &execute.keep {
             let value = statement.reply.field(0, *column).ok_or_else(|| {
-                Error::mismatch(format!("{}: no row came from which to keep a value", execute.place))
+                Error::mismatch(format!(
+                    "{}: the answer has no row from which to keep a value",
+                    execute.place
+                ))
             })?;
             slots[*slot].set_value(value).map_err(|error| error.context(&execute.place))?;
         }
@@ -371,10 +374,10 @@ impl State {
             let reply = &statement.reply;
             let values = Values { now: &self.slots, seen: &statement.seen };
             check::answer(execute, reply, values)?;
-            if let Request::Get { home, fields } = &execute.request {
+            if let Request::Get { relation, fields } = &execute.request {
                 let key = execute.parameters.first().map(|key| parameter(key, values));
                 shared
-                    .check_made(*home, fields, key, reply, &mut self.scratch)
+                    .check_made(*relation, fields, key, reply, &mut self.scratch)
                     .map_err(|e| e.context(&execute.place))?;
             }
             if execute.request.writes() {
@@ -383,7 +386,7 @@ impl State {
             count(execute, reply, &mut self.seen.tally, 1);
             match execute.request {
                 Request::Begin => begun = number,
-                // What was done since then never was.
+                // Discards what the transaction did since.
                 Request::Rollback => {
                     for step in &self.ran[begun..number] {
                         if let (Some(Step::Execute(execute)), Some(Some(statement))) =

@@ -1,11 +1,11 @@
-//! Metrics of each transaction type of a workload that has several: how large its part is, and how long it takes.
+//! Metrics of each transaction type of a workload that has several: its share and its times.
 
 use super::declared::Program;
 use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
 use kurabe_stats::Histogram;
 use std::time::Duration;
 
-/// The service times of each transaction type, in the order of the file; none where there is one type only.
+/// The service times of each transaction type, in the order of the file; empty if there is only one type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TypeTimes(Vec<Histogram>);
 
@@ -53,7 +53,7 @@ impl TypeTimes {
     }
 }
 
-/// The metrics of each transaction type, where there are several.
+/// The metrics of each transaction type, if there are several.
 pub(super) fn metrics(programs: &[Program]) -> Vec<Metric> {
     let of_type = |program: &Program| {
         let name = |suffix: &str| -> &'static str { format!("{}{suffix}", program.name).leak() };

@@ -1,4 +1,4 @@
-//! A cell of a custom workload as the engine sees it: load, transactions, and what is counted afterwards.
+//! A cell of a custom workload as the engine sees it: load, transactions, and verification afterwards.
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::known::Known;
@@ -25,15 +25,15 @@ use std::sync::Arc;
 /// What the clients of a cell share.
 pub(super) struct Shared {
     pub(super) declared: Arc<Declared>,
-    pub(super) homes: Vec<Arc<Collection>>,
-    /// What each variable holds when a client begins.
+    pub(super) relations: Vec<Arc<Collection>>,
+    /// The value of each variable when a client begins.
     pub(super) initial: Vec<Constant>,
     pub(super) weights: u64,
     pub(super) seed: u64,
     stores: Vec<Option<Store>>,
 }
 
-/// The rows of a collection that is made for the run.
+/// The rows of a collection that is created for the run.
 struct Store {
     rows: Rows,
     count: u64,
@@ -43,33 +43,32 @@ struct Store {
 impl Shared {
     fn new(declared: &Arc<Declared>, dataset: &Dataset) -> Result<Self> {
         let mut initial = declared.variables.initial.clone();
-        let made = declared.homes.iter().filter(|home| home.made.is_some());
+        let made = declared.relations.iter().filter(|relation| relation.made.is_some());
         if dataset.records.is_some() && made.clone().count() != 1 {
-            return Err(
-                fault("--records is for a workload of one collection").hint("use --define with a variable")
-            );
+            return Err(fault("--records requires a workload with one collection")
+                .hint("use --define with a variable"));
         }
-        let mut stores = Vec::with_capacity(declared.homes.len());
-        for (number, home) in (1..).zip(&declared.homes) {
-            let Some(made) = &home.made else {
+        let mut stores = Vec::with_capacity(declared.relations.len());
+        for (number, relation) in (1..).zip(&declared.relations) {
+            let Some(made) = &relation.made else {
                 stores.push(None);
                 continue;
             };
             let known = Known::of(declared, &initial);
             let count = known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
             let count = dataset.records.unwrap_or(count);
-            if let Some(slot) = declared.variables.find(&rows_of(&home.name)) {
+            if let Some(slot) = declared.variables.find(&rows_of(&relation.name)) {
                 initial[slot] = Constant::Int(count as i64);
             }
-            let rows = Rows::new(mix(dataset.seed, number), &home.fields, &made.generators);
+            let rows = Rows::new(mix(dataset.seed, number), &relation.fields, &made.generators);
             let row_bytes = made.generators.iter().map(most_bytes).sum::<u64>() + 16;
             stores.push(Some(Store { rows, count, row_bytes }));
         }
-        // Now that the numbers of rows are known too.
+        // The numbers of rows are known now.
         Known::of(declared, &initial).check(declared)?;
         Ok(Self {
             declared: Arc::clone(declared),
-            homes: declared.homes.iter().map(|home| home.collection(dataset.slot)).collect(),
+            relations: declared.relations.iter().map(|relation| relation.collection(dataset.slot)).collect(),
             initial,
             weights: declared.programs.iter().map(|program| program.weight).sum(),
             seed: dataset.seed,
@@ -77,19 +76,19 @@ impl Shared {
         })
     }
 
-    /// Compares the fields of a row that was made, and that no transaction changes, with what they were made as.
+    /// Compares the fields of a generated row that no transaction changes with their generated values.
     #[inline]
     pub(super) fn check_made(
         &self,
-        home: usize,
+        relation: usize,
         fields: &[usize],
         key: Option<Value<'_>>,
         reply: &Reply,
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
-        let declared = &self.declared.homes[home];
+        let declared = &self.declared.relations[relation];
         let (Some(store), Some(first), Some(Value::Int(key))) =
-            (&self.stores[home], declared.first_key(), key)
+            (&self.stores[relation], declared.first_key(), key)
         else {
             return Ok(());
         };
@@ -106,40 +105,42 @@ impl Shared {
             };
             if !right {
                 let name = declared.fields[*field].name;
-                return Err(Error::mismatch(format!("field {name} of row {key} is not as it was made")));
+                return Err(Error::mismatch(format!(
+                    "field {name} of row {key} differs from its generated value"
+                )));
             }
         }
         Ok(())
     }
 
-    fn fill(&self, home: usize, session: &mut dyn Session) -> Result<()> {
-        let Some(store) = &self.stores[home] else { return Ok(()) };
-        let most = rows_of_a_request(self.homes[home].fields.len(), store.row_bytes);
-        fill(session, &self.homes[home], store.count, most, |row, field, out| {
+    fn fill(&self, relation: usize, session: &mut dyn Session) -> Result<()> {
+        let Some(store) = &self.stores[relation] else { return Ok(()) };
+        let most = rows_of_a_request(self.relations[relation].fields.len(), store.row_bytes);
+        fill(session, &self.relations[relation], store.count, most, |row, field, out| {
             store.rows.make(row, field, out)
         })?;
-        self.check_count(home, session, store.count as i64).map(drop)
+        self.check_count(relation, session, store.count as i64).map(drop)
     }
 
-    /// Holds the server to a number of rows, where it can count; gives whether it could.
-    fn check_count(&self, home: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
-        match count(session, &self.homes[home])? {
+    /// Checks a number of rows, if the server can count them; returns whether it could.
+    fn check_count(&self, relation: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
+        match count(session, &self.relations[relation])? {
             None => Ok(false),
             Some(rows) if i64::try_from(rows) == Ok(expected) => Ok(true),
             Some(rows) => Err(Error::mismatch(format!(
-                "{} must hold {expected} rows and the server counts {rows}",
-                self.declared.homes[home].name
+                "{}: the server counts {rows} rows, expected {expected}",
+                self.declared.relations[relation].name
             ))),
         }
     }
 }
 
-/// What a client saw.
+/// What a client counted.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    /// The rows that came into each collection, less those that went.
+    /// For each collection, the inserted rows minus the deleted rows.
     pub(super) tally: Vec<i64>,
-    /// How long each transaction type took, without warm-up.
+    /// The times of each transaction type, without warm-up.
     pub(super) times: TypeTimes,
 }
 
@@ -158,7 +159,11 @@ impl CustomCell {
     }
 
     fn made(&self) -> impl Iterator<Item = (usize, &Store)> {
-        self.shared.stores.iter().enumerate().filter_map(|(home, store)| Some((home, store.as_ref()?)))
+        self.shared
+            .stores
+            .iter()
+            .enumerate()
+            .filter_map(|(relation, store)| Some((relation, store.as_ref()?)))
     }
 
     fn executes(&self) -> impl Iterator<Item = &Execute> {
@@ -171,11 +176,11 @@ impl CustomCell {
 
     fn demand(&self) -> Demand {
         let mut operations: Vec<Operation> = Vec::new();
-        let inserts = self
-            .made()
-            .map(|(home, _)| Operation::Insert { collection: Arc::clone(&self.shared.homes[home]) });
+        let inserts = self.made().map(|(relation, _)| Operation::Insert {
+            collection: Arc::clone(&self.shared.relations[relation]),
+        });
         let asked =
-            self.executes().map(|execute| execute.request.operation(&self.shared.homes, &execute.place));
+            self.executes().map(|execute| execute.request.operation(&self.shared.relations, &execute.place));
         for operation in inserts.chain(asked) {
             if !operations.contains(&operation) {
                 operations.push(operation);
@@ -195,7 +200,7 @@ impl CustomCell {
         }
     }
 
-    /// Where each request that reads says how many rows must come: then nothing can be missing unseen.
+    /// Whether each reading request states its number of rows. Then a missing row is always detected.
     fn verifies_reads(&self) -> bool {
         self.executes().all(|execute| {
             let reads = !matches!(execute.request, Request::Begin | Request::Commit | Request::Rollback);
@@ -206,22 +211,23 @@ impl CustomCell {
 
 impl Prepare for CustomCell {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        for (home, _) in self.made() {
-            namespace.create(&self.shared.homes[home])?;
-            self.shared.fill(home, session)?;
-            namespace.analyse(&self.shared.homes[home])?;
+        for (relation, _) in self.made() {
+            namespace.create(&self.shared.relations[relation])?;
+            self.shared.fill(relation, session)?;
+            namespace.analyse(&self.shared.relations[relation])?;
         }
         Ok(DatasetState::default())
     }
 
     fn before(&self, Before { namespace, session, .. }: Before<'_>) -> Result<()> {
-        for (home, _) in
-            self.made().filter(|(home, _)| self.shared.declared.homes[*home].traffic != Traffic::None)
+        for (relation, _) in self
+            .made()
+            .filter(|(relation, _)| self.shared.declared.relations[*relation].traffic != Traffic::None)
         {
-            namespace.clear(&self.shared.homes[home])?;
-            self.shared.fill(home, session)?;
-            // What was known went with the rows, on some engines.
-            namespace.analyse(&self.shared.homes[home])?;
+            namespace.clear(&self.shared.relations[relation])?;
+            self.shared.fill(relation, session)?;
+            // On some engines a change of rows invalidates the statistics.
+            namespace.analyse(&self.shared.relations[relation])?;
         }
         Ok(())
     }
@@ -235,18 +241,18 @@ impl Workload for CustomCell {
         Ok(Box::new(CustomTransaction::new(&self.shared, self.prepare_once, client)))
     }
 
-    /// What its statements change is the user's own: the server's acknowledgements are summed, and rows that came or went are
-    /// counted where the workload says which.
+    /// The statements may change the user's own data. The server's acknowledgements are summed, and inserted or
+    /// deleted rows are counted if the workload states their number.
     fn after(&self, After { session, clients, .. }: After<'_>) -> Result<Checked> {
         let seen = clients.iter().map(ClientSummary::notes).collect::<Result<Vec<&Seen>>>()?;
         let mut counted = 0;
-        for (home, store) in self.made() {
-            let declared = &self.shared.declared.homes[home];
+        for (relation, store) in self.made() {
+            let declared = &self.shared.declared.relations[relation];
             if declared.traffic != Traffic::Counted {
                 continue;
             }
-            let tally: i64 = seen.iter().map(|seen| seen.tally[home]).sum();
-            if self.shared.check_count(home, session, store.count as i64 + tally)? {
+            let tally: i64 = seen.iter().map(|seen| seen.tally[relation]).sum();
+            if self.shared.check_count(relation, session, store.count as i64 + tally)? {
                 counted += tally.unsigned_abs();
             }
         }

@@ -1,9 +1,9 @@
-//! E2, single records by key: read one, or add one. What each page of a small web application does.
+//! E2, single records by key: read one, or add one, as each page of a small web application does.
 //!
-//! On a database, clients do it themselves; on an application (`kurabe app`, or any other that serves
-//! `docs/app.openapi.yaml`) each transaction is one page. Reads draw uniformly from records that were loaded; writes add
-//! records of new keys. What a record holds follows from its key by a formula that an application in any language, and
-//! SQL itself, can compute ([`record`]).
+//! On a database, clients do this themselves. Through an application (`kurabe app`, or any other that serves
+//! `docs/app.openapi.yaml`) each transaction is one page. Reads draw uniformly from loaded records; writes add
+//! records with new keys. The content of a record follows from its key by a formula that an application in any
+//! language, or SQL, can compute ([`record`]).
 
 mod record;
 mod transaction;
@@ -18,7 +18,7 @@ use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, Opera
 use kurabe_core::page::Pages;
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `kv`.
 pub(crate) struct KeyValue;
 
 /// The name of the operation that reads a record.

@@ -1,6 +1,6 @@
-//! What a record holds: 96 hexadecimal digits, MD5 (RFC 1321) of `seed:key:1`, of `seed:key:2` and of `seed:key:3`, all
-//! numbers decimal. MD5 is no secret's keeper and need not be one: every language and every SQL database has it, so that
-//! whoever serves the same pages can fill a table with one statement.
+//! The data of a record: 96 hexadecimal digits, MD5 (RFC 1321) of `seed:key:1`, of `seed:key:2` and of `seed:key:3`,
+//! all numbers decimal. MD5 protects nothing here. Every language and every SQL database has it, so that anybody who
+//! serves the same pages can fill a table with one statement.
 
 use crate::ident::hex16;
 use crate::rows::RowData;
@@ -11,7 +11,7 @@ use std::io::Write;
 /// Characters of a record's data.
 pub(super) const LENGTH: usize = 96;
 
-/// The data of records: that of a seed. No record changes, so that there are no versions.
+/// The data of records for a seed. Records never change, so they have no versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digests {
     pub(super) seed: u64,
@@ -32,10 +32,10 @@ impl RowData for Digests {
     }
 }
 
-/// Compares `bytes` with the data that a record must have.
+/// Compares `bytes` with the expected data of a record.
 ///
 /// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), saying at which byte they differ or how long they are.
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), with the offset of the first difference or the wrong length.
 pub(super) fn check(seed: u64, key: u64, bytes: &[u8]) -> Result<()> {
     let expected = data(seed, key);
     if bytes == expected {
@@ -43,16 +43,16 @@ pub(super) fn check(seed: u64, key: u64, bytes: &[u8]) -> Result<()> {
     }
     Err(Error::mismatch(if bytes.len() == LENGTH {
         let at = expected.iter().zip(bytes).position(|(a, b)| a != b).unwrap_or(0);
-        format!("record {key} came back with other content from byte {at} on")
+        format!("record {key} was returned with wrong content from byte {at} on")
     } else {
-        format!("record {key} came back with {} bytes instead of {LENGTH}", bytes.len())
+        format!("record {key} was returned with {} bytes instead of {LENGTH}", bytes.len())
     }))
 }
 
 fn data(seed: u64, key: u64) -> [u8; LENGTH] {
     let mut out = [0; LENGTH];
     for (part, digits) in out.chunks_exact_mut(32).enumerate() {
-        // Two numbers of twenty digits, two colons and a digit: it always fits.
+        // Two numbers of twenty digits, two colons and a digit always fit.
         let mut text = [0; 48];
         let mut rest = &mut text[..];
         let _ = write!(rest, "{seed}:{key}:{}", part + 1);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn another_record_a_flipped_byte_and_a_short_answer_are_noticed() {
+    fn wrong_record_flipped_byte_and_short_answer_are_detected() {
         let mut out = Vec::new();
         Digests { seed: 7 }.write(12, 0, &mut out);
         assert!(check(7, 13, &out).is_err() && check(8, 12, &out).is_err());

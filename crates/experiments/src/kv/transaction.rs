@@ -1,4 +1,4 @@
-//! What one client does on a database to add a record.
+//! The transaction of a client that adds a record to a database.
 
 use super::record::{Digests, LENGTH};
 use crate::answer;
@@ -12,7 +12,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Adds records: their keys count up, apart from those of the other clients.
+/// Adds records with increasing keys, distinct from those of the other clients.
 pub(super) struct Write {
     rows: Arc<Rows<Digests>>,
     prepared: Option<Prepared>,
@@ -25,7 +25,7 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// `loaded`: how many records there are before the first is added.
+    /// `loaded`: the number of records before the first is added.
     pub(super) fn new(rows: &Arc<Rows<Digests>>, loaded: u64, client: Client) -> Self {
         Self {
             rows: Arc::clone(rows),
@@ -57,9 +57,9 @@ impl Transaction for Write {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.next;
-        // Also where the last one failed: its answer may have been lost, and not the record.
+        // Includes a failed transaction: the answer may have been lost after the record was stored.
         self.next += self.step;
         self.rows.data.write(self.key, LOADED, &mut self.data);
     }
@@ -74,9 +74,9 @@ impl Transaction for Write {
     #[inline]
     fn check(&mut self) -> Result<()> {
         if self.reply.affected() != 1 {
-            let (key, said) = (self.key, self.reply.affected());
+            let (key, acknowledged) = (self.key, self.reply.affected());
             return Err(Error::mismatch(format!(
-                "record {key} was added and the server acknowledged {said}"
+                "the server acknowledged {acknowledged} rows for added record {key}, expected 1"
             )));
         }
         self.written += 1;
@@ -89,7 +89,7 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         answer::record(self.key, &self.data, out);
     }
 }

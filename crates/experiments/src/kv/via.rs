@@ -1,10 +1,10 @@
-//! kv through an application: each transaction is one page, and every answer is compared with what it must be.
+//! kv through an application: each transaction is one page, and each answer is checked.
 
 use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
-use crate::via::{Added, PageSet, ReadRows, Rows, Visit, path};
+use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
 use kurabe_core::verification::Verification;
@@ -15,8 +15,8 @@ pub(super) struct KvPages;
 
 impl PageSet for KvPages {
     type Data = Rows;
-    /// The keys of the records that were added.
-    type Told = Vec<u64>;
+    /// The keys of the added records.
+    type Acknowledged = Vec<u64>;
 
     const INFO: &'static ExperimentInfo = &INFO;
     const CLIENT_BYTES: u64 = 64_000;
@@ -26,7 +26,7 @@ impl PageSet for KvPages {
         Rows::of(session, &INFO)
     }
 
-    fn visit(&self, operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn Visit>> {
+    fn client(&self, operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn PageClient>> {
         let Rows { seed, records } = *data;
         match operation {
             READ => {
@@ -38,17 +38,17 @@ impl PageSet for KvPages {
         }
     }
 
-    fn hold(
+    fn verify(
         &self,
         session: &mut dyn Session,
         data: &Rows,
-        told: &[&Vec<u64>],
+        acknowledged: &[&Vec<u64>],
         added: &Added,
     ) -> Result<Verification> {
-        let mut keys: Vec<u64> = told.iter().copied().flatten().copied().collect();
+        let mut keys: Vec<u64> = acknowledged.iter().copied().flatten().copied().collect();
         keys.sort_unstable();
         keys.dedup();
-        let counted = added.hold(session, ["records", "keys"], keys.len())?;
+        let counted = added.verify(session, ["records", "keys"], keys.len())?;
         for key in &keys {
             let path = format!("{}?key={key}", path(&INFO, READ));
             let body = page::get(session, &path)?;
@@ -59,21 +59,21 @@ impl PageSet for KvPages {
     }
 }
 
-/// Compares an answer with the record that it must be, of this key if one was named. Gives the key.
+/// Compares an answer with the expected record, of this key if one was named. Returns the key.
 fn read(seed: u64, path: &str, body: &[u8], asked: Option<u64>) -> Result<u64> {
     let (key, data) = answer::read(path, body, asked)?;
     record::check(seed, key, data)?;
     Ok(key)
 }
 
-/// Has the application add records, under keys that it chooses.
+/// Asks the application to add records with keys of its choice.
 struct Write {
     data: Arc<Rows>,
-    /// Of the records that were added.
+    /// The keys of the added records.
     keys: Vec<u64>,
 }
 
-impl Visit for Write {
+impl PageClient for Write {
     fn draw(&mut self, page: &mut String) {
         page.push_str(&path(&INFO, WRITE));
     }
@@ -81,7 +81,9 @@ impl Visit for Write {
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()> {
         let key = read(self.data.seed, path, body, None)?;
         if key <= self.data.records {
-            return Err(Error::mismatch(format!("record {key} was there already and is said to be added")));
+            return Err(Error::mismatch(format!(
+                "the application reports record {key} as added, but it existed before"
+            )));
         }
         self.keys.push(key);
         Ok(())
@@ -91,7 +93,7 @@ impl Visit for Write {
         self.keys.len() as u64
     }
 
-    fn told(&mut self) -> Option<Notes> {
+    fn notes(&mut self) -> Option<Notes> {
         Some(Box::new(std::mem::take(&mut self.keys)))
     }
 }

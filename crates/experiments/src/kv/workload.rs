@@ -19,12 +19,12 @@ use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Records that are there before anything is measured, unless the user says otherwise.
+/// Default number of records before the measurement.
 const RECORDS: u64 = 10_000;
 
 pub(super) struct KvWorkload {
     loaded: Arc<Rows<Digests>>,
-    /// Those that a trial adds; their keys follow those that were loaded.
+    /// The records that a trial adds; their keys follow the loaded ones.
     added: Arc<Rows<Digests>>,
 }
 
@@ -46,7 +46,9 @@ impl KvWorkload {
         let writes: u64 = done.iter().map(|done| done.rows_written).sum();
         let made: u64 = done.iter().map(|done| done.completed).sum();
         if made != writes {
-            return Err(Error::mismatch(format!("{made} records were added and {writes} acknowledged")));
+            return Err(Error::mismatch(format!(
+                "{made} records were added, but {writes} were acknowledged"
+            )));
         }
         let counted = self.added.check_count(session, writes)?;
         let keys = |done: &ClientSummary| Write::keys(self.loaded.records, done.client, done.completed);

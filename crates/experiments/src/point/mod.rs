@@ -1,8 +1,8 @@
-//! The field's common yardstick: read, or change, one small row by its whole-number key.
+//! The common baseline of database benchmarks: read, or change, one small row by its integer key.
 //!
-//! As close as Kurabe's rules allow to `sysbench oltp_point_select` and `pgbench --select-only`: 100,000 rows, keys drawn
-//! uniformly, one field of the row asked for. What those tools leave out is that every answer is compared byte for byte,
-//! and that what was written is read back after the trial.
+//! It follows `sysbench oltp_point_select` and `pgbench --select-only` as closely as Kurabe's rules allow: 100,000
+//! rows, uniformly drawn keys, one requested field. In addition every answer is compared byte for byte, and changed
+//! rows are read back after the trial.
 
 mod pipelined;
 mod store;
@@ -18,31 +18,32 @@ use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment that reads.
+/// The experiment `point-read`.
 pub(crate) struct PointRead;
 
-/// The experiment that writes.
+/// The experiment `point-write`.
 pub(crate) struct PointWrite;
 
 /// The name of the operation that reads a row.
 pub(crate) const READ: &str = "read";
-/// The page of an application on which each read has a connection of its own.
+/// The page of an application that opens a connection for each read.
 pub(crate) const NEW: &str = "new";
 /// The name of the operation that changes a row.
 const WRITE: &str = "write";
 
 const PIPELINE: AxisInfo = AxisInfo {
     name: "pipeline",
-    help: "requests that a client sends before it awaits their answers",
+    help: "requests that a client sends before it reads the answers",
     kind: AxisKind::Count { least: 1, most: 1_000 },
     default: &["1"],
 };
 
 static READ_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
-    question: "How fast does a database answer the least useful question, one small row by its key?",
-    about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows: what \
-            sysbench's oltp_point_select and pgbench's select-only do, so that their figures can be laid beside.",
+    question: "How fast does a database answer the simplest query, one small row by its key?",
+    about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 \
+            rows: what sysbench's oltp_point_select and pgbench's select-only do, so that results are \
+            comparable.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
         name: READ,
@@ -58,7 +59,7 @@ static READ_INFO: ExperimentInfo = ExperimentInfo {
 
 static WRITE_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-write",
-    question: "How fast does a database take the least change, one small row by its key?",
+    question: "How fast does a database perform the smallest change, one small row by its key?",
     about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, each \
             change a transaction of its own. Clients share the table and no rows: waiting for each other's rows is \
             another question.",

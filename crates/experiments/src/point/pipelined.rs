@@ -1,5 +1,4 @@
-//! What one client does that sends several requests before it awaits their answers: the same reads and changes, in the
-//! same order.
+//! Clients that send several requests before they read the answers: the same reads and changes, in the same order.
 
 use super::store::Store;
 use super::transaction::{Keys, one_changed};
@@ -15,7 +14,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_stats::rng::Rng;
 use std::sync::Arc;
 
-/// One statement, many times at once.
+/// One statement, several times in a batch.
 struct Batch {
     operation: Operation,
     prepared: Option<Prepared>,
@@ -51,7 +50,7 @@ impl Batch {
     }
 }
 
-/// Reads rows drawn uniformly from all.
+/// Reads uniformly drawn rows.
 pub(super) struct ReadMany {
     store: Arc<Store>,
     batch: Batch,
@@ -75,7 +74,7 @@ impl Transaction for ReadMany {
         self.batch.attach(session)
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         for key in &mut self.keys {
             *key = 1 + self.rng.below(self.store.records);
         }
@@ -95,7 +94,7 @@ impl Transaction for ReadMany {
     }
 }
 
-/// Changes rows of its own, as the transaction that sends one request at a time does.
+/// Changes the client's own rows, in the same order as without pipelining.
 pub(super) struct WriteMany {
     store: Arc<Store>,
     batch: Batch,
@@ -121,7 +120,7 @@ impl Transaction for WriteMany {
         self.batch.attach(session)
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         for (key, data) in &mut self.rows {
             let (drawn, version) = self.source.draw();
             *key = drawn;

@@ -1,4 +1,4 @@
-//! What the rows hold, and how many there are.
+//! The content and the number of rows.
 
 use crate::content::{Content, Kind};
 use crate::rows::{RowData, Rows};
@@ -6,12 +6,12 @@ use kurabe_core::Result;
 use kurabe_core::experiment::Dataset;
 use std::sync::Arc;
 
-/// Rows unless the user says otherwise: those of a table of sysbench's documentation, and of pgbench's scale 1.
+/// Default number of rows: that of sysbench's documentation and of pgbench's scale 1.
 const RECORDS: u64 = 100_000;
 /// Characters of a row's data.
 pub(crate) const LENGTH: usize = 100;
 
-/// What rows hold.
+/// The content of rows.
 pub(crate) fn content(seed: u64) -> Content {
     Content::new(Kind::Text, seed, LENGTH)
 }

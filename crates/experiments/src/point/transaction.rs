@@ -1,4 +1,4 @@
-//! What one client does to change a row of its own.
+//! The transaction of a client that changes its own rows.
 
 use super::store::Store;
 use crate::answer::record;
@@ -13,14 +13,14 @@ use kurabe_core::{Error, Result};
 use kurabe_stats::Permutation;
 use std::sync::Arc;
 
-/// The rows that one client changes, in the order in which it does: a residue class of its own, in a random order. Each row
-/// comes once before any comes again, so that after a trial which ends before that the change of each can be read back.
+/// The rows that one client changes, in order: a residue class of its own, shuffled. Each row comes once before any
+/// row comes again. If a trial ends earlier, each change can therefore be read back.
 #[derive(Debug)]
 pub(super) struct Keys {
     order: Permutation,
     first: u64,
     step: u64,
-    /// The version before the client's first.
+    /// The version before the client's first change.
     base: u64,
     drawn: u64,
 }
@@ -38,7 +38,7 @@ impl Keys {
         }
     }
 
-    /// The next row and the version that it is given.
+    /// The next row and its new version.
     #[inline]
     pub(super) fn draw(&mut self) -> (u64, u64) {
         let drawn = self.at(self.drawn);
@@ -46,7 +46,7 @@ impl Keys {
         drawn
     }
 
-    /// The rows that were changed by so many draws, each with its last version.
+    /// The rows that this many draws changed, each with its last version.
     pub(super) fn written(self, draws: u64) -> impl Iterator<Item = (u64, u64)> {
         (draws.saturating_sub(self.order.length())..draws).map(move |place| self.at(place))
     }
@@ -57,8 +57,8 @@ impl Keys {
     }
 }
 
-/// Changes rows of its own. Each change has a version that no row of the table ever had, so that one which never
-/// happened cannot be taken for one that did, and no server can skip it because nothing would change.
+/// Changes the client's own rows. Each change writes a version that no row had before. A lost change is therefore
+/// always detected, and no server can skip a change as a no-op.
 pub(super) struct Write {
     store: Arc<Store>,
     statement: Statement,
@@ -89,7 +89,7 @@ impl Transaction for Write {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let (key, version) = self.keys.draw();
         self.key = key;
         self.store.data.write(key, version, &mut self.data);
@@ -114,7 +114,7 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.key, &self.data, out);
     }
 }
@@ -125,8 +125,10 @@ pub(super) fn one_changed(key: u64, reply: &Reply) -> Result<()> {
     if reply.affected() == 1 {
         return Ok(());
     }
-    let said = reply.affected();
-    Err(Error::mismatch(format!("row {key} was changed and the server acknowledged {said} rows")))
+    let acknowledged = reply.affected();
+    Err(Error::mismatch(format!(
+        "the server acknowledged {acknowledged} rows for the change of row {key}, expected 1"
+    )))
 }
 
 #[cfg(test)]

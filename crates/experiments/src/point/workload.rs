@@ -25,9 +25,9 @@ pub(crate) struct PointWorkload {
     store: Arc<Store>,
     seed: u64,
     bind: Bind,
-    /// Requests sent before their answers are awaited.
+    /// Requests that are sent before their answers are read.
     pipeline: usize,
-    /// Pages that an application serves beside the operations.
+    /// Pages that an application serves in addition to the operations.
     further: &'static [&'static str],
 }
 
@@ -39,13 +39,13 @@ impl PointWorkload {
         if writes && clients > store.records {
             let records = store.records;
             return Err(Error::unsupported(format!(
-                "each client changes rows of its own, and there are {records} for {clients} clients"
+                "each client changes its own rows: {records} are too few for {clients} clients"
             )));
         }
         let pipeline = cell.number("pipeline")?;
         let bind = Bind::parse(cell.word("statement")?)?;
         if pipeline > 1 && bind != Bind::Once {
-            let why = "a statement that is prepared for one request has none to be sent together with";
+            let why = "--pipeline needs --statement once";
             return Err(Error::unsupported(why));
         }
         let capacity = writes.then_some(Capacity { records: store.records, requests_per_record: 1 });
@@ -57,7 +57,7 @@ impl PointWorkload {
         Ok(workload.planned(operations, needed, policy))
     }
 
-    /// Plans clients that read by key, one request at a time, said in this way.
+    /// Plans clients that read by key, one request at a time, with this way of binding.
     pub(crate) fn plan_reads(
         name: &str,
         bind: Bind,
@@ -92,7 +92,7 @@ impl PointWorkload {
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
         if completed != acknowledged {
             return Err(Error::mismatch(format!(
-                "{completed} changes were made and {acknowledged} acknowledged"
+                "{completed} changes were completed, but {acknowledged} were acknowledged"
             )));
         }
         self.store.check_count(session, self.store.records)?;
@@ -146,7 +146,7 @@ impl Serve for PointWorkload {
         match name {
             READ | NEW => Ok(Box::new(Read::new(&self.store, None, self.bind, client))),
             WRITE => Ok(Box::new(Write::new(&self.store, self.bind, client))),
-            _ => Err(Error::new(ErrorKind::Internal, format!("there is no operation '{name}' on points"))),
+            _ => Err(Error::new(ErrorKind::Internal, format!("unknown point operation '{name}'"))),
         }
     }
 }
@@ -167,6 +167,6 @@ mod tests {
         assert_eq!(planned("10", 10).unwrap().dataset, "kurabe_3_point_write");
         let error = planned("11", 10).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("there are 10 for 11 clients"), "{error}");
+        assert!(error.to_string().contains("10 are too few for 11 clients"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! E1, a web session store: write and read one session by its identifier.
 //!
-//! Each cell has collections of its own, so that a read of one payload can never find another's. Reads draw uniformly
-//! from a store that was loaded before; writes add sessions of new identifiers to a collection that starts empty in
-//! each trial. Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
+//! Each cell has its own collections, so that a read can never find the payload of another cell. Reads draw uniformly
+//! from a loaded store. Writes add sessions with new identifiers to a collection that is empty when a trial begins.
+//! Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
 
 mod store;
 mod transaction;
@@ -14,7 +14,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `session`.
 pub(crate) struct SessionStore;
 
 /// The name of the operation that adds a session.
@@ -37,7 +37,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "layout",
-            help: "how a session lies in the database",
+            help: "how a session is stored in the database",
             kind: AxisKind::Choice(&[
                 ("blob", "one row with one large value"),
                 ("rows", "rows of 4,000 bytes each, keyed (id, subid)"),
@@ -57,16 +57,16 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "encoding",
-            help: "how the bytes are written",
+            help: "how the bytes are encoded",
             kind: AxisKind::Choice(&[
-                ("binary", "as they are, in a binary field"),
+                ("binary", "without encoding, in a binary field"),
                 ("base64", "as base64 in a text field, as in the original"),
             ]),
             default: &["binary"],
         },
         AxisInfo {
             name: "content",
-            help: "what the payload is like: it decides what compression is worth",
+            help: "kind of payload, which decides how well it compresses",
             kind: AxisKind::Choice(&[
                 ("text", "like serialised session data; zstd makes a third of it"),
                 ("random", "incompressible"),
@@ -76,7 +76,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo {
             kind: AxisKind::Choice(&[
                 ("once", "once for each connection"),
-                ("per-request", "anew for every request, as in the original"),
+                ("per-request", "for every request, as in the original"),
             ]),
             ..STATEMENT
         },

@@ -1,4 +1,4 @@
-//! How sessions lie in a database in one cell: the collection, its fields, and how a session becomes rows.
+//! The layout of sessions in a database: the collection, its fields, and the rows of a session.
 
 use crate::codec::{Codec, Compressor, Encoding};
 use crate::content::{Content, Kind};
@@ -17,7 +17,7 @@ pub(super) enum Layout {
     Rows,
 }
 
-/// What a cell's axes say about its data.
+/// The cell's axes that decide how data are stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Format {
     pub(super) seed: u64,
@@ -46,7 +46,7 @@ impl Deref for Store {
 impl Format {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
         let unknown =
-            |word: &str| Error::new(ErrorKind::Internal, format!("session: no such axis value '{word}'"));
+            |word: &str| Error::new(ErrorKind::Internal, format!("session: unknown axis value '{word}'"));
         Ok(Self {
             seed,
             kind: match cell.word("content")? {
@@ -75,7 +75,7 @@ impl Format {
         })
     }
 
-    /// The sessions, with what their contents are made from: a little more than the largest of them.
+    /// The sessions, and the pool of their contents, which is slightly larger than the largest session.
     pub(super) fn store(self) -> Arc<Store> {
         Arc::new(Store { format: self, content: Content::new(self.kind, self.seed, self.payload) })
     }
@@ -84,7 +84,7 @@ impl Format {
         Codec::new(self.compressor, self.encoding, self.payload)
     }
 
-    /// Table `(id varchar(72) primary key, data, updated)`, with `subid` in the key where a session has rows.
+    /// Table `(id varchar(72) primary key, data, updated)`, with `subid` in the key if a session has several rows.
     pub(super) fn collection(&self, name: String) -> Collection {
         let data = match (self.layout, self.encoding) {
             (Layout::Blob, Encoding::Binary) => FieldType::LongBytes,
@@ -104,7 +104,7 @@ impl Format {
         }
     }
 
-    /// Rows that a value of `stored` bytes takes.
+    /// The number of rows for a value of `stored` bytes.
     pub(super) fn rows(&self, stored: usize) -> usize {
         match self.layout {
             Layout::Blob => 1,
@@ -112,7 +112,7 @@ impl Format {
         }
     }
 
-    /// The operation that adds one session of so many rows.
+    /// The operation that adds one session of this many rows.
     pub(super) fn insert(&self, collection: &Arc<Collection>, rows: usize) -> Operation {
         match self.layout {
             Layout::Blob => Operation::Insert { collection: Arc::clone(collection) },
@@ -120,7 +120,7 @@ impl Format {
         }
     }
 
-    /// The operation that loads one session: its data and when it was updated.
+    /// The operation that loads one session: its data and its time of update.
     pub(super) fn select(&self, collection: &Arc<Collection>) -> Operation {
         match self.layout {
             Layout::Blob => Operation::Get { collection: Arc::clone(collection), fields: vec![1, 2] },
@@ -132,7 +132,8 @@ impl Format {
 }
 
 impl Store {
-    /// When session `key` was last updated, in microseconds since 1970 UTC: a second for each session since 2007.
+    /// The time when session `key` was last updated, in microseconds since 1970 UTC: one second for each session
+    /// since 2007.
     pub(super) fn updated(key: u64) -> i64 {
         const BASE: i64 = 1_167_609_600_000_000;
         BASE + (key % 400_000_000) as i64 * 1_000_000

@@ -1,4 +1,4 @@
-//! What one client does: add a session, or load one.
+//! The transactions of one client: add a session, or load one.
 
 use super::store::{Layout, Store};
 use crate::answer::record;
@@ -17,12 +17,12 @@ use kurabe_stats::rng::Rng;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Adds sessions: their numbers count up, apart from those of the other clients.
+/// Adds sessions with increasing numbers, distinct from those of the other clients.
 pub(super) struct Write {
     store: Arc<Store>,
     collection: Arc<Collection>,
     prepare_once: bool,
-    /// Prepared once, by the number of rows: compressed sessions differ in it.
+    /// Prepared once for each number of rows, which varies with compression.
     prepared: HashMap<usize, Prepared>,
     codec: Codec,
     payload: Vec<u8>,
@@ -76,9 +76,9 @@ impl Transaction for Write {
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.next;
-        // Also where the last one failed: its answer may have been lost, and not the session.
+        // Includes a failed transaction: the answer may have been lost after the session was stored.
         self.next += self.step;
         self.id = Ident::of(self.store.seed, self.key);
         self.store.content.write(self.key, 0, &mut self.payload);
@@ -120,7 +120,7 @@ impl Transaction for Write {
     fn check(&mut self) -> Result<()> {
         if self.reply.affected() != self.sent_rows as u64 {
             return Err(Error::mismatch(format!(
-                "a session of {} rows was written and the server acknowledged {}",
+                "the server acknowledged {1} of {0} rows of a written session",
                 self.sent_rows,
                 self.reply.affected()
             )));
@@ -135,12 +135,12 @@ impl Transaction for Write {
 }
 
 impl Page for Write {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), &self.payload, out);
     }
 }
 
-/// Loads sessions drawn uniformly.
+/// Loads uniformly drawn sessions.
 pub(super) struct Read {
     store: Arc<Store>,
     select: Operation,
@@ -184,7 +184,7 @@ impl Transaction for Read {
     }
 
     #[inline]
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = self.rng.below(self.records);
         self.id = Ident::of(self.store.seed, self.key);
     }
@@ -209,12 +209,12 @@ impl Transaction for Read {
 }
 
 impl Page for Read {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         record(self.id.as_str(), self.answer.payload(&self.store), out);
     }
 }
 
-/// A session as it came back: what the application does with it, and the comparison.
+/// Decodes a returned session as an application does, and checks it.
 pub(super) struct Answer {
     pub(super) reply: Reply,
     codec: Codec,
@@ -228,7 +228,7 @@ impl Answer {
     }
 
     /// What an application must do before it can use the session: join the rows, decode, decompress. A session in one
-    /// plain value needs nothing of it.
+    /// plain value needs none of this.
     pub(super) fn open(&mut self, store: &Store) -> Result<()> {
         if store.layout == Layout::Blob && self.codec.is_plain() {
             return Ok(());
@@ -243,9 +243,9 @@ impl Answer {
                 (self.reply.rows() > 0).then_some(&self.joined[..])
             }
         };
-        // A session that is not there is for `check` to report, with its number.
+        // `check` reports a missing session, with its number.
         let Some(stored) = stored else {
-            // What was read before must not stand for it.
+            // The previous session must not be taken for it.
             self.opened.clear();
             return Ok(());
         };
@@ -257,7 +257,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The session's payload, as the application has it after [`Answer::open`].
+    /// The session's payload after [`Answer::open`].
     fn payload(&self, store: &Store) -> &[u8] {
         if store.layout == Layout::Blob && self.codec.is_plain() {
             self.reply.field_bytes(0, 0).unwrap_or_default()
@@ -266,28 +266,28 @@ impl Answer {
         }
     }
 
-    /// Compares the session with what it must be: present once, each row's moment right, byte for byte.
+    /// Checks the session: it exists once, each row's timestamp is right, and its bytes are right.
     pub(super) fn check(&self, store: &Store, key: u64) -> Result<()> {
         let rows = self.reply.rows();
         if rows == 0 {
-            return Err(Error::mismatch(format!("session {key} is not there")));
+            return Err(Error::mismatch(format!("session {key} is missing")));
         }
         if store.layout == Layout::Blob && rows != 1 {
-            return Err(Error::mismatch(format!("session {key} came back {rows} times")));
+            return Err(Error::mismatch(format!("session {key} was returned {rows} times")));
         }
         let updated = Value::Time(Store::updated(key));
         for row in 0..rows {
             if self.reply.field(row, 1) != Some(updated) {
                 return Err(Error::mismatch(format!(
-                    "session {key} came back with the time {:?} instead of {updated:?}",
+                    "session {key} was returned with the time {:?} instead of {updated:?}",
                     self.reply.field(row, 1)
                 )));
             }
         }
         if store.layout == Layout::Blob && self.codec.is_plain() {
             let bytes = self.reply.field_bytes(0, 0);
-            let bytes =
-                bytes.ok_or_else(|| Error::mismatch(format!("session {key} came back without its data")))?;
+            let bytes = bytes
+                .ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
             return store.content.check(key, 0, bytes);
         }
         store.content.check(key, 0, &self.opened)
@@ -299,7 +299,7 @@ fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
         Encoding::Binary => Value::Bytes(stored),
         Encoding::Base64 => Value::Text(
             std::str::from_utf8(stored)
-                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is no text"))?,
+                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is not text"))?,
         ),
     })
 }

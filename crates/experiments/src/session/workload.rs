@@ -20,11 +20,11 @@ use kurabe_core::verification::Verification;
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Sessions in the store unless the user says otherwise: E1's …
+/// Default number of sessions in the store: that of E1.
 const RECORDS: u64 = 1_000;
-/// … but no more payload than this for each cell, so that forty cells of a megabyte do not fill a disk, …
+/// The maximum payload of a cell, so that forty cells of a megabyte do not fill a disk.
 const STORE_BYTES: u64 = 16_000_000;
-/// … and never fewer than this, or the draws would not be uniform over anything.
+/// The minimum number of sessions, so that draws are spread over several.
 const LEAST_RECORDS: u64 = 16;
 
 pub(super) struct SessionWorkload {
@@ -59,14 +59,14 @@ impl SessionWorkload {
             operations: vec![format.insert(&write_to, rows), format.select(&read_from)],
             capabilities: Vec::from_iter((!prepare_once).then_some(Capability::PreparedStatements)),
             value_bytes: value as u64,
-            // Each row brings its identifier, number and time, and a few bytes of framing.
+            // Each row adds its identifier, number and time, and a few bytes of framing.
             request_bytes: (stored + rows * 72 + 256) as u64,
             parameters: (rows * write_to.fields.len()) as u64,
             loaded_bytes: records * stored_bytes,
             client_bytes: 4 * payload + 64_000,
             ..Demand::default()
         };
-        // Contents of large sessions are not held for cells that wait.
+        // Cells that wait do not keep the contents of large sessions in memory.
         let make = move || {
             let (store, read_from, write_to) =
                 (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
@@ -80,7 +80,7 @@ impl SessionWorkload {
         Write::new(&self.store, collection, self.prepare_once, client)
     }
 
-    /// Reads sessions back and compares them byte for byte. Gives how many it read.
+    /// Reads sessions back and compares them byte for byte. Returns how many it read.
     fn read_back(
         &self,
         session: &mut dyn Session,
@@ -111,7 +111,7 @@ impl SessionWorkload {
             && counted != rows
         {
             return Err(Error::mismatch(format!(
-                "{rows} rows of {writes} sessions were acknowledged and the server counts {counted}"
+                "the server counts {counted} rows, but acknowledged {rows} rows of {writes} sessions"
             )));
         }
         let keys = done.iter().flat_map(|done| Write::keys(done.client, done.completed));
@@ -130,7 +130,7 @@ impl Prepare for SessionWorkload {
         let mut writer = self.writer(&self.read_from, Client { index: 0, count: 1, seed: 0, trial: 0 })?;
         writer.attach(session)?;
         fill::in_batches(session, self.records, |session, _| {
-            writer.draw();
+            writer.prepare_input();
             writer.run(session)?;
             writer.check()
         })?;
@@ -139,7 +139,7 @@ impl Prepare for SessionWorkload {
         if let Some(counted) = count(session, &self.read_from)?
             && counted != rows
         {
-            return Err(Error::mismatch(format!("{rows} rows were loaded and the server counts {counted}")));
+            return Err(Error::mismatch(format!("the server counts {counted} rows, but {rows} were loaded")));
         }
         self.read_back(session, &self.read_from, 0..self.records)
             .map(|_| DatasetState::default())

@@ -1,5 +1,5 @@
-//! What an application answers to a request: text, as `docs/app.openapi.yaml` describes it. Whoever knows the data can make
-//! the answer again from the few numbers in it, and compare it byte for byte.
+//! The answer of an application to a request: text, as `docs/app.openapi.yaml` describes it. From the few numbers in
+//! it and the known data, the client computes the expected answer and compares it byte for byte.
 
 use super::codes::{Codes, PREFIX};
 use super::draws;
@@ -8,24 +8,24 @@ use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 use std::io::Write;
 
-/// Fields of a user that are shown: all but the password.
+/// The fields of a user that are shown: all but the password.
 const SHOWN: [usize; 8] = [0, 1, 3, 4, 5, 6, 7, 8];
 
 /// What a request did, in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct RequestResult {
     pub(super) user: u64,
     /// The user's version when it logged in.
     pub(super) version: u64,
-    /// The line of the log.
+    /// The number of its line in the log.
     pub(super) line: u64,
-    /// The version that it has since.
+    /// The user's version after the change.
     pub(super) changed: Option<u64>,
-    /// What was searched.
+    /// The searched prefix.
     pub(super) prefix: Option<[u8; PREFIX]>,
 }
 
-/// `user`, a tab, and the fields between tabs.
+/// `user`, a tab, and the fields separated by tabs.
 pub(super) fn user(user: &User, out: &mut Vec<u8>) {
     out.extend_from_slice(b"user");
     for position in SHOWN {
@@ -41,21 +41,21 @@ pub(super) fn user(user: &User, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// `log`, the line's number, the user's, the address and the time, between tabs.
+/// `log`, the line's number, the user's, the address and the time, separated by tabs.
 pub(super) fn line(seed: u64, number: u64, user: u64, out: &mut Vec<u8>) {
     let mut address = String::new();
     draws::address(seed, number, &mut address);
     let _ = writeln!(out, "log\t{number}\t{user}\t{address}\t{}", draws::time(number));
 }
 
-/// The whole answer, of a user who is at the version of its log-in.
-pub(super) fn request(seed: u64, codes: &Codes, told: &Told, logged_in: &User, out: &mut Vec<u8>) {
+/// The whole answer, for a user with the version of its log-in.
+pub(super) fn request(seed: u64, codes: &Codes, result: &RequestResult, logged_in: &User, out: &mut Vec<u8>) {
     user(logged_in, out);
-    line(seed, told.line, told.user, out);
-    if let Some(version) = told.changed {
+    line(seed, result.line, result.user, out);
+    if let Some(version) = result.changed {
         let _ = writeln!(out, "changed\t{version}");
     }
-    let Some(prefix) = told.prefix else { return };
+    let Some(prefix) = result.prefix else { return };
     let towns = codes.of_prefix(&prefix);
     let _ = writeln!(out, "found\t{}\t{}", String::from_utf8_lossy(&prefix), towns.len());
     for town in towns {
@@ -68,12 +68,12 @@ pub(super) fn request(seed: u64, codes: &Codes, told: &Told, logged_in: &User, o
     }
 }
 
-/// Reads the numbers of an answer; whether the rest is right shows when it is made again.
+/// Parses the numbers of an answer; the comparison with the expected answer covers the rest.
 ///
 /// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) where they are not there.
-pub(super) fn read(body: &[u8]) -> Result<Told> {
-    let wrong = || Error::mismatch("the answer does not say which user logged in, and what was written");
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are missing.
+pub(super) fn read(body: &[u8]) -> Result<RequestResult> {
+    let wrong = || Error::mismatch("the answer does not state which user logged in and what was written");
     let text = std::str::from_utf8(body).map_err(|_| wrong())?;
     let mut lines = text.lines();
     let mut parts = |name: &str| -> Option<Vec<&str>> {
@@ -101,7 +101,7 @@ pub(super) fn read(body: &[u8]) -> Result<Told> {
         }
         None => None,
     };
-    Ok(Told {
+    Ok(RequestResult {
         user: number(&user, 1).ok_or_else(wrong)?,
         version: number(&user, 7).ok_or_else(wrong)?,
         line: number(&line, 1).ok_or_else(wrong)?,
@@ -116,18 +116,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_of_an_answer_make_it_again() {
+    fn answer_is_reproduced_from_its_numbers() {
         let codes = Codes::get(&Source::Generated { seed: 9, count: 400 }).unwrap();
         let prefix = codes.towns[7].code[..PREFIX].try_into().unwrap();
         for (changed, prefix) in
             [(None, None), (Some(3), None), (None, Some(prefix)), (Some(8), Some(prefix))]
         {
-            let told = Told { user: 5, version: 2, line: 77, changed, prefix };
+            let result = RequestResult { user: 5, version: 2, line: 77, changed, prefix };
             let mut user = User::default();
             user.become_version(9, &codes, 5, 2);
             let mut body = Vec::new();
-            request(9, &codes, &told, &user, &mut body);
-            assert_eq!(read(&body).unwrap(), told);
+            request(9, &codes, &result, &user, &mut body);
+            assert_eq!(read(&body).unwrap(), result);
             let text = String::from_utf8(body).unwrap();
             assert!(!text.contains(&user.password), "no application shows passwords");
             assert_eq!(text.lines().count(), 2 + usize::from(changed.is_some()) + prefix.map_or(0, |_| 13));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_a_mismatch() {
+    fn invalid_answer_is_a_mismatch() {
         for body in [
             "",
             "done\n",

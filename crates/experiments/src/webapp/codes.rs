@@ -1,6 +1,6 @@
 //! The postal codes: generated, or read from the list that Japan Post publishes
-//! (<https://www.post.japanpost.jp/zipcode/dl/utf-zip.html>: CSV in UTF-8, the code in the third column, then prefecture,
-//! city and town in katakana, then the same as they are written).
+//! (<https://www.post.japanpost.jp/zipcode/dl/utf-zip.html>: CSV in UTF-8, the code in the third column, then
+//! prefecture, city and town in katakana, then the same in kanji).
 
 use super::names::{CITIES, HEADS, PREFECTURES, TAILS, TOWNS, Word};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -11,26 +11,26 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most postal codes that are generated.
+/// The maximum number of generated postal codes.
 pub(super) const MOST: u64 = 1_000_000;
 /// Digits of a postal code.
 pub(super) const DIGITS: usize = 7;
-/// Digits of the prefix that is searched: before 1998 a postal code had no more.
+/// Digits of the searched prefix: the length of postal codes before 1998.
 pub(super) const PREFIX: usize = 5;
-/// Codes with the same [`PREFIX`] that are generated.
+/// Generated codes with the same [`PREFIX`].
 const TOGETHER: u64 = 12;
-/// Prefixes that codes are generated for: those of no prefecture, below 001, are left out.
+/// The prefixes of generated codes. Those below 001, which belong to no prefecture, are left out.
 const PREFIXES: Range<u64> = 100..100_000;
-/// The most characters of a name, and the column's width.
+/// The maximum length of a name, and the column's width, in characters.
 pub(super) const NAME: usize = 600;
-/// How many lists are kept: the cells of a run share one.
+/// The number of cached lists: the cells of a run share one.
 const KEPT: usize = 4;
 
-/// A town and its postal code. Several towns may share one.
+/// A town and its postal code. Several towns may share one code.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Town {
     pub(super) code: [u8; DIGITS],
-    /// Tells it from the others of its code.
+    /// Distinguishes towns with the same code.
     pub(super) number: u64,
     pub(super) prefecture: Box<str>,
     pub(super) city: Box<str>,
@@ -42,11 +42,11 @@ pub(super) struct Town {
 #[derive(Debug)]
 pub(super) struct Codes {
     pub(super) towns: Vec<Town>,
-    /// Tells this list from others, in 53 bits.
+    /// A 53-bit hash that identifies this list.
     pub(super) digest: u64,
 }
 
-/// Where a list comes from.
+/// The source of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Generated { seed: u64, count: u64 },
@@ -54,7 +54,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// What the cell asks for, where there are so many users.
+    /// The source that a cell with this many users asks for.
     pub(super) fn of(cell: &Cell, seed: u64, users: u64) -> Self {
         match cell.get("postal-codes") {
             Some(AxisValue::Number(count)) => Self::Generated { seed, count: *count },
@@ -68,7 +68,7 @@ impl Codes {
     /// The list, made once for all cells that share it.
     ///
     /// # Errors
-    /// [`Usage`](ErrorKind::Usage) with the line where a file is not what it has to be.
+    /// [`Usage`](ErrorKind::Usage) with the invalid line of a file.
     pub(super) fn get(source: &Source) -> Result<Arc<Self>> {
         static MADE: Mutex<Vec<(Source, Arc<Codes>)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,14 +110,14 @@ fn digest(towns: &[Town]) -> u64 {
     towns.iter().fold(0, town) >> 11
 }
 
-/// So many codes spread over the country, a dozen to a prefix and none twice.
+/// Generates this many distinct codes, spread over the country, a dozen to a prefix.
 fn generate(seed: u64, count: u64) -> Vec<Town> {
     let prefixes = count.div_ceil(TOGETHER);
     let all = PREFIXES.end - PREFIXES.start;
     (0..count)
         .map(|n| {
             let (group, within) = (n / TOGETHER, n % TOGETHER);
-            // Each group has a stretch of prefixes of its own, and one of them.
+            // Each group has its own range of prefixes, and draws one of them.
             let (first, next) = (group * all / prefixes, (group + 1) * all / prefixes);
             let prefix = PREFIXES.start + first + mix(seed, group) % (next - first).max(1);
             town(seed, prefix, within, n + 1)
@@ -163,7 +163,8 @@ fn read_file(path: &str) -> Result<Vec<Town>> {
 
 /// Reads a list.
 fn read(from: impl Read) -> Result<Vec<Town>> {
-    // Ending at nothing but line feeds, records know their lines; what stands before one goes with the last column.
+    // Only line feeds end a record, so that the number of a record is that of its line. A carriage return before one
+    // belongs to the last column.
     let mut lines = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -186,16 +187,19 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
         }
     }
     if towns.is_empty() {
-        return Err(Error::usage("it holds no postal codes").hint("it is to be Japan Post's utf_ken_all.csv"));
+        return Err(Error::usage("it contains no postal codes").hint("use Japan Post's utf_ken_all.csv"));
     }
     towns.sort_unstable();
     Ok(towns)
 }
 
-/// The town of a line; what is wrong with it, as a clause.
+/// Parses the town of a line; the error is a clause.
 fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
     if record.len() < 9 {
-        return Err(format!("{} columns, where Japan Post's list has 15 and 9 are read", record.len()));
+        return Err(format!(
+            "{} columns are too few: Japan Post's list has 15, of which 9 are read",
+            record.len()
+        ));
     }
     let text = |column: usize| -> Result<&str, String> {
         let text = std::str::from_utf8(&record[column]).map_err(|_| {
@@ -208,14 +212,14 @@ fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
                 Err(format!("column {} has {long} characters, more than {NAME}", column + 1))
             }
             _ if text.contains(['\t', '\n', '\r', '\0']) => {
-                Err(format!("column {} holds control characters", column + 1))
+                Err(format!("column {} contains control characters", column + 1))
             }
             _ => Ok(text),
         }
     };
     let digits: Vec<u8> = text(2)?.bytes().filter(|byte| *byte != b'-').collect();
     let code = <[u8; DIGITS]>::try_from(digits).ok().filter(|code| code.iter().all(u8::is_ascii_digit));
-    let code = code.ok_or_else(|| "the third column is no postal code of seven digits".to_owned())?;
+    let code = code.ok_or_else(|| "the third column is not a postal code of seven digits".to_owned())?;
     let kana = format!("{} {} {}", text(3)?, text(4)?, text(5)?);
     if kana.chars().count() > NAME {
         return Err(format!("columns 4 to 6 have more than {NAME} characters together"));

@@ -1,33 +1,33 @@
-//! What the requests of one client are: a pure function of its seed, so that after a trial it is known what was written.
+//! The requests of one client: a pure function of its seed, so that the expected data are known after a trial.
 //!
-//! A user whom a request changes is one of the client's own (users are dealt out to clients in turn), and each of these is
-//! changed once before any is changed again. One that only logs in is any. So each user is as likely to be changed as any
-//! other, and its last version is known exactly however many clients were at work.
+//! A request changes one of the client's own users (users are dealt out to clients in turn), and changes each of them
+//! once before any again. A request that only logs in draws any user. So all users are equally likely to be changed,
+//! and the last version of each is known exactly for any number of clients.
 
 use kurabe_core::experiment::Client;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
 use kurabe_stats::rng::{Rng, mix};
 
-/// Of so many requests, one after the other, one changes the user.
+/// Of this many successive requests, one changes the user.
 pub(super) const CHANGES: u64 = 20;
-/// One request in so many searches the postal codes.
+/// One request of this many searches the postal codes.
 const SEARCHES: u64 = 10;
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draw {
-    /// The line of the log that it writes, from 1.
+    /// The number of its line in the log, from 1.
     pub(super) line: u64,
-    /// Who logs in, from 1.
+    /// The user that logs in, from 1.
     pub(super) user: u64,
-    /// The version that the user gets, where it is changed.
+    /// The user's new version, if the request changes it.
     pub(super) version: Option<u64>,
-    /// Which town's prefix is searched, by position, if any.
+    /// The position of the town whose prefix is searched, if any.
     pub(super) town: Option<u64>,
 }
 
-/// The requests of a client, one after the other.
+/// The successive requests of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     rng: Rng,
@@ -37,7 +37,7 @@ pub(super) struct Draws {
     /// The order in which the client's own users are changed.
     order: Permutation,
     drawn: u64,
-    /// Which of the present [`CHANGES`] requests changes a user.
+    /// The position, within the current [`CHANGES`] requests, of the one that changes a user.
     change: u64,
 }
 
@@ -65,7 +65,7 @@ impl Draws {
     }
 }
 
-/// Where a request of the log came from: an address of the private network 10.0.0.0/8.
+/// The origin of a request in the log: an address of the private network 10.0.0.0/8.
 pub(super) fn address(seed: u64, line: u64, out: &mut String) {
     let word = mix(seed ^ 0x6970, line);
     out.clear();
@@ -76,7 +76,7 @@ pub(super) fn address(seed: u64, line: u64, out: &mut String) {
     );
 }
 
-/// When: a millisecond after the line before, in microseconds since 1970 UTC.
+/// The time of a log line: a millisecond after the previous line, in microseconds since 1970 UTC.
 pub(super) fn time(line: u64) -> i64 {
     const BASE: i64 = 1_356_998_400_000_000;
     BASE + (line % 1_000_000_000_000) as i64 * 1_000

@@ -1,4 +1,4 @@
-//! Further pages of the application: by them a client that is not the application can hold it to what it said.
+//! Further pages of the application, with which a client checks what the application stored.
 
 use super::answer;
 use super::store::Store;
@@ -11,14 +11,14 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What is shown by its number.
+/// What a page shows by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Line,
     User,
 }
 
-/// A line of the log, or a user: whichever the client names.
+/// Shows the line of the log, or the user, that the client names.
 pub(super) struct Show {
     store: Arc<Store>,
     what: Shown,
@@ -45,13 +45,13 @@ impl Transaction for Show {
         Ok(())
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         self.key = None;
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let key = self.key.and_then(|key| i64::try_from(key).ok());
-        let key = key.ok_or_else(|| Error::usage("name what is to be shown: ?key=17"))?;
+        let key = key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
         let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
         session.execute(prepared, &[Value::Int(key)], &mut self.reply)
     }
@@ -59,14 +59,14 @@ impl Transaction for Show {
     fn check(&mut self) -> Result<()> {
         let key = self.key.unwrap_or_default();
         if self.reply.rows() == 0 {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no {key}")));
+            return Err(Error::new(ErrorKind::NotFound, format!("{key} does not exist")));
         }
         match self.what {
             Shown::User => self.store.check_user(key, None, &self.reply, &mut self.user),
             Shown::Line => {
                 let user = self.reply.field_int(0, 1).and_then(|user| u64::try_from(user).ok());
                 let user =
-                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log names no user")))?;
+                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log has no user")))?;
                 self.user.number = user;
                 self.store.check_line(key, user, &self.reply)
             }
@@ -75,12 +75,12 @@ impl Transaction for Show {
 }
 
 impl Page for Show {
-    fn choose(&mut self, key: u64) -> Result<()> {
+    fn set_key(&mut self, key: u64) -> Result<()> {
         self.key = Some(key);
         Ok(())
     }
 
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         match self.what {
             Shown::User => answer::user(&self.user, out),
             Shown::Line => {

@@ -1,9 +1,10 @@
-//! E7, a small web application: each request logs a user in, writes a line of its log, and now and then changes the user
+//! E7, a small web application: each request logs a user in, writes a line to the log, and sometimes changes the user
 //! or searches the postal codes.
 //!
-//! On a database, clients do it themselves; on an application (`kurabe app`), or on several before one database, each
-//! request is one page, and their figures are summed. Which users log in, who is changed and what is searched follows
-//! from a client's seed, so that after a trial it is known what every row must be ([`draws`]).
+//! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
+//! database, each request is one page, and the throughput is summed. A client's seed decides which users log in,
+//! which are changed and what is searched, so that the expected content of every row is known after a trial
+//! ([`draws`]).
 
 mod answer;
 mod codes;
@@ -24,19 +25,20 @@ use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, Opera
 use kurabe_core::page::Pages;
 use kurabe_core::planned::PlannedCell;
 
-/// The experiment.
+/// The experiment `webapp`.
 pub(crate) struct WebApplication;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
-/// The page on which it shows a line of its log.
+/// The page that shows a line of the log.
 const LOG: &str = "log";
-/// The page on which it shows a user.
+/// The page that shows a user.
 const USER: &str = "user";
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "webapp",
-    question: "How many requests a second does a small web application serve, and which tier bounds it?",
+    question: "How many requests a second does a small web application serve, and which tier is the \
+               bottleneck?",
     about: "Each request (1) finds a user by exact name and password among 100,000, (2) adds user, address and time to a \
             log, (3) one time in 20 changes the user, (4) one time in 10 searches 120,000 postal codes by their first five \
             digits; every search by an index, every row of every answer compared. By the clients themselves on a database, \
@@ -48,7 +50,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },
         AxisInfo {
             name: "postal-codes",
-            help: "how many postal codes there are, or a file of real ones",
+            help: "number of generated postal codes, or a file of real ones",
             kind: AxisKind::CountOrFile {
                 least: 1,
                 most: codes::MOST,
@@ -60,7 +62,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     operations: &[OperationInfo {
         name: REQUEST,
-        about: "log a user in, write the log, now and then change the user or search the postal codes",
+        about: "log a user in, write the log, sometimes change the user or search the postal codes",
         requests: 100_000,
         writes: true,
     }],

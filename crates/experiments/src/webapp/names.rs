@@ -1,10 +1,10 @@
-//! Words that names and addresses are made of: as they are written and as they are read.
+//! Words for names and addresses, in kanji and in katakana.
 
-/// A word in kanji, and in the letters that say how it is read.
+/// A word in kanji, and its reading.
 pub(super) type Word = (&'static str, &'static str);
 
-/// Prefectures by the first three digits of their postal codes: each up to the next one's. After Japan Post's list, in
-/// which a few towns at borders have codes of their neighbours.
+/// Prefectures by the first three digits of their postal codes: each range ends where the next begins. From Japan
+/// Post's list, in which a few towns at borders have codes of their neighbours.
 pub(super) const PREFECTURES: [(u32, Word); 49] = [
     (0, ("北海道", "ホッカイドウ")),
     (10, ("秋田県", "アキタケン")),
@@ -57,7 +57,7 @@ pub(super) const PREFECTURES: [(u32, Word); 49] = [
     (1_000, ("", "")),
 ];
 
-/// What names of places begin with.
+/// First parts of place names.
 pub(super) const HEADS: [Word; 24] = [
     ("大", "オオ"),
     ("小", "オ"),
@@ -85,7 +85,7 @@ pub(super) const HEADS: [Word; 24] = [
     ("富", "トミ"),
 ];
 
-/// What they end with.
+/// Last parts of place names.
 pub(super) const TAILS: [Word; 20] = [
     ("川", "カワ"),
     ("田", "タ"),
@@ -109,10 +109,10 @@ pub(super) const TAILS: [Word; 20] = [
     ("宮", "ミヤ"),
 ];
 
-/// Kinds of municipalities.
+/// Suffixes of municipalities.
 pub(super) const CITIES: [Word; 4] = [("市", "シ"), ("市", "シ"), ("町", "チョウ"), ("村", "ムラ")];
 
-/// Kinds of quarters.
+/// Suffixes of quarters.
 pub(super) const TOWNS: [Word; 4] = [("町", "マチ"), ("", ""), ("台", "ダイ"), ("本町", "ホンチョウ")];
 
 /// Family names, in kanji and in Latin letters.

@@ -1,4 +1,4 @@
-//! How users, log and postal codes lie in a database.
+//! The tables for users, log and postal codes.
 
 use super::codes::{self, Codes, PREFIX, Source};
 use super::draws;
@@ -14,11 +14,11 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
-/// Users, unless asked otherwise.
+/// Default number of users.
 const USERS: u64 = 100_000;
-/// About what a row takes in a request.
+/// Approximate bytes of a row in a request.
 pub(super) const ROW_BYTES: u64 = 250;
-/// About what the towns of one prefix take.
+/// Approximate bytes of the towns of one prefix.
 const PREFIX_BYTES: u64 = 12 * ROW_BYTES;
 
 /// The three tables of a target.
@@ -29,7 +29,7 @@ pub(super) struct Store {
     pub(super) towns: Arc<Collection>,
     pub(super) codes: Arc<Codes>,
     pub(super) seed: u64,
-    /// How many users there are; their numbers are 1 to this.
+    /// The number of users; their numbers are 1 to this.
     pub(super) count: u64,
     source: Source,
 }
@@ -96,7 +96,7 @@ impl Store {
         })
     }
 
-    /// Names the data: cells with the same name share it.
+    /// The name of the data: cells with the same name share them.
     pub(super) fn data(&self) -> String {
         format!("{} {:?}", self.users.name, self.source)
     }
@@ -129,7 +129,7 @@ impl Store {
         Operation::Get { collection: Arc::clone(&self.log), fields: vec![0, 1, 2, 3] }
     }
 
-    /// Loads users and postal codes, holds the server to their numbers, and reads all of them back.
+    /// Loads users and postal codes, checks their numbers on the server, and reads all of them back.
     pub(super) fn fill(&self, session: &mut dyn Session) -> Result<()> {
         let mut user = User::default();
         fill(
@@ -157,7 +157,7 @@ impl Store {
                 && counted != rows
             {
                 return Err(Error::mismatch(format!(
-                    "{rows} rows were loaded into {} and the server counts {counted}",
+                    "the server counts {counted} rows in {}, but {rows} were loaded",
                     collection.name
                 )));
             }
@@ -165,7 +165,7 @@ impl Store {
         self.check_load(session).map_err(|error| error.context("after loading"))
     }
 
-    /// Reads all users and all towns back and compares each.
+    /// Reads all users and all towns back and checks each.
     fn check_load(&self, session: &mut dyn Session) -> Result<()> {
         let mut user = User::default();
         let fields: Vec<usize> = (0..FIELDS).collect();
@@ -189,7 +189,7 @@ impl Store {
         .map(drop)
     }
 
-    /// Compares the answer to [`Store::search`] with all towns of the prefix, in their order.
+    /// Checks the answer to [`Store::search`]: all towns of the prefix, in order.
     pub(super) fn check_towns(&self, prefix: [u8; PREFIX], reply: &Reply) -> Result<()> {
         let expected = self.codes.of_prefix(&prefix);
         let wrong = |what: &str| {
@@ -197,7 +197,7 @@ impl Store {
             Error::mismatch(format!("the search for postal codes that begin with {prefix} {what}"))
         };
         if reply.rows() != expected.len() {
-            return Err(wrong(&format!("found {} towns and there are {}", reply.rows(), expected.len())));
+            return Err(wrong(&format!("found {} towns, expected {}", reply.rows(), expected.len())));
         }
         for (row, town) in expected.iter().enumerate() {
             for field in 0..6 {
@@ -206,14 +206,18 @@ impl Store {
                     other => other,
                 };
                 if reply.field(row, field) != Some(value) {
-                    return Err(wrong(&format!("found another field {} of its town {}", field + 1, row + 1)));
+                    return Err(wrong(&format!(
+                        "returned a wrong field {} of its town {}",
+                        field + 1,
+                        row + 1
+                    )));
                 }
             }
         }
         Ok(())
     }
 
-    /// Compares the answer to [`Store::get_line`] with what a request of this user wrote.
+    /// Checks the answer to [`Store::get_line`]: what a request of this user wrote.
     pub(super) fn check_line(&self, line: u64, user: u64, reply: &Reply) -> Result<()> {
         let mut address = String::new();
         draws::address(self.seed, line, &mut address);
@@ -229,12 +233,12 @@ impl Store {
             return Ok(());
         }
         Err(Error::mismatch(match reply.rows() {
-            0 => format!("line {line} of the log is not there"),
-            _ => format!("line {line} of the log is not what was written"),
+            0 => format!("line {line} of the log is missing"),
+            _ => format!("line {line} of the log differs from what was written"),
         }))
     }
 
-    /// Reads users back and compares each with its version. Gives how many it read.
+    /// Reads users back and checks each against its version. Returns how many it read.
     pub(super) fn read_users_back(
         &self,
         session: &mut dyn Session,
@@ -255,7 +259,7 @@ impl Store {
         .map_err(|error| error.context("read back"))
     }
 
-    /// Reads lines of the log back, each with the user that it must name. Gives how many it read.
+    /// Reads lines of the log back and checks the user in each. Returns how many it read.
     pub(super) fn read_lines_back(
         &self,
         session: &mut dyn Session,
@@ -272,8 +276,8 @@ impl Store {
         .map_err(|error| error.context("read back"))
     }
 
-    /// Compares the answer to [`Store::log_in`] with the user that it must be: at the version given, or, where somebody else
-    /// may change the user meanwhile, at the version that it says.
+    /// Checks the answer to [`Store::log_in`]: the expected user with the given version. If another client may change
+    /// the user, the answer's own version counts.
     pub(super) fn check_user(
         &self,
         number: u64,
@@ -289,13 +293,13 @@ impl Store {
 
 /// A code's digits as a parameter.
 fn digits(code: &[u8; PREFIX]) -> Value<'_> {
-    // Digits are UTF-8, and never the empty text.
+    // Digits are UTF-8 and never empty.
     Value::Text(std::str::from_utf8(code).unwrap_or_default())
 }
 
 fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
     match position {
-        // Digits are UTF-8, and never the empty text.
+        // Digits are UTF-8 and never empty.
         0 => Value::Text(std::str::from_utf8(&town.code).unwrap_or_default()),
         1 => Value::Int(town.number as i64),
         2 => Value::Text(&town.prefecture),
@@ -305,7 +309,7 @@ fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
     }
 }
 
-/// A value as the load takes it.
+/// A value for the load.
 fn made(value: Value<'_>, out: &mut Vec<u8>) -> FieldValue {
     match value {
         Value::Int(n) => FieldValue::Int(n),
@@ -319,7 +323,8 @@ fn made(value: Value<'_>, out: &mut Vec<u8>) -> FieldValue {
     }
 }
 
-/// The prefix that is searched, and where its range ends: digits, so that the sign after the last is one byte too.
+/// The searched prefix, and the end of its range. Both have digits only, so that the character after the last digit
+/// is one byte too.
 pub(super) fn range(code: &[u8]) -> ([u8; PREFIX], [u8; PREFIX]) {
     let mut from = [b'0'; PREFIX];
     from.copy_from_slice(&code[..PREFIX]);

@@ -1,6 +1,6 @@
-//! What one client does on a database: a request of the application, step by step.
+//! The transaction of one client on a database: a request of the application, step by step.
 
-use super::answer::{self, Told};
+use super::answer::{self, RequestResult};
 use super::codes::PREFIX;
 use super::draws::{self, Draw, Draws};
 use super::store::{Store, range};
@@ -8,7 +8,7 @@ use super::user::{CHANGES, User};
 use crate::fill::text;
 use crate::statement::{Bind, Statement};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Part, Transaction};
+use kurabe_core::experiment::{Client, Span, Transaction};
 use kurabe_core::metric::{Better, Metric, Unit};
 use kurabe_core::page::Page;
 use kurabe_core::value::{Reply, Value};
@@ -21,7 +21,7 @@ const fn time(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
-/// The mean time of each type of request, and of each step where it is made.
+/// The mean time of each type of request, and of each step, if it occurs.
 pub(super) const METRICS: &[Metric] = &[
     time("log in", "to find the user by name and password"),
     time("write log", "to add a line to the log"),
@@ -32,10 +32,10 @@ pub(super) const METRICS: &[Metric] = &[
     time("with search", "a request that searches the postal codes"),
     time("with both", "a request that does both"),
 ];
-/// How many of them are steps; the others are types.
+/// The first metrics are of steps, the others of types.
 const STEPS: usize = 4;
 
-/// One step: its statement, and the answer to it.
+/// One step: its statement and its answer.
 struct Step {
     statement: Statement,
     reply: Reply,
@@ -46,11 +46,11 @@ impl Step {
         &mut self,
         session: &mut dyn Session,
         parameters: &[Value<'_>],
-        part: &mut Part,
+        span: &mut Span,
     ) -> Result<()> {
         let began = Instant::now();
         let done = self.statement.execute(session, parameters, &mut self.reply);
-        part.add(began.elapsed());
+        span.add(began.elapsed());
         done
     }
 }
@@ -61,17 +61,17 @@ pub(super) struct Request {
     draws: Draws,
     draw: Draw,
     steps: [Step; 4],
-    parts: [Part; METRICS.len()],
-    /// Who logs in; after a check, the user as it logged in.
+    spans: [Span; METRICS.len()],
+    /// The user that logs in; after a check, its state at log-in.
     user: User,
-    /// What an update makes of it.
+    /// Its state after the update.
     changed: User,
     address: String,
     prefix: [u8; PREFIX],
     end: [u8; PREFIX],
-    /// The versions of those users that this client changed, and nobody else may.
+    /// The versions of the users that this client changed. Only this client may change them.
     known: HashMap<u64, u64>,
-    /// The version at which the user must log in, where that is known.
+    /// The expected version of the user at log-in, if known.
     expected: Option<u64>,
     written: u64,
 }
@@ -84,7 +84,7 @@ impl Request {
             draws: Draws::new(client, store.count, store.codes.towns.len() as u64),
             draw: Draw { line: 0, user: 1, version: None, town: None },
             steps: [store.log_in(), store.write_log(), store.update(), store.search()].map(step),
-            parts: std::array::from_fn(|at| Part::new(METRICS[at].name)),
+            spans: std::array::from_fn(|at| Span::new(METRICS[at].name)),
             user: User::default(),
             changed: User::default(),
             address: String::new(),
@@ -97,14 +97,18 @@ impl Request {
     }
 
     fn acknowledged(&self, step: usize) -> Result<()> {
-        let said = self.steps[step].reply.affected();
-        if said == 1 {
+        let acknowledged = self.steps[step].reply.affected();
+        if acknowledged == 1 {
             return Ok(());
         }
         let Draw { line, user, .. } = self.draw;
         Err(Error::mismatch(match step {
-            1 => format!("line {line} of the log was added and the server acknowledged {said}"),
-            _ => format!("user {user} was changed and the server acknowledged {said}"),
+            1 => {
+                format!("the server acknowledged {acknowledged} rows for line {line} of the log, expected 1")
+            }
+            _ => format!(
+                "the server acknowledged {acknowledged} rows for the change of user {user}, expected 1"
+            ),
         }))
     }
 }
@@ -118,13 +122,13 @@ impl Transaction for Request {
         self.steps.iter_mut().try_for_each(|step| step.statement.detach(session))
     }
 
-    fn draw(&mut self) {
+    fn prepare_input(&mut self) {
         let (seed, codes) = (self.store.seed, &self.store.codes);
         self.draw = self.draws.next();
         let Draw { line, user, version, town } = self.draw;
         self.user.identify(seed, user);
         draws::address(seed, line, &mut self.address);
-        // Where a change fails, nobody knows at which version the user is.
+        // After a failed change the version of the user is unknown.
         self.expected =
             if version.is_some() { self.known.remove(&user) } else { self.known.get(&user).copied() };
         if let Some(version) = version {
@@ -138,7 +142,7 @@ impl Transaction for Request {
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
         let Draw { line, user, version, town } = self.draw;
         let [log_in, log, update, search] = &mut self.steps;
-        let (for_steps, for_types) = self.parts.split_at_mut(STEPS);
+        let (for_steps, for_types) = self.spans.split_at_mut(STEPS);
         let [for_log_in, for_log, for_update, for_search] = for_steps else { return Ok(()) };
         let own = &self.user;
         let began = Instant::now();
@@ -178,16 +182,21 @@ impl Transaction for Request {
         self.written
     }
 
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    fn spans(&self) -> &[Span] {
+        &self.spans
     }
 }
 
 impl Page for Request {
-    fn show(&self, out: &mut Vec<u8>) {
+    fn render(&self, out: &mut Vec<u8>) {
         let Draw { line, user, version: changed, town } = self.draw;
-        let told =
-            Told { user, version: self.user.version, line, changed, prefix: town.map(|_| self.prefix) };
-        answer::request(self.store.seed, &self.store.codes, &told, &self.user, out);
+        let result = RequestResult {
+            user,
+            version: self.user.version,
+            line,
+            changed,
+            prefix: town.map(|_| self.prefix),
+        };
+        answer::request(self.store.seed, &self.store.codes, &result, &self.user, out);
     }
 }

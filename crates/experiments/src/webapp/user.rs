@@ -1,4 +1,4 @@
-//! A user: each field a pure function of seed, number and version.
+//! A user: each field is a pure function of seed, number and version.
 
 use super::codes::Codes;
 use super::names::{FAMILIES, GIVEN};
@@ -9,19 +9,19 @@ use kurabe_core::{Error, Result};
 use kurabe_stats::rng::mix;
 use std::fmt::Write as _;
 
-/// Sets what depends on the user alone apart from what changes with it.
+/// Domains of the hash for fields that do not change with the version.
 const PERSON: u64 = 0x7573_6572;
 const PASSWORD: u64 = 0x7061_7373;
 const HOME: u64 = 0x686f_6d65;
 
-/// The fields of a user, in the order of the table's.
+/// The fields of a user, in the order of the table.
 pub(super) const FIELDS: usize = 9;
-/// Those that an update changes, by position.
+/// The positions of the fields that an update changes.
 pub(super) const CHANGES: [usize; 5] = [4, 5, 6, 7, 8];
 /// The position of the version.
 pub(super) const VERSION: usize = 7;
 
-/// A user in memory that is used again for the next.
+/// A user in reused memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct User {
     pub(super) number: u64,
@@ -36,7 +36,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// Becomes this user, as far as it takes to log in: the name and the password.
+    /// Sets the name and the password of this user, which are enough to log in.
     pub(super) fn identify(&mut self, seed: u64, number: u64) {
         self.number = number;
         self.name.clear();
@@ -49,7 +49,7 @@ impl User {
         self.password.extend(digits.map(char::from));
     }
 
-    /// Becomes this user at this version, with all fields.
+    /// Sets all fields of this user at this version.
     pub(super) fn become_version(&mut self, seed: u64, codes: &Codes, number: u64, version: u64) {
         self.identify(seed, number);
         self.version = version;
@@ -84,11 +84,11 @@ impl User {
         }
     }
 
-    /// Compares an answer that must be this user alone, all fields in their order, with what it must be.
+    /// Checks an answer: this user alone, with all fields in order.
     pub(super) fn check(&self, reply: &Reply) -> Result<()> {
         if reply.rows() != 1 || reply.width() != FIELDS {
             return Err(self.wrong(&format!(
-                "came back as {} rows of {} fields",
+                "was returned as {} rows of {} fields",
                 reply.rows(),
                 reply.width()
             )));
@@ -96,7 +96,7 @@ impl User {
         self.check_record(&Found { reply, row: 0, column: 0 })
     }
 
-    /// Compares all fields of a user, in their order, with what they must be.
+    /// Checks all fields of a user, in order.
     pub(super) fn check_record(&self, found: &Found<'_>) -> Result<()> {
         for position in 0..FIELDS {
             let expected = match self.field(position) {
@@ -105,7 +105,7 @@ impl User {
             };
             if found.reply.field(found.row, found.column + position) != Some(expected) {
                 return Err(self.wrong(&format!(
-                    "came back with another field {} than version {} has",
+                    "was returned with a wrong field {} for version {}",
                     position + 1,
                     self.version
                 )));
@@ -120,12 +120,12 @@ impl User {
     }
 }
 
-/// The version of the user that came back.
+/// The version of the returned user.
 pub(super) fn version_of(number: u64, reply: &Reply) -> Result<u64> {
     let version = reply.field_int(0, VERSION).and_then(|version| u64::try_from(version).ok());
     version.ok_or_else(|| match reply.rows() {
         0 => Error::mismatch(format!("user {number} was not found by name and password")),
-        _ => Error::mismatch(format!("user {number} came back without a version")),
+        _ => Error::mismatch(format!("user {number} was returned without a version")),
     })
 }
 
@@ -137,7 +137,7 @@ fn family(seed: u64, number: u64) -> (&'static str, &'static str) {
     FAMILIES[person(seed, number) as u32 as usize % FAMILIES.len()]
 }
 
-/// When a user was changed last, in microseconds since 1970 UTC: a moment of 2012 for each user and version.
+/// The time of a user's last change, in microseconds since 1970 UTC: a time in 2012 for each user and version.
 fn updated(number: u64, version: u64) -> i64 {
     const BASE: u64 = 1_325_376_000_000_000;
     const YEAR: u64 = 365 * 86_400 * 1_000_000;

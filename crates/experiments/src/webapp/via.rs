@@ -1,12 +1,12 @@
-//! The web application through an application, or several before one database: each request is one page, and every answer is
-//! compared with what it must be.
+//! The web application through one application, or through several before one database. Each request is one page, and
+//! each answer is checked.
 
 use super::answer;
 use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
-use crate::via::{Added, PageSet, Visit, facts, path};
+use crate::via::{Added, PageClient, PageSet, facts, path};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
@@ -16,15 +16,15 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the application says of its data on `/webapp`.
+/// The application's description of its data on `/webapp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 struct Facts {
     seed: u64,
-    /// How many users there are; their numbers are 1 to this.
+    /// The number of users; their numbers are 1 to this.
     records: u64,
-    /// How many towns.
+    /// The number of towns.
     codes: u64,
-    /// Tells the list of towns from others.
+    /// Identifies the list of towns.
     codes_digest: u64,
 }
 
@@ -35,19 +35,19 @@ pub(super) struct Data {
     codes: Arc<Codes>,
 }
 
-/// What a client was told.
+/// What the application acknowledged to a client.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Acknowledged {
     /// Each line that was written, with its user.
     lines: Vec<(u64, u64)>,
-    /// Each user that was changed, with the highest version told: an application gives a user its versions in order.
+    /// Each changed user, with the highest acknowledged version: an application increases a user's version in order.
     versions: BTreeMap<u64, u64>,
-    /// How often users were changed.
+    /// The number of changes of users.
     changes: u64,
 }
 
 pub(super) struct WebPages {
-    /// The file of the application's postal codes, where they were not generated.
+    /// The file of the application's postal codes, if they were not generated.
     file: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl WebPages {
         Self { file }
     }
 
-    /// The application's postal codes, made here again.
+    /// The application's postal codes, computed here.
     fn codes(&self, facts: &Facts) -> Result<Arc<Codes>> {
         let source = match &self.file {
             Some(path) => Source::File(path.clone()),
@@ -70,123 +70,129 @@ impl WebPages {
         if codes.digest == facts.codes_digest {
             return Ok(codes);
         }
-        let what = "the application has other postal codes than these";
-        Err(Error::mismatch(what).hint("if it was given a file of them, name it by --postal-codes here too"))
+        let what = "the application has different postal codes";
+        Err(Error::mismatch(what)
+            .hint("if it reads them from a file, pass the same file with --postal-codes"))
     }
 }
 
-/// Asks for a page and compares all of it.
+/// Requests a page and compares all of it.
 fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()> {
     if page::get(session, path)? == expected {
         return Ok(());
     }
-    Err(Error::mismatch(format!("read back: {path} shows something else than was written")))
+    Err(Error::mismatch(format!("read back: {path} differs from what was written")))
 }
 
 impl PageSet for WebPages {
     type Data = Data;
-    type Told = Told;
+    type Acknowledged = Acknowledged;
 
     const INFO: &'static ExperimentInfo = &INFO;
     const CLIENT_BYTES: u64 = 128_000;
     const STORED_BYTES: Option<u64> = None;
 
     fn data(&self, session: &mut dyn Session) -> Result<Data> {
-        let facts: Facts = facts(session, &INFO, "what its data are")?;
+        let facts: Facts = facts(session, &INFO, "its data")?;
         if facts.records == 0 || !(1..=super::codes::MOST).contains(&facts.codes) {
-            return Err(Error::mismatch("the application says that it has no users, or no postal codes"));
+            return Err(Error::mismatch("the application reports no users or no postal codes"));
         }
         Ok(Data { facts, codes: self.codes(&facts)? })
     }
 
-    fn visit(&self, operation: &str, _client: Client, data: Arc<Data>) -> Result<Box<dyn Visit>> {
+    fn client(&self, operation: &str, _client: Client, data: Arc<Data>) -> Result<Box<dyn PageClient>> {
         if operation != REQUEST {
             return Err(no_operation(INFO.name, operation));
         }
-        Ok(Box::new(Request { data, expected: Vec::new(), user: User::default(), told: Told::default() }))
+        Ok(Box::new(Request {
+            data,
+            expected: Vec::new(),
+            user: User::default(),
+            acknowledged: Acknowledged::default(),
+        }))
     }
 
-    fn hold(
+    fn verify(
         &self,
         session: &mut dyn Session,
         data: &Data,
-        all: &[&Told],
+        all: &[&Acknowledged],
         added: &Added,
     ) -> Result<Verification> {
-        let mut told = Told::default();
+        let mut acknowledged = Acknowledged::default();
         for one in all {
-            told.lines.extend(&one.lines);
-            told.changes += one.changes;
+            acknowledged.lines.extend(&one.lines);
+            acknowledged.changes += one.changes;
             for (user, version) in &one.versions {
-                let last = told.versions.entry(*user).or_default();
+                let last = acknowledged.versions.entry(*user).or_default();
                 *last = (*last).max(*version);
             }
         }
-        told.lines.sort_unstable();
-        told.lines.dedup_by_key(|(line, _)| *line);
-        let counted = added.hold(session, ["lines of the log", "numbers"], told.lines.len())?;
+        acknowledged.lines.sort_unstable();
+        acknowledged.lines.dedup_by_key(|(line, _)| *line);
+        let counted = added.verify(session, ["lines of the log", "numbers"], acknowledged.lines.len())?;
         let mut expected = Vec::new();
-        for (line, user) in &told.lines {
+        for (line, user) in &acknowledged.lines {
             expected.clear();
             answer::line(data.facts.seed, *line, *user, &mut expected);
             ask_for(session, &format!("{}?key={line}", path(&INFO, LOG)), &expected)?;
         }
         let mut user = User::default();
-        for (number, version) in &told.versions {
+        for (number, version) in &acknowledged.versions {
             user.become_version(data.facts.seed, &data.codes, *number, *version);
             expected.clear();
             answer::user(&user, &mut expected);
             ask_for(session, &format!("{}?key={number}", path(&INFO, USER)), &expected)?;
         }
-        let records = (told.lines.len() + told.versions.len()) as u64;
+        let records = (acknowledged.lines.len() + acknowledged.versions.len()) as u64;
         // Each page that wrote a line was compared.
-        let (answers, writes) = (added.rows, added.rows + told.changes);
+        let (answers, writes) = (added.rows, added.rows + acknowledged.changes);
         Ok(Verification { answers, writes, records, counted, read_back: records })
     }
 }
 
-/// Has the application serve requests, of users that it chooses.
+/// Requests pages with users of the application's choice.
 struct Request {
     data: Arc<Data>,
     expected: Vec<u8>,
     user: User,
-    told: Told,
+    acknowledged: Acknowledged,
 }
 
-impl Visit for Request {
+impl PageClient for Request {
     fn draw(&mut self, page: &mut String) {
         page.push_str(&path(&INFO, REQUEST));
     }
 
     fn check(&mut self, _path: &str, body: &[u8]) -> Result<()> {
         let Data { facts, codes } = &*self.data;
-        let told = answer::read(body)?;
-        let answer::Told { user, version, line, changed, .. } = told;
+        let result = answer::read(body)?;
+        let answer::RequestResult { user, version, line, changed, .. } = result;
         if !(1..=facts.records).contains(&user) {
-            return Err(Error::mismatch(format!("user {user} logged in, and there is none")));
+            return Err(Error::mismatch(format!("user {user} logged in but does not exist")));
         }
         self.user.become_version(facts.seed, codes, user, version);
         self.expected.clear();
-        answer::request(facts.seed, codes, &told, &self.user, &mut self.expected);
+        answer::request(facts.seed, codes, &result, &self.user, &mut self.expected);
         if body != self.expected {
             return Err(Error::mismatch(format!(
-                "the answer of line {line} of the log is not what user {user} at version {version} is to see"
+                "the answer with line {line} of the log is wrong for user {user} at version {version}"
             )));
         }
-        self.told.lines.push((line, user));
+        self.acknowledged.lines.push((line, user));
         if let Some(changed) = changed {
-            self.told.changes += 1;
-            let last = self.told.versions.entry(user).or_default();
+            self.acknowledged.changes += 1;
+            let last = self.acknowledged.versions.entry(user).or_default();
             *last = (*last).max(changed);
         }
         Ok(())
     }
 
     fn rows_written(&self) -> u64 {
-        self.told.lines.len() as u64
+        self.acknowledged.lines.len() as u64
     }
 
-    fn told(&mut self) -> Option<Notes> {
-        Some(Box::new(std::mem::take(&mut self.told)))
+    fn notes(&mut self) -> Option<Notes> {
+        Some(Box::new(std::mem::take(&mut self.acknowledged)))
     }
 }

@@ -22,7 +22,7 @@ use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Numbers of rows, each with what it must hold.
+/// Numbers of rows, each with its expected value.
 type Pairs = Vec<(u64, u64)>;
 
 pub(super) struct WebWorkload {
@@ -37,7 +37,7 @@ struct Written {
     lines: Pairs,
     /// Each changed user with its last version.
     users: Pairs,
-    /// How often users were changed.
+    /// The number of changes of users.
     changes: u64,
 }
 
@@ -48,7 +48,7 @@ impl WebWorkload {
         if clients > store.count {
             let users = store.count;
             return Err(Error::unsupported(format!(
-                "each client changes users of its own, and there are {users} for {clients} clients"
+                "each client changes its own users: {users} are too few for {clients} clients"
             )));
         }
         let demand = Demand {
@@ -69,7 +69,7 @@ impl WebWorkload {
         };
         let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
         let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
-        // A connection that lives for one request is not worth four round trips that prepare its statements.
+        // A connection that lives for one request is not worth four round trips to prepare its statements.
         let bind = match policy.connections {
             Connections::PerRequest => Bind::InOne,
             Connections::Kept | Connections::Pool(_) => Bind::Once,
@@ -130,7 +130,7 @@ impl Workload for WebWorkload {
         if lines.len() as u64 != acknowledged {
             let made = lines.len();
             return Err(Error::mismatch(format!(
-                "{made} lines of the log were written and {acknowledged} acknowledged"
+                "{made} lines of the log were written, but {acknowledged} were acknowledged"
             )));
         }
         let counted = count(session, &self.store.log)?;
@@ -138,7 +138,7 @@ impl Workload for WebWorkload {
             && rows != acknowledged
         {
             return Err(Error::mismatch(format!(
-                "{acknowledged} lines of the log were acknowledged and the server counts {rows}"
+                "the server counts {rows} lines of the log, but acknowledged {acknowledged}"
             )));
         }
         let records = (lines.len() + users.len()) as u64;

@@ -8,29 +8,32 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).default_value(default).help(help)
     };
     Command::new("app")
-        .about(
-            "Serves each experiment's transaction over HTTP, so that any load tool drives it; until Ctrl-C",
-        )
+        .about("Serves the transactions of experiments over HTTP for any load generator, until Ctrl-C")
         .arg(
             Arg::new("target")
                 .required(true)
                 .value_name("TARGET")
-                .help("The database behind it: a URL, or up:ENGINE for a throwaway server"),
+                .help("The database: a URL, or up:ENGINE for a throwaway server"),
         )
         .arg(crate::timeout::option())
-        .arg(arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Where it listens; port 0 is any that is free"))
+        .arg(arg(
+            "listen",
+            "ADDRESS:PORT",
+            "127.0.0.1:8080",
+            "Address to listen on; port 0 chooses a free port",
+        ))
         .arg(
             Arg::new("allow-remote")
                 .long("allow-remote")
                 .action(ArgAction::SetTrue)
-                .help("Lets it listen where other machines reach it: it serves whoever asks"),
+                .help("Allow an address that other machines can reach; there is no authentication"),
         )
         .arg(
             arg(
                 "connection",
                 "HOW",
                 "kept",
-                "Database connections: per-request, kept (one for each worker), or pool",
+                "Database connections: per-request, kept (one per worker), or pool",
             )
             .value_parser(["per-request", "kept", "pool"])
             .hide_possible_values(true),
@@ -39,10 +42,15 @@ pub(super) fn command() -> Command {
             Arg::new("pool")
                 .long("pool")
                 .value_name("N")
-                .help("Connections in the pool, which workers share [default: half as many as workers]"),
+                .help("Size of the connection pool [default: half the number of workers]"),
         )
-        .arg(arg("workers", "N", "16", "Requests that ask the database at once, each in a thread"))
-        .arg(arg("queue", "N", "1000", "Requests that may wait for a worker; more get 503"))
+        .arg(arg("workers", "N", "16", "Number of worker threads, each with one request at a time"))
+        .arg(arg(
+            "queue",
+            "N",
+            "1000",
+            "Requests that may wait for a worker; further ones are answered with 503",
+        ))
         .arg(
             Arg::new("experiment")
                 .long("experiment")
@@ -50,45 +58,50 @@ pub(super) fn command() -> Command {
                 .value_delimiter(',')
                 .value_parser(PossibleValuesParser::new(EXPERIMENTS.iter().map(|e| e.info().name)))
                 .hide_possible_values(true)
-                .help("What is served [default: every experiment that the target can do]"),
+                .help("Experiments to serve [default: all that the target supports]"),
         )
         .arg(arg(
             "part",
             "K/N",
             "1/1",
-            "Which of N applications before one database it is; the first loads the data",
+            "Number of this application among N that share a database; the first loads the data",
         ))
         .arg(
             Arg::new("join")
                 .long("join")
                 .value_name("URL")
-                .help("The first application, whose data it serves, with --part 2/2 and the like"),
+                .help("URL of the first application, for the others (--part 2/2)"),
         )
         .arg(
             Arg::new("set")
                 .long("set")
                 .value_name("EXPERIMENT.AXIS=VALUE")
                 .action(ArgAction::Append)
-                .help("A value of an axis, such as session.payload=10k [default: each axis's first]"),
+                .help("Value of an axis, such as session.payload=10k [default: the axis's first value]"),
         )
         .arg(
             Arg::new("records")
                 .long("records")
                 .value_name("N")
-                .help("Records in each store [default: the experiment's own rule]"),
+                .help("Number of records in each store [default: depends on the experiment]"),
         )
         .arg(
             Arg::new("seed")
                 .long("seed")
                 .value_name("N")
-                .help("Seed of data and draws [default: from the clock]"),
+                .help("Seed of data and random inputs [default: from the clock]"),
         )
         .arg(
             Arg::new("durability")
                 .long("durability")
                 .value_name("CLASS")
-                .help("What an acknowledged write must survive [default: as it is]"),
+                .help("Durability class of writes [default: unchanged]"),
         )
-        .arg(arg("header-time", "TIME", "10s", "How long the head of a request may take; 408 after it"))
-        .arg(arg("idle-time", "TIME", "60s", "How long a connection may be open without a request"))
+        .arg(arg(
+            "header-time",
+            "TIME",
+            "10s",
+            "Time limit for the head of a request; answered with 408 after it",
+        ))
+        .arg(arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"))
 }

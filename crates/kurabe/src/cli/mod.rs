@@ -12,7 +12,7 @@ use crate::exit;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use std::path::PathBuf;
 
-/// The whole command line.
+/// The command line of the program.
 pub(crate) fn command() -> Command {
     Command::new("kurabe")
         .version(env!("CARGO_PKG_VERSION"))
@@ -23,54 +23,53 @@ pub(crate) fn command() -> Command {
         .max_term_width(100)
         .args(everywhere())
         .subcommand(run::command())
-        .subcommand(
-            Command::new("list").about("Lists the experiments with their axes, and the targets there can be"),
-        )
+        .subcommand(Command::new("list").about("Lists experiments with their axes, and kinds of targets"))
         .subcommand(
             Command::new("doctor")
-                .about("Says whether a target can be used: version, durability, limits, what is available")
+                .about("Checks targets: version, durability, limits and available experiments")
                 .arg(targets(true).required(false).required_unless_present("runs"))
                 .arg(Arg::new("runs").long("runs").action(ArgAction::SetTrue).help(
-                    "Checks every line of every recorded run: which runs are whole, torn or damaged, or made by another \
-                     version",
+                    "Checks every line of every recorded run, and reports truncated and damaged files and \
+                     other versions",
                 ))
                 .arg(
                     Arg::new("clients")
                         .long("clients")
                         .value_name("N")
                         .default_value("1")
-                        .help("Clients that a run would have, held against the limits"),
+                        .help("Number of clients to check against the server's limits"),
                 )
                 .arg(crate::timeout::option())
                 .arg(Arg::new("wire").long("wire").action(ArgAction::SetTrue).help(
-                    "Counts what a client sends until its first request is answered, by a relay on this machine",
+                    "Counts the messages of connecting and of the first request, with a relay on this \
+                     machine",
                 )),
         )
         .subcommand(
             Command::new("up")
-                .about("Starts a throwaway server, prints its URL, and removes it at Ctrl-C")
+                .about("Starts a throwaway server and prints its URL; Ctrl-C removes the server")
                 .arg(
                     Arg::new("engine")
                         .required(true)
                         .value_name("ENGINE")
                         .value_parser(PossibleValuesParser::new(kurabe_testbed::engines()))
-                        .help("Which server"),
+                        .help("The database engine"),
                 )
                 .arg(
                     Arg::new("setting")
                         .value_name("NAME=VALUE")
                         .num_args(0..)
-                        .help("Settings of the server, in its own words"),
+                        .help("Settings of the server, as in its documentation"),
                 ),
         )
         .subcommand(app::command())
         .subcommand(observe::command())
         .subcommand(truth::command())
         .subcommand(
-            Command::new("show").about("Shows a run in the terminal; without a name, lists all runs").arg(
+            Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(
                 Arg::new("run")
                     .value_name("RUN")
-                    .help("The run: its name, the beginning of it, a path, or 'last'"),
+                    .help("Name of the run or a prefix of it, a path, or 'last'"),
             ),
         )
         .subcommand(report::command())
@@ -83,21 +82,24 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("rerun")
-                .about("Makes a run again with the same settings, as a new run")
+                .about("Repeats a run with the same settings, as a new run")
                 .arg(one_run("The run to repeat"))
                 .args(again()),
         )
         .subcommand(
             Command::new("resume")
-                .about("Goes on with a run that was stopped, at its next trial")
-                .arg(one_run("The run to go on with"))
-                .arg(Arg::new("max-rounds").long("max-rounds").value_name("N").help(
-                    "For a run made --until settled: so many rounds at most, in place of what was said then",
-                ))
+                .about("Continues an interrupted run at its next trial")
+                .arg(one_run("The run to continue"))
+                .arg(
+                    Arg::new("max-rounds")
+                        .long("max-rounds")
+                        .value_name("N")
+                        .help("New maximum number of rounds, for a run started with --until conclusive"),
+                )
                 .args(again()),
         )
         .subcommand(
-            Command::new("completions").about("Prints the completions of a shell").arg(
+            Command::new("completions").about("Prints shell completions").arg(
                 Arg::new("shell")
                     .required(true)
                     .value_name("SHELL")
@@ -114,7 +116,7 @@ fn everywhere() -> [Arg; 3] {
             .value_name("DIR")
             .value_hint(ValueHint::DirPath)
             .value_parser(clap::value_parser!(PathBuf))
-            .help("Where runs are kept [default: $KURABE_RUNS, or kurabe/runs in the user's data folder]"),
+            .help("Folder of the runs [default: $KURABE_RUNS, or kurabe/runs in the user's data folder]"),
         Arg::new("color")
             .long("color")
             .global(true)
@@ -122,13 +124,13 @@ fn everywhere() -> [Arg; 3] {
             .value_parser(["auto", "always", "never"])
             .default_value("auto")
             .hide_possible_values(false)
-            .help("Whether results are coloured"),
+            .help("Whether to colour the output"),
         Arg::new("quiet")
             .long("quiet")
             .short('q')
             .global(true)
             .action(ArgAction::SetTrue)
-            .help("No progress"),
+            .help("Do not show progress"),
     ]
 }
 
@@ -137,12 +139,12 @@ pub(super) fn targets(required: bool) -> Arg {
         .value_name("TARGET")
         .num_args(if required { 1.. } else { 0.. })
         .required(required)
-        .help("URLs of databases, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
+        .help("Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
-/// What is shown of a run, where that is not all.
+/// Options for the contents of a report.
 fn view() -> [Arg; 2] {
-    let heading = "What is shown";
+    let heading = "Contents of the report";
     [
         Arg::new("anonymise")
             .long("anonymise")
@@ -150,8 +152,8 @@ fn view() -> [Arg; 2] {
             .action(ArgAction::SetTrue)
             .help_heading(heading)
             .help(
-                "Calls the engines 'database A', 'database B' and leaves out what tells which they are: versions, \
-                 URLs, settings, their errors' words, the command; figures and verdicts stay",
+                "Names engines 'database A', 'database B' and removes versions, URLs, settings, error texts \
+                 and the command line; results and verdicts stay",
             ),
         Arg::new("leave-out")
             .long("leave-out")
@@ -159,8 +161,8 @@ fn view() -> [Arg; 2] {
             .action(ArgAction::Append)
             .help_heading(heading)
             .help(
-                "Reports as if this target had not been there: its name in the run, or an engine's for all of that \
-                 engine; may be given several times",
+                "Leaves out a target, by its name in the run, or all targets of an engine, by the engine's \
+                 name; may be given several times",
             ),
     ]
 }
@@ -171,13 +173,11 @@ fn one_run(help: &'static str) -> Arg {
 
 fn again() -> [Arg; 2] {
     [
-        Arg::new("target").value_name("TARGET").num_args(0..).help(
-            "The same targets again, in order, where a password is needed that the run file does not hold",
-        ),
-        Arg::new("no-html")
-            .long("no-html")
-            .action(ArgAction::SetTrue)
-            .help("Does not write the HTML report beside the run"),
+        Arg::new("target")
+            .value_name("TARGET")
+            .num_args(0..)
+            .help("The same targets in the same order, with passwords, which the run file does not contain"),
+        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
     ]
 }
 

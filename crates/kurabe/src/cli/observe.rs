@@ -6,13 +6,16 @@ use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     Command::new("observe")
-        .about("Looks at the servers of this host for runs on others, which name it in a target: …?observe; until Ctrl-C")
+        .about(
+            "Reports this host's server metrics to remote runs whose target URL has ?observe, until \
+                Ctrl-C",
+        )
         .arg(
             Arg::new("listen")
                 .long("listen")
                 .value_name("ADDRESS[:PORT]")
                 .default_value("127.0.0.1")
-                .help(format!("Where it listens; the port is {PORT} unless one is named, and 0 is any that is free")),
+                .help(format!("Address to listen on [default port: {PORT}; 0 chooses a free port]")),
         )
         .arg(
             Arg::new("token-file")
@@ -20,7 +23,7 @@ pub(super) fn command() -> Command {
                 .value_name("FILE")
                 .value_parser(clap::value_parser!(PathBuf))
                 .help(
-                    "The file with the token that runs must have too [default: $KURABE_OBSERVE_TOKEN_FILE, or the text of \
+                    "File with the shared token [default: $KURABE_OBSERVE_TOKEN_FILE, or the token in \
                      $KURABE_OBSERVE_TOKEN]",
                 ),
         )

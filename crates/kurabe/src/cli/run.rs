@@ -1,4 +1,4 @@
-//! `kurabe run`: a subcommand an experiment, its axes as options.
+//! `kurabe run`: one subcommand per experiment, with its axes as options.
 
 use super::targets;
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     let command = Command::new("run")
-        .about("Runs an experiment, or a suite file, and reports")
+        .about("Runs an experiment or a suite file and prints the report")
         .subcommand_value_name("EXPERIMENT")
         .subcommand_help_heading("Experiments")
         .args_conflicts_with_subcommands(true)
@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
                 .value_name("FILE.toml")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(clap::value_parser!(PathBuf))
-                .help("A suite file, or a custom workload; the options below go before what it says"),
+                .help("A suite file or a custom workload; options on the command line override it"),
         )
         .arg(targets(false))
         .args(own())
@@ -33,7 +33,7 @@ pub(super) fn command() -> Command {
         .subcommand(pgbench())
 }
 
-/// The experiment that is made from scripts of pgbench.
+/// The name of the experiment that runs pgbench scripts.
 pub(crate) const PGBENCH: &str = "pgbench";
 
 fn pgbench() -> Command {
@@ -42,10 +42,10 @@ fn pgbench() -> Command {
         Arg::new(name).short(short).value_name(value).help_heading(heading).help(help)
     };
     Command::new(PGBENCH)
-        .about("How fast are scripts that were written for pgbench, and where?")
+        .about("How fast do pgbench scripts run on each database?")
         .arg(targets(false))
         .arg(
-            arg("script", 'f', "FILE[@WEIGHT]", "A script; may be given several times, each chosen by its weight")
+            arg("script", 'f', "FILE[@WEIGHT]", "A pgbench script; several scripts are chosen by weight")
                 .long("file")
                 .action(ArgAction::Append)
                 .value_hint(ValueHint::FilePath),
@@ -55,21 +55,29 @@ fn pgbench() -> Command {
                 "builtin",
                 'b',
                 "NAME[@WEIGHT]",
-                "A script that pgbench brings along: tpcb-like, simple-update, select-only [default: tpcb-like, \
-                 where there is no -f]",
+                "A built-in script of pgbench: tpcb-like, simple-update, select-only [default: tpcb-like \
+                 without -f]",
             )
             .long("builtin")
             .action(ArgAction::Append),
         )
-        .arg(arg("scale", 's', "N", "The variable :scale, and with --init the size of the tables [default: 1; for pgbench's own scripts on tables that are \
-             there, the rows of pgbench_branches]").long("scale"))
+        .arg(
+            arg(
+                "scale",
+                's',
+                "N",
+                "Value of :scale; with --init, the size of the tables [default: 1; the number of rows of \
+                 pgbench_branches for built-in scripts on existing tables]",
+            )
+            .long("scale"),
+        )
         .arg(
             Arg::new("init")
                 .short('i')
                 .long("init")
                 .action(ArgAction::SetTrue)
                 .help_heading(heading)
-                .help("Makes pgbench's tables for the run, on any SQL engine; the scripts' names for them mean these"),
+                .help("Creates pgbench's tables for the run, on any SQL engine; scripts use these tables"),
         )
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain([&RATE]).map(axis))
@@ -86,12 +94,12 @@ fn own() -> [Arg; 2] {
             .value_name("NAME=VALUE")
             .action(ArgAction::Append)
             .help_heading(heading)
-            .help("Gives a variable another value; may be given several times"),
+            .help("Sets a variable; may be given several times"),
         Arg::new("write")
             .long("write")
             .action(ArgAction::SetTrue)
             .help_heading(heading)
-            .help("Lets its statements change tables that were there before"),
+            .help("Allows statements to change existing tables"),
     ]
 }
 
@@ -102,7 +110,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         Arg::new("cache")
             .long("cache")
             .value_name("TARGET")
-            .help("The cache in front of every target: up:memcached or up:redis, or the URL of one")
+            .help("A cache in front of every target: up:memcached, up:redis, or a URL")
     });
     Command::new(info.name)
         .about(info.question)
@@ -115,8 +123,8 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
                 .value_name("NAMES")
                 .value_delimiter(',')
                 .value_parser(PossibleValuesParser::new(operations))
-                .help_heading("Axes: each takes a list, separated by commas; cells are their product")
-                .help("What is measured [default: all]"),
+                .help_heading("Axes: each takes a comma-separated list; cells are their product")
+                .help("Operations to measure [default: all]"),
         )
         .args(cache)
         .args(how())
@@ -148,12 +156,12 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .value_name("LIST")
         .value_delimiter(',')
         .action(ArgAction::Append)
-        .help_heading("Axes: each takes a list, separated by commas; cells are their product")
+        .help_heading("Axes: each takes a comma-separated list; cells are their product")
         .help(format!("{help} [default: {default}]"))
 }
 
 fn how() -> [Arg; 19] {
-    let heading = "How it is measured";
+    let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
     };
@@ -163,50 +171,55 @@ fn how() -> [Arg; 19] {
             .long("target")
             .value_name("TARGET")
             .action(ArgAction::Append)
-            .help("A further target"),
+            .help("An additional target"),
         arg(
             "via",
             "URL",
-            "An application to drive, such as kurabe app: http://host:port; a target like any other. URL,URL are several \
-             before one database, which clients are dealt out to in turn",
+            "An application as a target, such as kurabe app: http://host:port. URL,URL are several \
+             applications of one database; clients are assigned to them in turn",
         )
         .action(ArgAction::Append),
         arg(
             "requests",
             "N",
-            "Requests of each trial, over all clients: 5000, or write=1000,read=10000 [default: the experiment's own]",
+            "Requests per trial, over all clients: 5000, or write=1000,read=10000 [default: depends on the \
+             experiment]",
         ),
-        arg("duration", "TIME", "Time of each trial's measured phase; with --requests, whichever ends first"),
+        arg(
+            "duration",
+            "TIME",
+            "Duration of each trial's measured phase; with --requests, whichever ends first",
+        ),
         arg(
             "budget",
             "TIME",
-            "About how long the whole run may take, where --requests and --duration are not given [default: 40s for \
-             each target]",
+            "Approximate duration of the whole run, without --requests and --duration [default: 40s per \
+             target]",
         ),
         arg(
             "rounds",
             "N",
-            "How often each cell is measured, in random order [default: 6; up to 16 where a trial would take more than 1s]",
+            "How often to measure each cell, in random order [default: 6; up to 16 if trials would exceed 1s]",
         ),
         arg(
             "until",
             "WHEN",
-            "settled: makes further rounds until each comparison is called, or known to be within --margin",
+            "conclusive: add rounds until each comparison is faster, slower, or equal to within --margin",
         )
-        .value_parser(["settled"])
+        .value_parser(["conclusive"])
         .hide_possible_values(true),
-        arg("margin", "PERCENT", "With --until: a difference that does not matter [default: 5%]"),
+        arg("margin", "PERCENT", "With --until: smallest relevant difference [default: 5%]"),
         arg(
             "max-rounds",
             "N",
-            "With --until: no more rounds than these; --budget ends it too [default: 100]",
+            "With --until: maximum number of rounds; --budget ends the run too [default: 100]",
         ),
         arg(
             "interleave",
             "TIME",
-            "Trials that are compared take turns in slices of this length, with clients and throwaway servers on processors of \
-             their own, which detects smaller differences; 'off' makes separate trials [default: 10ms, or off with --rate and \
-             with fewer than 3 rounds]",
+            "Interleaves compared trials in slices of this length, with clients and throwaway servers on \
+             separate processors; detects smaller differences. 'off' runs trials separately [default: 10ms; \
+             off with --rate or fewer than 3 rounds]",
         )
         .num_args(0..=1)
         .require_equals(true)
@@ -214,34 +227,35 @@ fn how() -> [Arg; 19] {
         arg(
             "restarts",
             "N",
-            "Restarts throwaway servers so often, between blocks of rounds of equal length: intervals then hold what one start does \
-             otherwise than another [default: 0]",
+            "How often to restart throwaway servers, between blocks of rounds of equal length; intervals \
+             then include differences between starts [default: 0]",
         ),
-        arg("seed", "N", "Seed of data, order and draws [default: from the clock; it is recorded]"),
-        arg("records", "N", "Records in the store before it is read [default: the experiment's own rule]"),
+        arg("seed", "N", "Seed of data, order and random inputs [default: from the clock; it is recorded]"),
+        arg(
+            "records",
+            "N",
+            "Number of records in the store before it is read [default: depends on the experiment]",
+        ),
         arg(
             "arrivals",
             "HOW",
-            "How the transactions of a --rate are spread: even, or poisson as independent users come",
+            "Distribution of arrivals with --rate: even, or poisson for independent users",
         )
         .value_parser(Arrivals::NAMES)
         .hide_possible_values(true),
         crate::timeout::option().help_heading(heading),
-        arg("slo", "TIME", "What the p99 of response times must stay under at --rate max [default: 10ms]"),
+        arg("slo", "TIME", "Limit of the p99 response time for --rate max [default: 10ms]"),
         arg(
             "durability",
             "CLASS",
-            "What an acknowledged write must survive on every target: memory, os-cache, periodic-sync, synced or \
-             replicated; a target that cannot have it is not measured [default: each as it is]",
+            "Durability class of writes on every target: memory, os-cache, periodic-sync, synced or \
+             replicated; targets that cannot provide it are not measured [default: unchanged]",
         ),
         Arg::new("dry-run")
             .long("dry-run")
             .action(ArgAction::SetTrue)
             .help_heading(heading)
-            .help("Shows cells, rounds and expected time, and measures nothing"),
-        Arg::new("no-html")
-            .long("no-html")
-            .action(ArgAction::SetTrue)
-            .help("Does not write the HTML report beside the run"),
+            .help("Print cells, rounds and expected time, and measure nothing"),
+        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
     ]
 }

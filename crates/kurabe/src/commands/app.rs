@@ -1,4 +1,4 @@
-//! `kurabe app TARGET`: an application in front of a database, for any load tool to drive.
+//! `kurabe app TARGET`: an application in front of a database, for any load generator.
 
 use super::join::{self, First};
 use crate::exit::{self, Exit};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a seed from the clock is cut to: every program that reads JSON has numbers of so many bits.
+/// The size of a seed from the clock in bits: every JSON parser can represent such numbers exactly.
 const SEED_BITS: u32 = 53;
 
 pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -39,22 +39,22 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     )?;
     let served = match opened.targets.pop() {
         Some(target) => serve(&asked, &opened, &Arc::new(target), &stop, output),
-        None => Err(Error::usage("no target is named").into()),
+        None => Err(Error::usage("no target was given").into()),
     };
     opened.close(output);
     served
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Asked {
     listen: SocketAddr,
     options: Options,
     dataset: Dataset,
     durability: Option<DurabilityClass>,
     experiments: Vec<&'static dyn Experiment>,
-    /// The application whose data this one serves too.
+    /// The first application, whose data this one serves too.
     first: Option<First>,
-    /// Whether the user named them: then each must be possible.
+    /// Whether the user named them. Then all of them must be available.
     named: bool,
     /// Values of axes, by experiment and axis.
     axes: HashMap<(String, String), String>,
@@ -84,7 +84,7 @@ impl Asked {
             _ => Connection::Kept,
         };
         if pool.is_some() && !matches!(connection, Connection::Pool(_)) {
-            return Err(Error::usage("--pool is for --connection pool").into());
+            return Err(Error::usage("--pool requires --connection pool").into());
         }
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let first = text("join").map(First::ask).transpose()?;
@@ -120,7 +120,7 @@ impl Asked {
         })
     }
 
-    /// The cell of an experiment that is served: of each axis the value that was set, or the first.
+    /// The cell of an experiment to serve: the value that was set, or the first one, of each axis.
     fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
         let info = experiment.info();
         let seats = self.options.seats() * self.options.part.of;
@@ -129,7 +129,7 @@ impl Asked {
             let set = self.axes.get(&(info.name.to_owned(), axis.name.to_owned()));
             let text = match (set, axis.name) {
                 (Some(text), _) => text.clone(),
-                // Each place is one client of the database.
+                // Each worker or pooled connection is one client of the database.
                 (None, "clients") => seats.to_string(),
                 (None, "connection") if anew && axis.parse("per-request").is_ok() => "per-request".to_owned(),
                 (None, _) => axis.default.first().copied().unwrap_or_default().to_owned(),
@@ -140,21 +140,22 @@ impl Asked {
     }
 }
 
-/// The address to listen at: of this machine alone unless the user says otherwise.
+/// The address to listen on: only on this machine unless the user allows others.
 fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     let address: SocketAddr = text.parse().map_err(|_| {
-        Error::usage(format!("--listen: '{text}' is no address")).hint("write 127.0.0.1:8080 or [::1]:8080")
+        Error::usage(format!("--listen: '{text}' is not an address"))
+            .hint("write 127.0.0.1:8080 or [::1]:8080")
     })?;
     if address.ip().is_loopback() || remote {
         return Ok(address);
     }
     Err(Error::usage(format!(
-        "--listen: other machines reach {address}, and the application serves whoever asks"
+        "--listen: other machines can reach {address}, and the application has no authentication"
     ))
-    .hint("add --allow-remote if that is what you want"))
+    .hint("add --allow-remote to allow that"))
 }
 
-/// `--set session.payload=10k`, any number of them.
+/// Reads `--set session.payload=10k` options.
 fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), String>> {
     let mut found = HashMap::new();
     for text in matches.get_many::<String>("set").into_iter().flatten() {
@@ -166,10 +167,11 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
         let names: Vec<&str> = info.axes.iter().map(|axis| axis.name).collect();
         match axis {
             "clients" => {
-                return Err(Error::usage("--set: clients are the workers here").hint("write --workers N"));
+                return Err(Error::usage("--set: the number of clients is the number of workers")
+                    .hint("write --workers N"));
             }
             "connection" => {
-                let what = "--set: how connections live is one thing for all experiments here";
+                let what = "--set: the connection mode applies to all experiments";
                 return Err(Error::usage(what).hint("write --connection per-request, kept or pool"));
             }
             _ => {}
@@ -193,11 +195,11 @@ fn serve(
     stop: &AtomicBool,
     output: &Output,
 ) -> Result<Exit> {
-    if let Some(why) = &target.refused {
+    if let Some(why) = &target.skip_reason {
         return Err(Error::unsupported(why.clone()).context(&target.name).into());
     }
     if target.driver.capabilities().is_application {
-        return Err(Error::usage(format!("{} is an application already", target.name))
+        return Err(Error::usage(format!("{} is itself an application", target.name))
             .hint("name the database behind it")
             .into());
     }
@@ -205,7 +207,7 @@ fn serve(
     let Chosen { mut served, absent, largest_answer } = choose(asked, target, output)?;
     ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());
-    signals::wait_for(format!("the store of {} to be filled", target.name));
+    signals::wait_for(format!("{} to be loaded", target.name));
     let mut fixture = match &asked.first {
         None => {
             let mut fixture = Fixture::open(target, 0, 1, &name).map_err(|e| e.context(&target.name))?;
@@ -230,22 +232,22 @@ fn serve(
     };
     let listening = application.listen(asked.listen)?;
     announce(asked, &listening, output)?;
-    signals::wait_for("the requests that are being served");
+    signals::wait_for("requests in progress");
     let outcome = listening.serve(stop)?;
-    signals::wait_for(format!("{} to be asked what was written", target.name));
-    output.note(&said(&outcome));
+    signals::wait_for(format!("writes to be verified on {}", target.name));
+    output.note(&summary(&outcome));
     let checked = if asked.options.part.of > 1 {
-        output.note("not verified on the server: each of several applications knows of its own writes alone");
+        output.note("not verified on the server: with several applications, each knows only its own writes");
         Ok(())
     } else {
         check(&workloads, target, outcome.tallies, output)
     };
     if fixture.as_mut().is_some_and(|fixture| fixture.clean_up().is_err()) {
-        // The connection may have been lost; what is left goes with a fixture that is opened anew.
+        // The connection may be lost. The clean-up uses a newly opened fixture.
         drop(fixture);
         if let Err(error) = Fixture::open(target, 0, 1, &name) {
             output.warning(&format!(
-                "what was made in {} is still there, and goes with the next run on it: {error}",
+                "data in {} could not be removed; the next run on it removes it: {error}",
                 target.name
             ));
         }
@@ -254,11 +256,11 @@ fn serve(
     Ok(exit::DONE)
 }
 
-/// The experiments that can be served, and those that cannot, with the reason.
+/// The experiments that can be served, and the others with the reason.
 struct Chosen {
     served: Vec<Served>,
     absent: Vec<(&'static str, String)>,
-    /// The largest answer of the database to any of them.
+    /// The largest reply of the database to any of them.
     largest_answer: u64,
 }
 
@@ -287,7 +289,7 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
             }
             Err(reason) if asked.named => return Err(Error::unsupported(reason).context(info.name).into()),
             Err(reason) => {
-                output.note(&format!("{} is not served: {reason}", info.name));
+                output.note(&format!("{} is not available: {reason}", info.name));
                 chosen.absent.push((info.name, reason));
             }
         }
@@ -308,7 +310,7 @@ fn fill(
         output.note(&format!("loading the data of {} …", served.name));
         let loaded = served.pages.load(&mut **namespace, session);
         let mut state =
-            loaded.map_err(|error| error.context(format!("filling the store of {}", served.name)))?;
+            loaded.map_err(|error| error.context(format!("loading the data of {}", served.name)))?;
         for operation in &served.operations {
             let (state, namespace) = (&mut state, &mut **namespace);
             served.pages.before(Before { operation, state, namespace, session })?;
@@ -322,10 +324,10 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_cor
     let address = listening.address();
     output.result(&format!("http://{address}"))?;
     if !address.ip().is_loopback() {
-        output.warning("other machines reach this address: it serves whoever asks");
+        output.warning("other machines can reach this address, and there is no authentication");
     }
     output.note(&format!(
-        "{} workers, a queue of {}, at most {} connections; / lists the pages; it serves until Ctrl-C",
+        "{} workers, a queue of {}, at most {} connections; / lists the pages; Ctrl-C stops",
         asked.options.workers,
         units::count(asked.options.queue as u64),
         units::count(listening.most_connections() as u64)
@@ -333,25 +335,25 @@ fn announce(asked: &Asked, listening: &Listening, output: &Output) -> kurabe_cor
     Ok(())
 }
 
-/// What was done, in one line.
-fn said(outcome: &Outcome) -> String {
+/// A summary in one line.
+fn summary(outcome: &Outcome) -> String {
     let mut text = format!("{} requests answered", units::count(outcome.answered));
     for (n, what) in [
         (outcome.failed, "failed"),
-        (outcome.refused, "refused because too many were waiting"),
-        (outcome.malformed, "that were no requests"),
+        (outcome.refused, "refused because the queue was full"),
+        (outcome.malformed, "malformed"),
     ] {
         if n > 0 {
             let _ = write!(text, ", {} {what}", units::count(n));
         }
     }
     if let Some(own) = outcome.own_cpu_us() {
-        let _ = write!(text, "; {own:.1} µs of CPU each beside what the database's client took");
+        let _ = write!(text, "; {own:.1} µs of CPU each, without the database client");
     }
     text
 }
 
-/// Holds the database to what the application was told: as after a trial.
+/// Verifies the clients' writes on the database, as after a trial.
 fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Output) -> Result<()> {
     let mut pages: BTreeMap<(usize, &'static str), (u64, Vec<ClientSummary>)> = BTreeMap::new();
     for Tally { served, operation, done, failed } in tallies {
@@ -365,8 +367,9 @@ fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Outpu
         let name = format!("{name} {operation}");
         if failed > 0 {
             let n = units::count(failed);
-            output
-                .note(&format!("{name}: not verified on the server, since of {n} that failed nobody knows"));
+            output.note(&format!(
+                "{name}: not verified on the server: the outcome of {n} failed requests is unknown"
+            ));
             continue;
         }
         let found = target.driver.connect(&ConnectOptions::default()).and_then(|mut session| {

@@ -1,4 +1,4 @@
-//! `kurabe compare RUN RUN`: the second run against the first, cell by cell.
+//! `kurabe compare RUN RUN`: compares the second run with the first, cell by cell.
 
 use super::{named_run, report};
 use crate::exit::{self, Exit};

@@ -1,4 +1,4 @@
-//! `kurabe doctor TARGET…`: can it be used, and what does it promise. `kurabe doctor --runs`: are the run files whole.
+//! `kurabe doctor TARGET…` checks targets. `kurabe doctor --runs` checks run files.
 
 use super::{runs, wire};
 use crate::exit::{self, Exit};
@@ -31,19 +31,19 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let (mut text, fits) = examine(target, clients);
                     if matches.get_flag("wire") {
-                        for (name, told) in wire::lines(reached, &target.facts.transport)
+                        for (name, value) in wire::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                         {
-                            let _ = writeln!(text, "  {name:<14} {told}");
+                            let _ = writeln!(text, "  {name:<14} {value}");
                         }
                     }
                     for (server, remote) in &opened.observers {
                         let Endpoint::Tcp { host, port } = server else { continue };
-                        let told = match remote.try_out(host, *port) {
+                        let value = match remote.try_out(host, *port) {
                             Ok(()) => format!("by kurabe observe at {}", remote.address()),
                             Err(why) => format!("no: {why}"),
                         };
-                        let _ = writeln!(text, "  {:<15} {told}", "observed");
+                        let _ = writeln!(text, "  {:<15} {value}", "observed");
                     }
                     output.result(&text)?;
                     if !fits {
@@ -62,7 +62,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(worst.unwrap_or(exit::DONE))
 }
 
-/// What the target says of itself, and whether it takes so many clients.
+/// The server's facts, and whether it has connections for that many clients.
 fn examine(target: &Target, clients: u64) -> (String, bool) {
     let facts = &target.facts;
     let mut text = String::new();
@@ -87,7 +87,7 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
     if let Some(limit) = &limits.connections {
         let used = limits.connections_in_use.unwrap_or(0);
         let free = limit.most.saturating_sub(used);
-        // A run holds two connections beside its clients': one that manages the namespace, one that checks.
+        // A run needs two connections beside its clients': one for the namespace, one for checks.
         fits = clients + 2 <= free;
         let verdict = if fits { "enough" } else { "too few" };
         line(
@@ -119,7 +119,7 @@ fn examine(target: &Target, clients: u64) -> (String, bool) {
     (format!("{}\n{text}", target.name), fits)
 }
 
-/// For each experiment, which axis values the target cannot do, every other axis at its first value.
+/// For each experiment, the axis values that the target does not support, with all other axes at their first values.
 fn available(target: &Target) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for experiment in EXPERIMENTS {
@@ -135,7 +135,7 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
             };
             for word in words {
                 values += 1;
-                // Enough for the clients of every axis; nothing is loaded.
+                // Enough records for the clients of every axis; nothing is loaded.
                 let dataset = Dataset { seed: 1, records: Some(1_000), slot: 0 };
                 let made = info.baseline(&[(axis.name, word)]).and_then(|cell| {
                     let is_application = target.driver.capabilities().is_application;

@@ -1,10 +1,10 @@
-//! Makes a run: opens the targets, plans, measures, records, reports.
+//! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::cautions::{cautions, refuse_unseen, scattered};
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::scale;
-use super::settle::Ending;
+use super::stopping_rule::StoppingRule;
+use super::warnings::{refuse_unseen, scattered, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -22,28 +22,28 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_record::{Resumed, Store, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A run to be made.
+/// A run to execute.
 pub(super) struct Job {
     pub(super) spec: RunSpec,
-    /// What the user left to the tool.
+    /// The axes and rounds that the user did not set.
     pub(super) free: Free,
-    /// The targets as given, passwords and all.
+    /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,
-    /// The cache in front of them as given, password and all.
+    /// The cache URL as given, with its password.
     pub(super) cache: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
-    /// Only say what would be done.
+    /// Only print the plan.
     pub(super) dry: bool,
 }
 
-/// Makes a new run.
+/// Executes a new run.
 pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
@@ -67,14 +67,13 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     let fit = budget.map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
-        output.note(&format!(
-            "{records} records are loaded, so that each trial changes each of them once at most"
-        ));
+        output
+            .note(&format!("loading {records} records, so that each trial changes each record at most once"));
     }
     plan.complete(targets)?;
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
-        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured, for these reasons:");
+        let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
     output.note(&planned(&plan, targets, fit.as_ref(), job.dry));
@@ -91,15 +90,15 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         return Ok(exit::DONE);
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
-    found.extend(cautions(&plan, opened));
-    for caution in &found {
-        output.warning(caution);
+    found.extend(warnings(&plan, opened));
+    for warning in &found {
+        output.warning(warning);
     }
     for line in scattered(opened) {
         output.note(&line);
     }
     signals::check()?;
-    signals::wait_for("the tool to measure itself");
+    signals::wait_for("the overhead measurement");
     let null = targets::null()?;
     let overhead = overhead::measure(&plan, &null, cancel)?;
     let began = now();
@@ -113,23 +112,23 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         targets: opened.records.clone(),
         cells: plan.records(),
         overhead,
-        cautions: found,
+        warnings: found,
     };
-    signals::wait_for("the targets to be made ready");
+    signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
     for unknown in &unanalysed {
         output.warning(unknown);
     }
-    header.cautions.extend(unanalysed);
+    header.warnings.extend(unanalysed);
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run::new(header);
     measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output }, run)
 }
 
-/// Goes on with a run that was stopped.
+/// Continues an interrupted run.
 pub(super) fn go_on(
     resumed: Resumed,
     urls: &[String],
@@ -138,18 +137,18 @@ pub(super) fn go_on(
     output: &Output,
 ) -> Result<Exit> {
     let Resumed { mut run, mut writer, .. } = resumed;
-    let further = super::settle::prolongs(&run, max_rounds)?;
+    let further = super::stopping_rule::prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
-        output.note(&format!("{} is complete: there is nothing to go on with", run.header.run));
+        output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
         output.result(&report::terminal(&run, output))?;
         return Ok(exit::DONE);
     }
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&run.header.spec)?;
     if run.header.kurabe != env!("CARGO_PKG_VERSION") {
-        output.warning(&format!("this run was begun with kurabe {}", run.header.kurabe));
+        output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
     }
-    // The recorded one: a password that it needs stands in the environment.
+    // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let wish = Wish::of(&plan, spec.cache.as_deref());
@@ -158,7 +157,7 @@ pub(super) fn go_on(
     refuse_unseen(&plan, &mut opened);
     for (index, target) in opened.targets.iter().enumerate() {
         let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
-        if let Some(why) = &target.refused
+        if let Some(why) = &target.skip_reason
             && run.header.cells.iter().any(measured)
         {
             let error = Error::unsupported(why.clone()).context(&target.name);
@@ -171,19 +170,19 @@ pub(super) fn go_on(
             || then.facts.durability_settings != now.facts.durability_settings
         {
             output.warning(&format!(
-                "{} is not as it was when the run began: {} {} then, {} {} now; settings may differ too",
+                "{} has changed since the run started: {} {} then, {} {} now; settings may differ too",
                 now.name, then.facts.engine, then.facts.version, now.facts.engine, now.facts.version
             ));
         }
     }
     scale::count(&mut plan, &opened, output)?;
     if plan.spec != run.header.spec {
-        let error = Error::usage("the tables of pgbench have another scale than when the run began");
-        return Err(error.hint("begin a new one: kurabe rerun").into());
+        let error = Error::usage("the scale of pgbench's tables has changed since the run started");
+        return Err(error.hint("start a new run: kurabe rerun").into());
     }
     let machine = machine::facts();
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
-    signals::wait_for("the targets to be made ready");
+    signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
     let resumption = Resumption {
@@ -203,7 +202,7 @@ pub(super) fn go_on(
     made
 }
 
-/// What a new run and a resumed one have in common.
+/// What a new run and a resumed run have in common.
 struct Sitting<'a> {
     plan: &'a Plan,
     opened: &'a Opened,
@@ -221,18 +220,18 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
     let mut progress = Progress::new(*output, &plan.axes, names, header.spec.rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
-    // A resumed run's clock goes on where it stopped.
+    // The clock of a resumed run continues.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
-    let mut observer = Watcher::new();
+    let mut observer = Monitor::new();
     for (server, remote) in &opened.observers {
         if let Endpoint::Tcp { host, port } = server
             && let Err(why) = remote.try_out(host, *port)
         {
             output.warning(&format!("not observed: {why}"));
         }
-        observer.elsewhere(server.clone(), remote.clone());
+        observer.use_agent(server.clone(), remote.clone());
     }
-    let mut ending = Ending::new(&run, began);
+    let mut ending = StoppingRule::new(&run, began);
     let runner = Runner {
         plan,
         run: &header.run,
@@ -241,8 +240,8 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         cancel,
         progress: &completed,
         observer: Some(&observer),
-        suspect: Some(kurabe_report::attribution::disturbed),
-        sides: opened.sides.as_ref(),
+        interference_check: Some(kurabe_report::attribution::disturbed),
+        cpu_partition: opened.cpu_partition.as_ref(),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
@@ -262,10 +261,10 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("{operation} on {target} to end"));
             }
-            Event::Restarting => signals::wait_for("the throwaway servers to start again"),
+            Event::Restarting => signals::wait_for("the throwaway servers to restart"),
             Event::Loading { cell } => {
                 let target = &header.targets[cell.target].name;
-                signals::wait_for(format!("the store of {target} to be filled"));
+                signals::wait_for(format!("{target} to be loaded"));
             }
             _ => {}
         }
@@ -277,7 +276,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         Ok(())
     });
     progress.finish();
-    signals::wait_for("the run to be recorded");
+    signals::wait_for("the run file to be written");
     if let Some(why) = ending.why() {
         output.note(why);
     }
@@ -299,7 +298,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
             match report::write_html(&run, writer.path()) {
                 Ok(path) => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
-                // What ended the run says more than what it ended too: a disk that is full.
+                // The first error is the cause: a full disk, for example, also ends the run.
                 Err(_) => {}
             }
         }
@@ -307,7 +306,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     output.hint(&format!("run: {}", run.header.run));
     ended?;
     if !complete {
-        output.hint(&format!("stopped; 'kurabe resume {}' goes on at the next trial", run.header.run));
+        output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
@@ -319,7 +318,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// `20261120-101744` in UTC, from seconds since 1970.
+/// A timestamp such as `20261120-101744` in UTC, from seconds since 1970.
 fn stamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y%m%d-%H%M%S").to_string()

@@ -1,4 +1,4 @@
-//! Several applications before one database: the first loads the data, the others join it.
+//! Several applications of one database: the first loads the data, the others join it.
 
 use kurabe_app::{Options, Part, Served};
 use kurabe_core::driver::{ConnectOptions, Session};
@@ -9,10 +9,10 @@ use kurabe_core::{Error, Result};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
-/// The most applications before one database.
+/// The maximum number of applications of one database.
 const MOST: usize = 1_000;
 
-/// `--part K/N`, and whether `--join` goes with it.
+/// Reads `--part K/N`, and checks it against `--join`.
 pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
     let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     let Some((number, of)) = numbers.filter(|(k, n)| (1..=*n).contains(k) && *n <= MOST) else {
@@ -20,17 +20,15 @@ pub(super) fn part(text: &str, join: Option<&str>) -> Result<Part> {
             .hint("write 1/2 for the first of two, 2/2 for the other"));
     };
     match (number, join) {
-        (1, Some(_)) => {
-            Err(Error::usage("--join is for the further parts: the first loads the data")
-                .hint("add --part 2/2"))
-        }
+        (1, Some(_)) => Err(Error::usage("--join is not valid for the first part, which loads the data")
+            .hint("add --part 2/2")),
         (2.., None) => Err(Error::usage(format!("--part {text} serves the data that the first part loaded"))
-            .hint("name that one: --join http://127.0.0.1:8080")),
+            .hint("add its URL: --join http://127.0.0.1:8080")),
         _ => Ok(Part { number, of }),
     }
 }
 
-/// The application that loaded the data.
+/// The first application, which loaded the data.
 pub(super) struct First {
     url: String,
     session: RefCell<Box<dyn Session>>,
@@ -42,24 +40,22 @@ impl First {
         let url = TargetUrl::parse(text).map_err(|error| error.context("--join"))?;
         let driver = kurabe_drivers::registry::open(&url).map_err(|error| error.context("--join"))?;
         if !driver.capabilities().is_application {
-            return Err(
-                Error::usage(format!("--join: {url} is no application")).hint("write http://127.0.0.1:8080")
-            );
+            return Err(Error::usage(format!("--join: {url} is not an application"))
+                .hint("write http://127.0.0.1:8080"));
         }
         let session = driver.connect(&ConnectOptions::default()).map_err(|error| error.context("--join"))?;
         Ok(Self { url: url.to_string(), session: RefCell::new(session) })
     }
 
-    /// What it says of an experiment.
+    /// Its description of an experiment.
     fn about(&self, experiment: &str) -> Result<Map<String, Value>> {
         let body = page::get(&mut **self.session.borrow_mut(), &format!("/{experiment}"))
             .map_err(|error| error.context(&self.url).context("--join"))?;
-        serde_json::from_slice(&body).map_err(|_| {
-            Error::usage(format!("--join: {} says nothing of {experiment} that could be read", self.url))
-        })
+        serde_json::from_slice(&body)
+            .map_err(|_| Error::usage(format!("--join: {} does not describe {experiment}", self.url)))
     }
 
-    /// The seed of its data, as it says it of one of these experiments.
+    /// The seed of its data, from its description of one of these experiments.
     pub(super) fn seed(&self, experiments: &[&'static dyn Experiment]) -> Result<u64> {
         for experiment in experiments {
             let about = self.about(experiment.info().name);
@@ -67,11 +63,11 @@ impl First {
                 return Ok(seed);
             }
         }
-        Err(Error::usage(format!("--join: {} does not say the seed of its data", self.url))
-            .hint("is it kurabe app, and does it serve the same experiments? Else give both the same --seed"))
+        Err(Error::usage(format!("--join: {} does not report the seed of its data", self.url))
+            .hint("check that it is kurabe app with the same experiments, or give both the same --seed"))
     }
 
-    /// Sees that both serve the same data, and that no client of one is a client of the other.
+    /// Checks that both applications serve the same data, with distinct clients.
     pub(super) fn agrees(&self, options: &Options, served: &[Served]) -> Result<()> {
         for served in served {
             let about = self.about(served.name)?;
@@ -106,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_one_of_so_many_and_all_but_the_first_join() {
+    fn part_has_valid_range_and_only_first_loads() {
         assert_eq!(part("1/1", None).unwrap(), Part::WHOLE);
         assert_eq!(part("1/2", None).unwrap(), Part { number: 1, of: 2 });
         assert_eq!(part("2/2", Some("http://a")).unwrap(), Part { number: 2, of: 2 });

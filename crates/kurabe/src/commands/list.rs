@@ -1,4 +1,4 @@
-//! `kurabe list`: what there is to run, and where.
+//! `kurabe list`.
 
 use crate::catalogue;
 

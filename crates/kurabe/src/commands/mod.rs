@@ -1,7 +1,6 @@
-//! One file for each command.
+//! The commands, one module each.
 
 mod app;
-mod cautions;
 mod compare;
 mod doctor;
 mod execute;
@@ -13,10 +12,11 @@ mod report;
 mod run;
 mod runs;
 mod scale;
-mod settle;
 mod show;
+mod stopping_rule;
 mod truth;
 mod up;
+mod warnings;
 mod wire;
 
 use crate::exit::{self, Exit, OfRunFile};
@@ -26,10 +26,10 @@ use anyhow::Result;
 use clap::ArgMatches;
 use clap_complete::Shell;
 
-/// Does what the command line says.
+/// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "truth", _)) = matches.subcommand() {
-        // What was killed earlier may have left folders, and servers in them.
+        // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::sqlite::sweep();
         kurabe_testbed::sweep(None);
     }
@@ -57,17 +57,17 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             }
             Ok(exit::DONE)
         }
-        _ => Err(kurabe_core::Error::usage("there is no such command").into()),
+        _ => Err(kurabe_core::Error::usage("no such command").into()),
     }
 }
 
-/// How a command names a run. A URL there is a mistake, whose password the error must not repeat.
+/// The run that the user named. A URL here is a mistake; the error must not repeat its password.
 fn wanted(matches: &ArgMatches, name: &str) -> String {
     let word = matches.get_one::<String>(name).map_or("last", String::as_str);
     crate::targets::without_passwords(std::iter::once(word.to_owned())).concat()
 }
 
-/// The run that a command names, read from the store.
+/// Reads the run that a command names from the store.
 fn named_run(
     matches: &ArgMatches,
     name: &str,

@@ -1,4 +1,4 @@
-//! `kurabe observe`: looks at the servers of this host for runs on others.
+//! `kurabe observe`: reports this host's server metrics to remote runs.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -6,7 +6,7 @@ use crate::{observers, signals};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_observe::{Asked, Observatory, PORT};
+use kurabe_observe::{Agent, AgentEvent, PORT};
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let token = observers::token(matches.get_one::<PathBuf>("token-file").map(PathBuf::as_path))?;
     let text = matches.get_one::<String>("listen").map_or("", String::as_str);
     let address = address(text).ok_or_else(|| {
-        Error::usage(format!("--listen: '{text}' is no address"))
+        Error::usage(format!("--listen: '{text}' is not an address"))
             .hint("write 10.0.0.5, 10.0.0.5:7117 or [::1]:7117")
     })?;
     let stop = signals::watch(exit::DONE, output)?;
-    signals::wait_for("who is being answered");
+    signals::wait_for("requests in progress");
     let failed = |error: std::io::Error| Error::new(ErrorKind::Environment, format!("{address}: {error}"));
     let refused = |error: std::io::Error| {
         let kind = match error.kind() {
@@ -30,24 +30,24 @@ pub(super) fn observe(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             _ => ErrorKind::Environment,
         };
         Error::new(kind, format!("cannot listen at {address}: {error}"))
-            .hint("name another address by --listen; port 0 is any that is free")
+            .hint("choose another address with --listen; port 0 chooses a free port")
     };
-    let observatory = Observatory::listen(address, token).map_err(refused)?;
-    output.result(&observatory.address().map_err(failed)?.to_string())?;
-    output.note("it looks at this host's servers for runs that have the token, until Ctrl-C");
+    let agent = Agent::listen(address, token).map_err(refused)?;
+    output.result(&agent.address().map_err(failed)?.to_string())?;
+    output.note("reports this host's server metrics to runs with the token, until Ctrl-C");
     let (tell, asked) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // A run asks anew for each trial.
+            // A run sends the same request for each trial.
             let mut known = HashSet::new();
             for asked in asked {
-                let said = said(&asked);
-                if known.insert(said.clone()) {
-                    output.note(&said);
+                let message = message(&asked);
+                if known.insert(message.clone()) {
+                    output.note(&message);
                 }
             }
         });
-        observatory.serve(&stop, &tell);
+        agent.serve(&stop, &tell);
         drop(tell);
     });
     Ok(exit::DONE)
@@ -58,9 +58,9 @@ fn address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT)))
 }
 
-fn said(asked: &Asked) -> String {
+fn message(asked: &AgentEvent) -> String {
     match asked {
-        Asked::Watched(from, port) => format!("{} watches the server at port {port}", from.ip()),
-        Asked::Refused(from, why) => format!("{} sees nothing: {why}", from.ip()),
+        AgentEvent::Watched(from, port) => format!("{} observes the server at port {port}", from.ip()),
+        AgentEvent::Refused(from, why) => format!("request of {} refused: {why}", from.ip()),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run is going to do, said before it does it.
+//! Prints the plan of a run before it starts.
 
 use crate::progress::words;
 use kurabe_core::units;
@@ -8,12 +8,12 @@ use kurabe_engine::target::Target;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What is going to be done: the cells, the rounds, the time; and what cannot be done, with the reasons.
+/// The plan: cells, rounds and time, and what is unavailable, with reasons.
 pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
-    let available = plan.available().filter(|(record, _)| !record.repeat).count();
+    let available = plan.available().filter(|(record, _)| !record.aa_control).count();
     let repeats = plan.available().count() - available;
-    let repeats = if repeats == 1 { "a repeat".to_owned() } else { format!("{repeats} repeats") };
+    let repeats = if repeats == 1 { "an A/A control".to_owned() } else { format!("{repeats} A/A controls") };
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let time = match (fit, spec.duration_ns) {
         (Some(fit), _) => format!("about {}", units::time(fit.expected)),
@@ -21,12 +21,12 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
             let most = Duration::from_nanos(duration).mul_f64(1.2) * (plan.trials() as u32 * spec.rounds);
             format!("at most about {}", units::time(most))
         }
-        (None, None) => "as long as the requests take".to_owned(),
+        (None, None) => "until all requests are done".to_owned(),
     };
     let further = spec.until.map_or_else(String::new, |until| {
         let margin = (until.margin * 1e4).round() / 100.0;
         format!(
-            "; then further ones, {} at most in all, until all is settled to {margin} %",
+            "; then more rounds, up to {}, until all comparisons are conclusive at ±{margin} %",
             until.max_rounds
         )
     });
@@ -41,10 +41,10 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
     );
     if every_cell {
         for (cell, _) in plan.available() {
-            let repeat = match (cell.repeat, cell.second_start) {
+            let repeat = match (cell.aa_control, cell.second_instance) {
                 (false, _) => "",
-                (true, true) => " (repeat, on a second start)",
-                (true, false) => " (repeat, on the same server)",
+                (true, true) => " (A/A control on a second server instance)",
+                (true, false) => " (A/A control on the same server)",
             };
             let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
         }
@@ -55,10 +55,10 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
     text
 }
 
-/// How far beyond its time a run may be expected to go before a reader is told.
+/// The factor by which the expected time may exceed the budget before a warning.
 const LATE: f64 = 1.3;
 
-/// What was left out to keep the time of the run; `None` where nothing was.
+/// What was left out to keep within the budget; `None` if nothing was.
 pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<String> {
     let mut parts: Vec<String> = fit
         .left_out
@@ -77,17 +77,17 @@ pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<Strin
     let budget = units::time(budget);
     let all = fit.time_for_all.as_secs() + 1;
     Some(format!(
-        "left out, so that trials are long enough within {budget}: {} (--budget {all}s measures all)",
+        "left out to keep trials long enough within {budget}: {} (--budget {all}s measures all)",
         parts.join("; "),
     ))
 }
 
-/// The warning that a run cannot keep its time; `None` where it can.
+/// A warning if the run cannot keep within its budget.
 pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     (fit.expected > budget.mul_f64(LATE)).then(|| {
         format!(
-            "the run takes about {}, and not {}: each trial needs {} beside loading and checking; name fewer values of an axis, \
-             or fewer --rounds",
+            "the run will take about {} instead of {}: each trial needs {}, besides loading and checking; \
+             use fewer axis values or fewer --rounds",
             units::time(fit.expected),
             units::time(budget),
             units::time(fit.trial)
@@ -95,16 +95,19 @@ pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     })
 }
 
-/// What the first round has shown of the time that the run takes; `None` where that is about the time given.
+/// A warning after the first round if the run will take longer than its budget.
 pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Option<String> {
     (expected > budget.mul_f64(LATE)).then(|| {
         let expected = Duration::from_secs(expected.as_secs());
         let budget = units::time(budget);
-        format!("the first round shows that the run takes about {}, and not {budget}", units::time(expected))
+        format!(
+            "judging by the first round, the run will take about {} instead of {budget}",
+            units::time(expected)
+        )
     })
 }
 
-/// One line for each reason, with the cells that it keeps out.
+/// One line per reason, with the cells that it excludes.
 pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
     for cell in plan.cells.iter().map(|cell| &cell.record) {

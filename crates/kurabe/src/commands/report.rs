@@ -1,4 +1,4 @@
-//! `kurabe report [RUN]`, and the table that every run ends with.
+//! `kurabe report [RUN]`, and the table at the end of every run.
 
 use super::named_run;
 use crate::exit::{self, Exit};
@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Columns where standard output is no terminal.
+/// The width of the report if standard output is not a terminal.
 const WIDTH: usize = 110;
 
 pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -27,13 +27,13 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     warn_of_licences(&view, &[&run], output);
     let format = matches.get_one::<String>("format").map_or("html", String::as_str);
     if !run.is_complete() {
-        // Formats for programs have no place for it.
-        output.warning(&format!("{} is not complete; 'kurabe resume' goes on with it", path.name));
+        // Other formats have no place for a warning.
+        output.warning(&format!("{} is not complete; 'kurabe resume' continues it", path.name));
     }
     let published = matches.get_flag("published");
     if published && info.and_then(|info| info.published).is_none() {
         return Err(Error::usage(format!(
-            "no published figures are known for {}",
+            "there are no published results for {}",
             run.header.spec.experiment
         ))
         .into());
@@ -63,7 +63,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(exit::DONE)
 }
 
-/// The page's name: what shows less than the run does not replace what shows all of it.
+/// The file name of the HTML report. A partial view must not overwrite the complete one.
 fn page(view: &View) -> &'static str {
     match (view.is_whole(), view.anonymise) {
         (true, _) => "report.html",
@@ -72,44 +72,44 @@ fn page(view: &View) -> &'static str {
     }
 }
 
-/// What the command line says of what is to be shown. A target may be given as its URL, of which the password is of
-/// no use here and must not come back in an error.
+/// The view from the command line. A target may be given as its URL; its password is dropped, so that no error shows
+/// it.
 pub(super) fn view(matches: &ArgMatches) -> View {
     let leave_out = matches.get_many::<String>("leave-out").into_iter().flatten().cloned();
     View { leave_out: targets::without_passwords(leave_out), anonymise: matches.get_flag("anonymise") }
 }
 
-/// An anonymous report cannot name a licence, so that whoever makes it is told here.
+/// Warns the user about licences: an anonymous report cannot name them.
 pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
     if !view.anonymise {
         return;
     }
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for target in runs.iter().flat_map(|run| view.restricted(run)) {
         let Some(clause) = &target.publishing else { continue };
         let text = format!(
-            "{}: {} ({}; {}); read there whether that holds for figures without a name; --leave-out {} makes a report \
-             without them",
+            "{}: {} ({}; {}); check whether that applies to anonymous results; --leave-out {} makes a \
+             report without them",
             target.name, clause.says, clause.name, clause.source, target.name
         );
-        if !told.contains(&text) {
+        if !printed.contains(&text) {
             output.warning(&text);
-            told.push(text);
+            printed.push(text);
         }
     }
 }
 
-/// The run as a table with its verdicts.
+/// The run as tables with verdicts.
 pub(super) fn terminal(run: &Run, output: &Output) -> String {
     terminal::render(&kurabe_report::analyse(run, info(run, output)), &terminal_options(output))
 }
 
-/// How to show a table on this terminal.
+/// The options for this terminal.
 pub(super) fn terminal_options(output: &Output) -> terminal::Options {
     terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, ..Default::default() }
 }
 
-/// Writes the page beside the run.
+/// Writes the HTML report into the run's folder.
 pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
     let info = registry::of(&run.header.spec).ok().map(Experiment::info);
@@ -117,40 +117,40 @@ pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// What this version knows of a run's experiment. A run of another version's experiment is shown without it.
+/// The description of the run's experiment. A run of an unknown experiment is shown without it.
 pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo> {
     let info = registry::of(&run.header.spec).ok().map(Experiment::info);
     if info.is_none() {
         output.warning(&format!(
-            "this version of kurabe does not know the experiment '{}': its figures are shown, without the question that it \
-             answers",
+            "this version of kurabe does not know the experiment '{}': results are shown, without the \
+             question that it answers",
             run.header.spec.experiment
         ));
     }
     info
 }
 
-/// Writes a file whole or not at all: a report that was there stays until the new one is complete.
+/// Writes a file atomically: an existing report stays until the new one is complete.
 fn write(file: &Path, text: &str) -> Result<()> {
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
-    // A pipe or a device is written to, not replaced.
+    // Pipes and devices are written to, not replaced.
     if file.exists() && !file.is_file() {
         return Ok(fs::write(file, text).map_err(failed)?);
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         let message = format!(
-            "the report cannot be written to {}: there is no folder {}",
+            "the report cannot be written to {}: no such folder: {}",
             file.display(),
             folder.display()
         );
-        return Err(Error::new(ErrorKind::Environment, message).hint("make it, or name another").into());
+        return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
     }
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     new.write_all(text.as_bytes()).map_err(failed)?;
-    // A report is for others to read, which temporary files are not.
+    // Reports are readable by others, unlike temporary files.
     fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
     new.persist(file).map_err(|e| failed(e.error))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `kurabe run`, `rerun` and `resume`: three ways to the same trials.
+//! `kurabe run`, `rerun` and `resume`.
 
 use super::execute::{Job, execute, go_on};
 use super::wanted;
@@ -15,7 +15,7 @@ use kurabe_engine::budget::Free;
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 
-/// A new run, from options or from a suite file.
+/// Starts a new run, from options or a suite file.
 pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (request, matches) = if let Some((name, matches)) = matches.subcommand() {
         let request = match name {
@@ -43,24 +43,24 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     execute(&job, output)
 }
 
-/// What is wrong where neither an experiment nor a suite is named: most likely a misspelt experiment.
+/// The error if no experiment and no suite was given. Most likely the name is misspelt.
 fn no_experiment(matches: &ArgMatches) -> Error {
     let first = matches.get_one::<String>("target").map_or("", String::as_str);
     match registry::find(first) {
         Err(error) if !first.contains(':') && !first.is_empty() => error,
-        _ => Error::usage("no experiment is named").hint("write 'kurabe run session', or -f SUITE.toml"),
+        _ => Error::usage("no experiment was given").hint("write 'kurabe run session', or -f SUITE.toml"),
     }
 }
 
-/// The same again, as a new run: same axes, seed, rounds and times.
+/// Repeats a run as a new one, with the same axes, seed, rounds and times.
 pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let path = places::runs(matches)?.find(&wanted(matches, "run")).map_err(OfRunFile)?;
     let spec = kurabe_record::read_header(&path).map_err(OfRunFile)?.spec;
-    // What was asked for stands in the first line. Whatever happened to the others is said and changes nothing here.
+    // The first line has the spec. Damage in later lines is reported and does not matter here.
     match kurabe_record::read(&path) {
         Ok(recorded) => recorded.torn.iter().for_each(|torn| output.warning(torn)),
         Err(error) => {
-            output.warning(&format!("{error}; its first line, which is intact, is all that a rerun needs"));
+            output.warning(&format!("{error}; the first line is intact, and a rerun needs only that"));
         }
     }
     let job = Job {
@@ -75,7 +75,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     execute(&job, output)
 }
 
-/// Goes on with a run that was stopped.
+/// Continues an interrupted run.
 pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let store = places::runs(matches)?;
     let path = store.find(&wanted(matches, "run")).map_err(OfRunFile)?;
@@ -90,7 +90,7 @@ pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), output)
 }
 
-/// The recorded targets, or the same ones as the user gives them again, with their passwords.
+/// The recorded target URLs, or the ones that the user gives again with passwords.
 fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
     let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
     if given.is_empty() {
@@ -98,8 +98,8 @@ fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
     }
     let shown = given.iter().map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<Vec<_>>>()?;
     if shown != recorded {
-        return Err(Error::usage("these are not the targets of that run")
-            .hint(format!("give them as they were, in order: {}", recorded.join(" ")))
+        return Err(Error::usage("these targets differ from those of the run")
+            .hint(format!("give them in the same order: {}", recorded.join(" ")))
             .into());
     }
     Ok(given)

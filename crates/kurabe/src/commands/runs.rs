@@ -1,4 +1,4 @@
-//! `kurabe doctor --runs`: which recorded runs are whole.
+//! `kurabe doctor --runs`: checks the recorded runs.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -7,7 +7,7 @@ use kurabe_record::{Entry, Recorded, RunState, Store};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Reads every line of every run, and prints a line for each run. Gives an exit code where one cannot be read.
+/// Reads every line of every run and prints a line per run. Returns an exit code if one cannot be read.
 pub(super) fn check(store: &Store, output: &Output) -> Result<Option<Exit>> {
     let entries = store.list()?;
     let width = entries.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
@@ -27,7 +27,7 @@ pub(super) fn check(store: &Store, output: &Output) -> Result<Option<Exit>> {
     Ok(unreadable.then_some(exit::RUN_FILE))
 }
 
-/// The state of a run's file in one word, and what is to be said of it.
+/// The state of a run file in one word, and the details.
 fn examine(entry: &Entry) -> (&'static str, String) {
     let recorded = match kurabe_record::read(entry.path()) {
         Ok(recorded) => recorded,

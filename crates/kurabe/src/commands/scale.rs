@@ -1,4 +1,4 @@
-//! The scale of tables that pgbench made: one row of `pgbench_branches` for each unit, as pgbench itself counts it.
+//! The scale of existing pgbench tables: the number of rows of `pgbench_branches`, as in pgbench itself.
 
 use crate::output::Output;
 use crate::targets::Opened;
@@ -14,27 +14,25 @@ use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
 use std::sync::Arc;
 
-/// The table whose rows are counted.
+/// The table that defines the scale.
 const BRANCHES: &str = "pgbench_branches";
 
-/// Plans a run of pgbench's built-in scripts for the scale of the tables that they run on.
+/// Sets the scale of pgbench's built-in scripts from the existing tables.
 pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result<()> {
     let mut spec = plan.spec.clone();
     let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
     let mut found: Option<(u64, &str)> = None;
-    for target in opened.targets.iter().filter(|target| target.refused.is_none()) {
+    for target in opened.targets.iter().filter(|target| target.skip_reason.is_none()) {
         let scale = branches(target).map_err(|error| {
             error
-                .context(format!("{}: counting the rows of {BRANCHES}, which tell the scale", target.name))
-                .hint("make the tables with 'pgbench -i', or say --init, or name the scale: -D scale=10")
+                .context(format!("{}: counting the rows of {BRANCHES} to find the scale", target.name))
+                .hint("create the tables with 'pgbench -i' or --init, or set the scale: -D scale=10")
         })?;
         match found {
             Some((other, name)) if other != scale => {
-                let what = format!(
-                    "the tables of pgbench are of scale {other} on {name}, and of {scale} on {}",
-                    target.name
-                );
-                return Err(Error::usage(what).hint("targets are compared on tables of one scale").into());
+                let what =
+                    format!("pgbench's tables have scale {other} on {name} and {scale} on {}", target.name);
+                return Err(Error::usage(what).hint("use the same scale on all targets").into());
             }
             _ => found = Some((scale, &target.name)),
         }
@@ -42,9 +40,10 @@ pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result
     let Some((scale, _)) = found else { return Ok(()) };
     match custom.scale {
         Some(given) if given != scale => output.warning(&format!(
-            "scale {given} is ignored: {BRANCHES} has {scale} rows, so that the scale is {scale}, as for pgbench"
+            "scale {given} is ignored: {BRANCHES} has {scale} rows, so that the scale is {scale}, as in \
+             pgbench"
         )),
-        _ => output.note(&format!("scale {scale}: {BRANCHES} has so many rows")),
+        _ => output.note(&format!("scale {scale}, the number of rows of {BRANCHES}")),
     }
     if custom.scale != Some(scale) {
         custom.scale = Some(scale);

@@ -1,4 +1,4 @@
-//! `kurabe show [RUN]`: one run in the terminal, or the list of all.
+//! `kurabe show [RUN]`: shows one run in the terminal, or lists all runs.
 
 use super::named_run;
 use crate::exit::{self, Exit};
@@ -23,7 +23,7 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let store = places::runs(matches)?;
     let entries = store.list()?;
     if entries.is_empty() {
-        output.note(&format!("no runs in {}; 'kurabe run session' makes one", store.dir().display()));
+        output.note(&format!("no runs in {}; start one with 'kurabe run session'", store.dir().display()));
         return Ok(exit::DONE);
     }
     let width = entries.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
@@ -34,7 +34,7 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             Entry::Run(summary) => {
                 let state = match summary.state {
                     RunState::Complete => "complete",
-                    RunState::Incomplete => "stopped; 'kurabe resume' goes on",
+                    RunState::Incomplete => "stopped; 'kurabe resume' continues",
                     RunState::Running => "running",
                 };
                 format!(

@@ -1,4 +1,4 @@
-//! `kurabe up ENGINE`: a throwaway server for as long as the user likes.
+//! `kurabe up ENGINE`: runs a throwaway server until Ctrl-C.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -16,7 +16,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     for setting in matches.get_many::<String>("setting").into_iter().flatten() {
         let (name, value) = setting
             .split_once('=')
-            .ok_or_else(|| Error::usage(format!("'{setting}' is no setting")).hint("write NAME=VALUE"))?;
+            .ok_or_else(|| Error::usage(format!("'{setting}' is not a setting")).hint("write NAME=VALUE"))?;
         url.options.insert(name.to_owned(), value.to_owned());
     }
     let stop = signals::watch(exit::DONE, output)?;
@@ -28,12 +28,12 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     } else {
         output.note(&format!("{} {}", engine, server.version()));
     }
-    output.note("it runs until Ctrl-C, and is removed then");
+    output.note("Ctrl-C stops and removes the server");
     signals::wait_for(format!("{engine} to end"));
     while !stop.load(Ordering::SeqCst) {
         if let Some(why) = server.died() {
-            let text = format!("the server ended by itself: {why}");
-            return Err(targets::told(ErrorKind::ConnectionLost, &text).into());
+            let text = format!("the server exited: {why}");
+            return Err(targets::start_error(ErrorKind::ConnectionLost, &text).into());
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,4 +1,4 @@
-//! `kurabe doctor --wire`: what a client sends and receives until its first request is answered.
+//! `kurabe doctor --wire`: counts the messages between a client and the server until the first reply.
 
 use crate::relay::{Relay, Seen};
 use kurabe_core::driver::ConnectOptions;
@@ -7,36 +7,36 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, Result, units};
 
-/// What drivers without a server say of how they are reached.
+/// The transport name of in-process databases.
 const IN_PROCESS: &str = "in process";
-/// Longest text of a statement that is shown whole.
+/// The maximum length of a statement that is shown in full.
 const SHOWN: usize = 300;
 
-/// The lines that tell it: name and text. A connection to the server goes through a relay, and the driver reads from the
-/// server what it must know beforehand on a connection that is not counted.
+/// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
+/// server beforehand use a connection that is not counted.
 pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
-    let way = |why: &str| Error::unsupported(format!("what it sends cannot be counted: {why}"));
+    let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
     let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
-        return Err(way("there is no driver for it"));
+        return Err(way("there is no driver"));
     };
     if transport == IN_PROCESS {
-        return Err(way("it is in this process, and sends nothing"));
+        return Err(way("the database runs in this process"));
     }
     if url.option("socket").is_some() {
-        return Err(way("the relay stands between TCP connections only").hint("leave socket= out"));
+        return Err(way("the relay supports only TCP connections").hint("remove socket="));
     }
     let (Some(host), Some(port)) = (&url.host, url.port) else {
-        return Err(way("no server is named with its port")
-            .hint(format!("name both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
+        return Err(way("the URL has no host and port")
+            .hint(format!("give both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
     };
     let relay = Relay::open(host, port)?;
     let through = TargetUrl { host: Some("127.0.0.1".to_owned()), port: Some(relay.port()), ..url.clone() };
     let open = kurabe_drivers::registry::open(&through)?;
-    // Once for what a driver asks of its server once, and not for every connection.
+    // The first connection includes what a driver asks only once per server.
     let first = open.connect(&ConnectOptions::default())?;
     relay.met(0);
     first.close()?;
-    let before = relay.settled();
+    let before = relay.after_goodbyes();
     let mut session = open.connect(&ConnectOptions::default())?;
     let connected = relay.met(before.connections);
     let prepared = session.prepare(&Operation::Ping)?;
@@ -45,21 +45,20 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     session.release(prepared)?;
     session.close()?;
     let mut lines = vec![
-        ("connecting", told(&before, &connected)),
-        ("first request", format!("{} (the least that the server answers)", told(&connected, &answered))),
+        ("connecting", traffic(&before, &connected)),
+        (
+            "first request",
+            format!("{} (the smallest request of the protocol)", traffic(&connected, &answered)),
+        ),
     ];
-    // Of the first connection, which nothing went before.
-    if let Some(statements) = driver.statements.map(|read| read(&before.said)) {
+    // Statements of the first connection.
+    if let Some(statements) = driver.statements.map(|read| read(&before.first_bytes)) {
         lines.push((
             "its statements",
             statements.map_or_else(
                 || "cannot be read: the connection is encrypted".to_owned(),
                 |texts| {
-                    if texts.is_empty() {
-                        "none of its own while connecting".to_owned()
-                    } else {
-                        shown(&texts)
-                    }
+                    if texts.is_empty() { "none while connecting".to_owned() } else { shown(&texts) }
                 },
             ),
         ));
@@ -67,7 +66,7 @@ pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static st
     Ok(lines)
 }
 
-fn told(before: &Seen, after: &Seen) -> String {
+fn traffic(before: &Seen, after: &Seen) -> String {
     let [connections, waits, sent, received] = [
         after.connections - before.connections,
         after.waits - before.waits,

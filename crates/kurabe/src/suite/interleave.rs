@@ -1,4 +1,4 @@
-//! `--interleave`, and with what it makes no sense.
+//! `--interleave`, and the options that it excludes.
 
 use super::Request;
 use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
@@ -6,12 +6,12 @@ use kurabe_core::{Error, Result, units};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How long a slice may be.
+/// The allowed slice lengths.
 const SLICES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-/// How long it is where the user does not say.
+/// The default slice length.
 const DEFAULT: Duration = Duration::from_millis(10);
 
-/// What the user asked for.
+/// The value of the option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interleave {
     /// Separate trials only.
@@ -26,16 +26,17 @@ impl Interleave {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let slice = units::parse_duration(text).map_err(|error| error.hint("or 'off': separate trials"))?;
+        let slice =
+            units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
         if SLICES.contains(&slice) {
             return Ok(Self::Slices(slice));
         }
-        Err(Error::usage("a slice is out of range").hint("from 1ms to 10s; 10ms is a good choice"))
+        Err(Error::usage("the slice length is out of range").hint("from 1ms to 10s; 10ms is recommended"))
     }
 }
 
 impl Request {
-    /// The length of a slice; `None` where trials are not interleaved. `open`: whether the loop is.
+    /// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open.
     pub(super) fn slice(&self, rounds: u64, open: bool) -> Result<Option<Duration>> {
         let enough = rounds >= u64::from(LEAST_INTERLEAVED_ROUNDS);
         let slice = match self.interleave {
@@ -45,15 +46,14 @@ impl Request {
             Some(Interleave::Slices(slice)) => slice,
         };
         if open {
-            return Err(Error::usage("--interleave does not go with --rate").hint(
-                "in an open loop transactions are due at all times, and not only in a trial's slices",
-            ));
+            return Err(Error::usage("--interleave cannot be combined with --rate")
+                .hint("in an open loop transactions are due at any time, not only in a trial's slices"));
         }
         if !enough {
             return Err(Error::usage(format!(
-                "--interleave takes {LEAST_INTERLEAVED_ROUNDS} rounds at least, not {rounds}"
+                "--interleave needs at least {LEAST_INTERLEAVED_ROUNDS} rounds, not {rounds}"
             ))
-            .hint("the first round is made of separate trials, which are observed"));
+            .hint("the first round consists of separate trials, which are observed"));
         }
         Ok(Some(slice))
     }

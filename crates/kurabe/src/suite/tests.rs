@@ -49,7 +49,7 @@ fn values_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() {
+fn budget_option_replaces_duration_of_suite_and_vice_versa() {
     let read = |suite: &str, options: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.toml");
@@ -68,8 +68,8 @@ fn budget_on_the_command_line_takes_the_place_of_the_suites_duration_and_back() 
     let spec = read("budget = '20s'", &["--duration", "1s"]).unwrap();
     assert_eq!((spec.duration_ns, spec.budget_ns), (Some(second), None));
     assert!(read("", &["--duration", "1s", "--budget", "20s"]).is_err());
-    // Until settled the two go together: how long a trial takes, and how long the run.
-    let spec = read("duration = '1s'\nuntil = 'settled'", &["--budget", "20s"]).unwrap();
+    // With --until the two can be combined: the length of a trial, and of the run.
+    let spec = read("duration = '1s'\nuntil = 'conclusive'", &["--budget", "20s"]).unwrap();
     assert_eq!(spec.duration_ns, Some(second));
     assert_eq!(spec.until.unwrap().budget_ns, Some(20 * second));
 }
@@ -87,11 +87,11 @@ fn several_applications_are_one_target() {
     ] {
         assert_eq!(several(given).unwrap(), one);
     }
-    assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("one path"));
+    assert!(several("http://a:1/x,http://b:2").unwrap_err().to_string().contains("the same path"));
 }
 
 #[test]
-fn what_the_user_names_is_not_free_to_be_left_out() {
+fn named_axis_values_are_never_dropped() {
     let free = |text| parse(text, None).unwrap().free().unwrap();
     let all = free("experiment = 'session'");
     assert!(all.rounds && all.axes.iter().any(|axis| axis == "payload"));
@@ -105,7 +105,7 @@ fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
     let spec = |text: &str| parse(&format!("experiment = 'point-read'\n{text}"), None).unwrap().spec();
     let on = "targets = ['up:redis', 'sqlite:']";
     let made = |text: &str| spec(&format!("{on}\n{text}")).map(|spec| (spec.restarts, spec.rounds)).unwrap();
-    // With interleaved trials the first round is in no block's length.
+    // With interleaved trials the first round is not part of a block's length.
     assert_eq!(made(""), (0, 6));
     assert_eq!(made("restarts = 0\nrounds = 5"), (0, 5));
     assert_eq!(made("restarts = 1"), (1, 7));
@@ -116,8 +116,8 @@ fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
     for (text, part, hint) in [
         ("restarts = 2\nrounds = 6", "6 rounds cannot be divided into 3 blocks", "--rounds 7"),
         ("restarts = 2\nrounds = 5\ninterleave = 'off'", "5 rounds cannot be", "--rounds 6"),
-        ("restarts = 1\nrounds = 2", "of 2 rounds at least", "--rounds 4"),
-        ("restarts = 1\nuntil = 'settled'", "does not go with --until", "known when the run begins"),
+        ("restarts = 1\nrounds = 2", "of at least 2 rounds", "--rounds 4"),
+        ("restarts = 1\nuntil = 'conclusive'", "cannot be combined with --until", "fixed number of rounds"),
         ("restarts = 1001", "out of range", "from 0 to 1000"),
     ] {
         let error = spec(&format!("{on}\n{text}")).unwrap_err().to_string();

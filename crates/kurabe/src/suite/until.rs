@@ -1,40 +1,40 @@
-//! `--until settled`, and what ends it otherwise.
+//! `--until conclusive` and its limits.
 
 use super::Request;
 use kurabe_core::run::{DEFAULT_MARGIN, Until};
 use kurabe_core::{Error, Result};
 
-/// Rounds at most where they are made until all is settled, unless asked otherwise.
+/// The default maximum number of rounds.
 const MAX_ROUNDS: u32 = 100;
 
 impl Request {
-    /// Until when rounds are made, where that was said.
+    /// Until when rounds are added, if that was requested.
     pub(super) fn until(&self) -> Result<Option<Until>> {
         match self.until.as_deref() {
-            Some("settled") => Ok(Some(Until {
+            Some("conclusive") => Ok(Some(Until {
                 margin: self.margin.unwrap_or(DEFAULT_MARGIN),
                 max_rounds: self.max_rounds.map_or(MAX_ROUNDS, |n| n.min(100_000) as u32),
                 budget_ns: self.budget.map(|budget| budget.as_nanos() as u64),
             })),
             Some(other) => {
-                Err(Error::usage(format!("--until: there is no '{other}'")).hint("there is: settled"))
+                Err(Error::usage(format!("--until: unknown value '{other}'"))
+                    .hint("write --until conclusive"))
             }
             None if self.margin.is_some() || self.max_rounds.is_some() => {
-                Err(Error::usage("--margin and --max-rounds go with --until only")
-                    .hint("add --until settled"))
+                Err(Error::usage("--margin and --max-rounds require --until").hint("add --until conclusive"))
             }
             None => Ok(None),
         }
     }
 }
 
-/// `5%`, `5 %` or `0.05`, as 0.05.
+/// Reads `5%`, `5 %` or `0.05` as 0.05.
 pub(crate) fn percentage(text: &str) -> Result<f64> {
     let (number, unit) =
         text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
     match number.parse::<f64>().map(|number| number / unit) {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err(Error::usage(format!("'{text}' is no margin")).hint("from 0.1% to 100%, such as 5%")),
+        _ => Err(Error::usage(format!("'{text}' is not a margin")).hint("from 0.1% to 100%, such as 5%")),
     }
 }
 

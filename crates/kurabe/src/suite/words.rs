@@ -1,4 +1,4 @@
-//! What users write, on the command line or in a suite file, made into values.
+//! Conversion of the user's texts, from the command line or a suite file, to values.
 
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Arrivals;
@@ -6,7 +6,7 @@ use kurabe_core::{Error, Result, units};
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// `http://a:1,http://b:2`, several applications before one database, as the one target that they are: `http://a:1,b:2`.
+/// Converts `http://a:1,http://b:2`, several applications of one database, to one target: `http://a:1,b:2`.
 pub(super) fn several(text: &str) -> Result<String> {
     let of_scheme = |scheme: &'static str| Some((scheme, text.strip_prefix(scheme)?));
     let Some((scheme, rest)) = ["http://", "https://"].into_iter().find_map(of_scheme) else {
@@ -22,7 +22,7 @@ pub(super) fn several(text: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     if others.iter().any(|(_, other)| other != path) {
-        return Err(Error::usage("several applications before one database have one path")
+        return Err(Error::usage("several applications of one database need the same path")
             .hint("write http://host:port,http://host:port"));
     }
     let hosts: Vec<&str> = parts.iter().map(|(host, _)| host.as_str()).collect();
@@ -33,7 +33,7 @@ pub(super) fn several(text: &str) -> Result<String> {
 pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeMap<String, u64>> {
     let names: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     let number = |text: &str| match units::parse_count(text)? {
-        0 => Err(Error::usage("0 requests measure nothing").hint("write at least 1")),
+        0 => Err(Error::usage("the number of requests is 0").hint("use at least 1")),
         n => Ok(n),
     };
     if !text.contains('=') {
@@ -54,7 +54,7 @@ pub(super) fn parse_requests(info: &ExperimentInfo, text: &str) -> Result<BTreeM
 
 pub(super) fn arrivals(name: &str) -> Result<Arrivals> {
     Arrivals::of(name).ok_or_else(|| {
-        Error::usage(format!("--arrivals: there is no '{name}'"))
+        Error::usage(format!("--arrivals: unknown value '{name}'"))
             .hint(format!("one of: {}", Arrivals::NAMES.join(", ")))
     })
 }
@@ -73,7 +73,7 @@ pub(super) fn word(value: &Value, key: &str) -> Result<String> {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(n) => Ok(n.to_string()),
         Value::Float(n) => Ok(n.to_string()),
-        _ => Err(Error::usage(format!("'{key}' is neither a text nor a number"))),
+        _ => Err(Error::usage(format!("'{key}' is neither a string nor a number"))),
     }
 }
 

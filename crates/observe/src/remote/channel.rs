@@ -1,4 +1,4 @@
-//! Messages between a run and an observer: framed, and authenticated.
+//! Messages between a run and an agent: framed and authenticated.
 
 use super::VERSION;
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,32 +13,32 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Longer messages are refused before they are read: before the other side is known, and after.
-const MOST_STRANGERS: usize = 1_024;
-const MOST: usize = 4 << 20;
-/// Bytes of a code, of a nonce, and the least of a token.
+/// The maximum message length before and after authentication. Longer messages are rejected before they are read.
+const MAX_UNAUTHENTICATED_BYTES: usize = 1_024;
+const MAX_BYTES: usize = 4 << 20;
+/// Bytes of an authentication code and of a nonce, and the minimum length of a token.
 const CODE: usize = 32;
 const NONCE: usize = 32;
-const LEAST_TOKEN: usize = 16;
-/// What is said to one that does not know the token, and of it.
+const MIN_TOKEN: usize = 16;
+/// The reply to a peer that does not know the token, and the reason given for it.
 const OTHER_TOKEN: &str = "it has another token";
-/// What is said to one that comes while too many have not proved themselves.
-pub(super) const TOO_MANY_STRANGERS: &str = "too many connections that have not proved themselves";
+/// The reply to a peer when too many connections are unauthenticated.
+pub(super) const TOO_MANY_UNAUTHENTICATED: &str = "too many unauthenticated connections";
 
-/// What both sides know and nobody else does. It does not print.
+/// The shared secret. Its `Debug` output does not contain it.
 #[derive(Clone)]
 pub struct Token(Hmac<Sha256>);
 
 impl Token {
-    /// The token in this text, without the space around it.
+    /// The token in this text, without surrounding white space.
     ///
     /// # Errors
-    /// Why it is none, as a clause.
+    /// Why the text is not a token, as a clause.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        if text.len() < LEAST_TOKEN {
+        if text.len() < MIN_TOKEN {
             return Err(format!(
-                "a token has at least {LEAST_TOKEN} characters: openssl rand -hex 32 makes one"
+                "a token has at least {MIN_TOKEN} characters: openssl rand -hex 32 makes one"
             ));
         }
         keyed(text.as_bytes()).map(Self)
@@ -61,19 +61,19 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A key of any length will do (RFC 2104), so that none is refused.
+/// HMAC accepts keys of any length (RFC 2104).
 fn keyed(key: &[u8]) -> Result<Hmac<Sha256>, String> {
-    Hmac::new_from_slice(key).map_err(|_| "it is no key".to_owned())
+    Hmac::new_from_slice(key).map_err(|_| "it is not a key".to_owned())
 }
 
-/// The observer's first words.
+/// The agent's first message.
 #[derive(Serialize, Deserialize)]
 struct Greeting {
     kurabe_observe: u32,
     nonce: String,
 }
 
-/// What proves a side; or why it ends the conversation.
+/// The authentication of a side, or the reason why it ends the connection.
 #[derive(Serialize, Deserialize)]
 struct Proof {
     #[serde(default)]
@@ -84,10 +84,10 @@ struct Proof {
     refused: Option<String>,
 }
 
-/// A conversation between two that have proved themselves.
+/// A connection between two authenticated sides.
 pub(super) struct Channel {
     stream: TcpStream,
-    /// With the key of this conversation.
+    /// With the key of this connection.
     code: Hmac<Sha256>,
     ours: u8,
     theirs: u8,
@@ -96,14 +96,14 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// The observer's side. An error is a clause about the other side.
+    /// The agent's side. An error is a clause about the other side.
     pub(super) fn accept(mut stream: TcpStream, token: &Token) -> Result<Self, String> {
         let own = nonce()?;
         let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&own) };
         send_plain(&mut stream, &greeting).map_err(|e| lost(&e))?;
         let proof: Proof = receive_plain(&mut stream)?;
         let (Some(theirs), Some(code)) = (unhex(&proof.nonce), unhex(&proof.code)) else {
-            return Err("it did not speak the protocol".to_owned());
+            return Err("it does not follow the protocol".to_owned());
         };
         if token.code("run", &[&own, &theirs]).verify_slice(&code).is_err() {
             let refused = Some(OTHER_TOKEN.to_owned());
@@ -121,23 +121,23 @@ impl Channel {
         let greeting: Greeting = receive_plain(&mut stream)?;
         if greeting.kurabe_observe != VERSION {
             return Err(format!(
-                "it speaks version {} of the protocol, and this program version {VERSION}",
+                "it uses version {} of the protocol, this program version {VERSION}",
                 greeting.kurabe_observe
             ));
         }
-        let theirs = unhex(&greeting.nonce).ok_or("it did not speak the protocol")?;
+        let theirs = unhex(&greeting.nonce).ok_or("it does not follow the protocol")?;
         let own = nonce()?;
         let code = hex(&token.code("run", &[&theirs, &own]).finalize().into_bytes());
         send_plain(&mut stream, &Proof { nonce: hex(&own), code, refused: None }).map_err(|e| lost(&e))?;
         let proof: Proof = receive_plain(&mut stream)?;
-        // Whatever one says that has proved nothing is not repeated.
+        // Messages of an unauthenticated peer are not repeated.
         if let Some(why) = proof.refused {
-            let known = [OTHER_TOKEN, TOO_MANY_STRANGERS].contains(&why.as_str());
+            let known = [OTHER_TOKEN, TOO_MANY_UNAUTHENTICATED].contains(&why.as_str());
             return Err(if known { why } else { "it refused".to_owned() });
         }
         let code = unhex(&proof.code).unwrap_or_default();
         if token.code("observer", &[&theirs, &own]).verify_slice(&code).is_err() {
-            return Err("it could not prove that it has the token".to_owned());
+            return Err("it failed to authenticate with the token".to_owned());
         }
         Self::between(stream, token, &theirs, &own, (b'r', b'o'))
     }
@@ -153,7 +153,7 @@ impl Channel {
         Ok(Self { stream, code, ours, theirs, sent: 0, received: 0 })
     }
 
-    /// The code of a message: it is of one side, and the n-th of that.
+    /// The authentication code of a message, which depends on the side and the message's sequence number.
     fn code(&self, side: u8, number: u64, body: &[u8]) -> Hmac<Sha256> {
         let mut code = self.code.clone();
         code.update(&[side]);
@@ -170,19 +170,19 @@ impl Channel {
         send_frame(&mut self.stream, &whole).map_err(|e| lost(&e))
     }
 
-    /// The next message; none where the other side ended the conversation between two.
+    /// The next message; `None` if the other side closed the connection between two messages.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
-        let Some(whole) = receive_frame(&mut self.stream, MOST)? else { return Ok(None) };
+        let Some(whole) = receive_frame(&mut self.stream, MAX_BYTES)? else { return Ok(None) };
         let Some((code, body)) = whole.split_at_checked(CODE) else {
-            return Err("it did not speak the protocol".to_owned());
+            return Err("it does not follow the protocol".to_owned());
         };
         if self.code(self.theirs, self.received, body).verify_slice(code).is_err() {
-            return Err("a message was changed on its way".to_owned());
+            return Err("a message was modified in transit".to_owned());
         }
         self.received += 1;
         let text = std::str::from_utf8(body).map(printable_json);
         let message = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        message.map(Some).ok_or_else(|| "it did not speak the protocol".to_owned())
+        message.map(Some).ok_or_else(|| "it does not follow the protocol".to_owned())
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
@@ -190,7 +190,7 @@ impl Channel {
     }
 }
 
-/// Tells one that has proved nothing why it is turned away. A run repeats the reasons that it knows.
+/// Tells an unauthenticated peer why it is rejected. A run repeats only known reasons.
 pub(super) fn refuse(mut stream: TcpStream, why: &str) {
     let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
     let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[0; NONCE]) };
@@ -198,8 +198,8 @@ pub(super) fn refuse(mut stream: TcpStream, why: &str) {
     let _ = send_plain(&mut stream, &greeting).and_then(|()| send_plain(&mut stream, &refused));
 }
 
-/// Does something with a connection, which is shut down where it takes longer: one that sends a byte now and then is no
-/// exception.
+/// Runs `work` on a connection, which is shut down after a time limit, even if the peer sends a byte from time to
+/// time.
 pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -> T) -> T {
     let (done, waiting) = channel();
     let timer = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
@@ -217,7 +217,8 @@ pub(super) fn within<T>(stream: TcpStream, time: Duration, work: impl FnOnce() -
 
 fn nonce() -> Result<[u8; NONCE], String> {
     let mut bytes = [0; NONCE];
-    getrandom::fill(&mut bytes).map_err(|error| format!("this machine gives no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("this machine provides no random numbers: {error}"))?;
     Ok(bytes)
 }
 
@@ -226,8 +227,8 @@ fn send_plain(stream: &mut TcpStream, message: &impl Serialize) -> io::Result<()
 }
 
 fn receive_plain<T: DeserializeOwned>(stream: &mut TcpStream) -> Result<T, String> {
-    let body = receive_frame(stream, MOST_STRANGERS)?.ok_or("it ended the connection")?;
-    serde_json::from_slice(&body).map_err(|_| "it did not speak the protocol".to_owned())
+    let body = receive_frame(stream, MAX_UNAUTHENTICATED_BYTES)?.ok_or("it closed the connection")?;
+    serde_json::from_slice(&body).map_err(|_| "it does not follow the protocol".to_owned())
 }
 
 /// In one piece, so that it is one segment.
@@ -245,7 +246,7 @@ fn receive_frame(stream: &mut TcpStream, most: usize) -> Result<Option<Vec<u8>>,
     }
     let length = u32::from_be_bytes(length) as usize;
     if length > most {
-        return Err("it did not speak the protocol".to_owned());
+        return Err("it does not follow the protocol".to_owned());
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).map_err(|e| lost(&e))?;
@@ -256,7 +257,7 @@ fn lost(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it did not answer in time".to_owned(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-            "it ended the connection".to_owned()
+            "it closed the connection".to_owned()
         }
         _ => error.to_string(),
     }
@@ -270,7 +271,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// As many bytes as a code or a nonce has.
+/// As many bytes as an authentication code or a nonce has.
 fn unhex(text: &str) -> Option<[u8; CODE]> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
     let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_have_the_token_understand_each_other() {
+    fn peers_with_same_token_communicate() {
         let (opened, accepted) = meet("a token of some length\n", " a token of some length");
         let (mut run, mut observer) = (opened.unwrap(), accepted.unwrap());
         for n in 0..3_u64 {
@@ -317,11 +318,11 @@ mod tests {
     }
 
     #[test]
-    fn neither_believes_one_that_has_another_token() {
+    fn peers_with_different_tokens_reject_each_other() {
         let (opened, accepted) = meet("a token of some length", "another one of a length");
         assert_eq!(opened.err().as_deref(), Some("it has another token"));
         assert_eq!(accepted.err().as_deref(), Some("it has another token"));
-        // One who listens and does not know the token sends back what it heard.
+        // A listener without the token returns what it received.
         let (client, mut server) = ends();
         let echo = thread::spawn(move || {
             let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[7; NONCE]) };
@@ -330,12 +331,12 @@ mod tests {
             send_plain(&mut server, &proof).unwrap();
         });
         let opened = Channel::open(client, &token("a token of some length"));
-        assert!(opened.err().unwrap().contains("could not prove"));
+        assert!(opened.err().unwrap().contains("failed to authenticate"));
         echo.join().unwrap();
     }
 
     #[test]
-    fn a_message_that_is_changed_repeated_or_sent_back_is_refused() {
+    fn modified_replayed_or_reflected_message_is_rejected() {
         let (opened, accepted) = meet("a token of some length", "a token of some length");
         let (mut run, mut observer) = (opened.unwrap(), accepted.unwrap());
         let body = b"5";
@@ -350,13 +351,13 @@ mod tests {
             assert_eq!(observer.receive::<u64>().is_err(), refused, "{flip}");
         }
         observer.send(&1_u64).unwrap();
-        let back = receive_frame(&mut run.stream, MOST).unwrap().unwrap();
+        let back = receive_frame(&mut run.stream, MAX_BYTES).unwrap().unwrap();
         send_frame(&mut run.stream, &back).unwrap();
         assert!(observer.receive::<u64>().is_err());
     }
 
     #[test]
-    fn a_stranger_is_no_reason_to_reserve_memory_or_to_panic() {
+    fn unauthenticated_peer_cannot_cause_allocation_or_panic() {
         for said in [&[255; 8][..], &[0, 0, 0, 2, b'{', b'}'], b"GET / HTTP/1.1\r\n\r\n", &[0, 0, 0, 9, 1]] {
             let (mut client, server) = ends();
             client.write_all(said).unwrap();

@@ -1,4 +1,4 @@
-//! A small run with everything that a run file can hold.
+//! A small run with every member of the format.
 
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
@@ -12,10 +12,11 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Resumption, RunEnd, RunHeader, RunSpec,
     TargetRecord, TrialRecord,
 };
-use kurabe_core::verification::Verification;
-use kurabe_core::witness::{
-    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, StatementUse, WaitGroup,
+use kurabe_core::stats_probe::{
+    Counter, CounterScope, EngineCount, EngineUse, EngineWaits, StatementUse, Unavailable, WaitGroup,
+    WaitState,
 };
+use kurabe_core::verification::Verification;
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
 
@@ -75,29 +76,29 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             CellRecord {
                 target: 0,
                 axes: cell(1_000, "blob"),
-                repeat: false,
-                second_start: false,
+                aa_control: false,
+                second_instance: false,
                 unavailable: None,
                 stored_bytes: Some(1_000),
             },
             CellRecord {
                 target: 0,
                 axes: cell(1_000, "blob"),
-                repeat: true,
-                second_start: true,
+                aa_control: true,
+                second_instance: true,
                 unavailable: None,
                 stored_bytes: Some(1_000),
             },
             CellRecord {
                 target: 0,
                 axes: cell(4_000, "blob"),
-                repeat: false,
-                second_start: false,
+                aa_control: false,
+                second_instance: false,
                 unavailable: Some("a value of 4 kB is over the limit".into()),
                 stored_bytes: None,
             },
         ],
-        cautions: vec!["the machine is busy".into()],
+        warnings: vec!["the machine is busy".into()],
         overhead: vec![OverheadRecord {
             axes: cell(1_000, "blob"),
             operation: "read".into(),
@@ -130,7 +131,7 @@ fn trial(n: u32) -> TrialRecord {
         verify_ns_per_op: 0.1 + f64::from(n) / 3.0,
         verified: Some(Verification { answers: 220, ..Verification::default() }),
         exhausted: None,
-        around_ns: 1_000_000,
+        overhead_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         metrics: Vec::new(),
         windows: Vec::new(),
@@ -148,7 +149,7 @@ fn trial(n: u32) -> TrialRecord {
         operation: "read".into(),
         at_ms: u64::from(n) * 100,
         outcome,
-        again: None,
+        rerun_reason: None,
     }
 }
 
@@ -161,7 +162,7 @@ pub fn end(complete: bool) -> RunEnd {
     RunEnd { at_ms: 12_345, complete }
 }
 
-/// What was seen of a trial, every optional member present.
+/// The observation of a trial, with every optional member present.
 fn observed() -> Observation {
     let process = ProcessUse {
         name: "server".into(),
@@ -204,7 +205,7 @@ fn observed() -> Observation {
             samples: 2,
             sessions: 4,
             groups: vec![WaitGroup {
-                doing: Doing::Lock,
+                wait_state: WaitState::Lock,
                 state: "active".into(),
                 event: "Lock: transactionid".into(),
                 statement: "UPDATE t".into(),
@@ -213,7 +214,12 @@ fn observed() -> Observation {
             cost_ns: 14,
         }),
         engine: Some(EngineUse {
-            counts: vec![EngineCount::new(Meter::LogBytes, 15, "pg_current_wal_insert_lsn", Reach::Server)],
+            counts: vec![EngineCount::new(
+                Counter::LogBytes,
+                15,
+                "pg_current_wal_insert_lsn",
+                CounterScope::Server,
+            )],
             statements: vec![StatementUse {
                 text: "UPDATE t".into(),
                 calls: 16,
@@ -221,8 +227,8 @@ fn observed() -> Observation {
                 rows_examined: Some(18),
                 rows: 19,
             }],
-            not_told: vec![NotTold { what: "lock waits".into(), why: "it counts none".into() }],
-            not_looked: Some("it cannot be asked".into()),
+            unavailable: vec![Unavailable { what: "lock waits".into(), why: "it counts none".into() }],
+            not_sampled: Some("it cannot be asked".into()),
         }),
         samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],
         samples_taken: 3,

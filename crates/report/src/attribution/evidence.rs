@@ -1,11 +1,11 @@
-//! What an attribution rests on, in one line.
+//! The evidence for an attribution, in one line.
 
 use super::facts::{Facts, Side};
 use super::rules::{Ground, Rule};
 use super::{Bottleneck, Sides};
 use crate::format::micros;
 
-/// The evidence for this bottleneck, as a clause without its full stop.
+/// The evidence for this bottleneck, as a clause without a full stop.
 pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>) -> String {
     let client = format!("the client {}", of_one(facts.client.cpu));
     let Some(ground) = ground else { return without_ground(facts, bottleneck, &client) };
@@ -20,7 +20,7 @@ pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>
     }
 }
 
-/// What the rule saw.
+/// What the rule measured.
 fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
     let share = percent(ground.share);
     let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
@@ -30,9 +30,9 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::Thread(Sides::Client) => {
             let who =
                 if facts.clients > 1.0 { "the clients' threads were" } else { "the client's thread was" };
-            format!("{who} at work for {share} of the time")
+            format!("{who} running for {share} of the time")
         }
-        Rule::PerClient => format!("the server worked for each client for {share} of the time"),
+        Rule::PerClient => format!("the server was busy with each client's requests for {share} of the time"),
         Rule::Capacity(side) => capacity(facts, side),
         Rule::SharedCpus => shared(facts, ground.share),
         Rule::Ready(side) => {
@@ -44,39 +44,37 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
                 Sides::Server => ("a thread of the server", server.thread, server.thread_queue),
             };
             let (work, queue) = (percent(work), percent(queue));
-            format!("{who} was at work for {work} of the time, and ready and without a processor for {queue}")
+            format!(
+                "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}"
+            )
         }
-        Rule::Interface => format!("the network interface carried {share} of what it can"),
+        Rule::Interface => format!("the network interface used {share} of its capacity"),
         Rule::WireTime => format!(
-            "of a round trip of {} the wire alone takes {}",
+            "of a round trip of {}, the network takes {}",
             micros(facts.round_trip_us),
             micros(wire.rtt_us)
         ),
         Rule::InTransit => format!(
-            "of a round trip of {} the server had a request in {} of {} samples",
+            "in a round trip of {}, the server had a request in {} of {} samples",
             micros(facts.round_trip_us),
             percent(wire.at_server),
-            wire.told
+            wire.classified
         ),
         Rule::LocksReported => {
             let lock = reported.lock.map_or_else(String::new, |lock| format!(" ({lock})"));
             let samples = reported.samples;
-            format!(
-                "the engine reports that its sessions waited for a lock in {share} of {samples} samples{lock}"
-            )
+            format!("the server reports waits for locks in {share} of {samples} session samples{lock}")
         }
         Rule::HeldRequests => format!(
-            "the server held requests in {share} of {} samples, and used little CPU and no storage",
-            wire.told
+            "the server had unanswered requests in {share} of {} samples, and used little CPU and no storage",
+            wire.classified
         ),
-        Rule::Slept => format!("clients slept for {share} of the time, and not for storage"),
+        Rule::Slept => format!("clients slept for {share} of the time, but not for storage"),
         Rule::LogReported => {
             let event =
                 reported.other.map_or_else(String::new, |(event, _)| format!(" (\u{201c}{event}\u{201d})"));
             let samples = reported.samples;
-            format!(
-                "the engine reports that its sessions waited for the log in {share} of {samples} samples{event}"
-            )
+            format!("the server reports waits for the log in {share} of {samples} session samples{event}")
         }
         Rule::StorageSamples => {
             let who = if facts.in_process { "a client waited" } else { "the server waited" };
@@ -86,23 +84,24 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
     }
 }
 
-/// What is said where no resource is named.
+/// The evidence if no resource is named.
 fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String {
     let server = facts.server.unwrap_or_default();
     match bottleneck {
         Bottleneck::Load => {
             let server = facts.server.map_or_else(String::new, |s| format!(", the server {}", of_one(s.cpu)));
-            format!("every transaction was served as it came; {client}{server}")
+            format!("the rate was served without delay; {client}{server}")
         }
         Bottleneck::Latency if facts.in_process => format!(
-            "of an operation of {} its CPU took {}, waiting for a processor {}; the rest is waking up and waits",
+            "of an operation of {}, CPU took {} and waiting for a processor {}; the rest is wake-ups and \
+             other waits",
             micros(facts.round_trip_us),
             percent(facts.client.cpu / facts.clients),
             percent(facts.client.queue / facts.clients),
         ),
         Bottleneck::Latency => format!(
-            "of a round trip of {} the client's CPU took {}, the server's {}, waiting for a processor {}; the rest is \
-             waking up, the network and waits{}",
+            "of a round trip of {}, the client's CPU took {}, the server's {}, and waiting for a processor \
+             {}; the rest is wake-ups, network and other waits{}",
             micros(facts.round_trip_us),
             percent(facts.client.cpu / facts.clients),
             percent(server.cpu / facts.clients),
@@ -112,8 +111,8 @@ fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String
         _ => match &facts.unseen {
             Some(why) => format!("the server was not observed: {why}; {client}"),
             None => format!(
-                "the processors were {} busy, {} of them with other processes' work; the client waited {} of the time \
-                 for a processor",
+                "the processors were {} busy, {} with other processes; the client waited for a processor \
+                 for {} of the time",
                 percent(facts.cores_busy),
                 percent(facts.others / facts.machine.max(1.0)),
                 percent((facts.client.queue / facts.clients).min(1.0)),
@@ -122,7 +121,7 @@ fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String
     }
 }
 
-/// The wait, other than for a lock, that the engine reported most, where it took a good part of the time.
+/// The most frequent wait other than for locks that the server reports, if it is frequent enough.
 fn engine_wait(facts: &Facts) -> String {
     let other = facts
         .reported
@@ -131,21 +130,21 @@ fn engine_wait(facts: &Facts) -> String {
         .filter(|(_, share)| *share >= 0.3);
     other.map_or_else(String::new, |(event, share)| {
         format!(
-            "; the engine reports that its sessions waited for \u{201c}{event}\u{201d} in {} of the samples",
+            "; the server reports waits for \u{201c}{event}\u{201d} in {} of the session samples",
             percent(*share)
         )
     })
 }
 
-/// The process that holds client and database.
+/// The process that contains client and database.
 fn process(facts: &Facts) -> String {
     let own = facts
         .own_share
-        .map_or_else(String::new, |own| format!(", of which the tool's own work is {}", percent(own)));
-    format!("the process that holds client and database used {}{own}", cpus(facts.client.cpu))
+        .map_or_else(String::new, |own| format!(", {} of that by the tool itself", percent(own)));
+    format!("the process with client and database used {}{own}", cpus(facts.client.cpu))
 }
 
-/// What a side used of what it may use.
+/// The CPU usage of a side, relative to its limit.
 fn capacity(facts: &Facts, side: Sides) -> String {
     let (who, one): (_, Side) = match side {
         Sides::Client => ("the client", facts.client),
@@ -153,7 +152,7 @@ fn capacity(facts: &Facts, side: Sides) -> String {
     };
     match one.quota {
         Some(quota) => format!(
-            "{who} used {} of the {} CPUs that its control group may use",
+            "{who} used {} of the {} CPUs allowed by its control group",
             number(one.cpu),
             number(quota)
         ),
@@ -168,7 +167,7 @@ fn shared(facts: &Facts, busy: f64) -> String {
     let all = facts.cores.max(1.0);
     let server = facts.server.unwrap_or_default();
     format!(
-        "the {} that client and server share were {} busy: the server {}, the client {}, others {}",
+        "the {} shared by client and server were {} busy: server {}, client {}, others {}",
         plural(facts.cores),
         percent(busy),
         percent(server.cpu / all),

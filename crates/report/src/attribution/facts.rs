@@ -1,47 +1,47 @@
-//! What attribution looks at: the counters of one trial as rates and shares.
+//! The facts for attribution: the counters of one trial as rates and shares.
 
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
-use kurabe_core::witness::{Doing, EngineWaits};
+use kurabe_core::stats_probe::{EngineWaits, WaitState};
 use std::collections::BTreeSet;
 
-/// The rates and shares of one trial. CPU time is in processors: 0.5 is half of one for the whole time.
+/// Rates and shares of one trial. CPU usage is in processors: 0.5 is half of one for the whole time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Facts {
     pub seconds: f64,
-    /// Clients at work: each waits for one answer at a time.
+    /// The number of clients. Each waits for one reply at a time.
     pub clients: f64,
-    /// Whether a given rate was kept up, and the load generator was in time; `None` in a closed loop.
+    /// Whether a given rate was served and the load generator was on time; `None` in a closed loop.
     pub kept_rate: Option<bool>,
-    /// Time that a transaction was under way, in microseconds: the client's part of it included in a closed loop.
+    /// The time of a transaction in microseconds; in a closed loop, including the client's part.
     pub round_trip_us: f64,
     pub client: Side,
-    /// None where the database is in the client, or was not seen.
+    /// `None` if the database is embedded or was not observed.
     pub server: Option<Side>,
-    /// The CPU of each of the server's tiers, where it has several.
+    /// The CPU usage of each tier, if the server has several.
     pub tiers: Vec<(String, Option<f64>)>,
-    /// Whether the database is in the client.
+    /// Whether the database is embedded in the client.
     pub in_process: bool,
-    /// Why the server was not seen.
+    /// Why the server was not observed.
     pub unseen: Option<String>,
-    /// The share of the time in which the processors that client or server may use were busy.
+    /// The share of time in which the processors available to client or server were busy.
     pub cores_busy: f64,
-    /// How many these are.
+    /// The number of these processors.
     pub cores: f64,
     /// Whether client and server may run on the same processors.
     pub shared: bool,
-    /// What was neither client nor server, in processors.
+    /// CPU usage of other processes, in processors.
     pub others: f64,
-    /// Processors of the machine.
+    /// The number of the machine's processors.
     pub machine: f64,
     pub steal: f64,
     pub disk: Disk,
     pub wire: Option<Wire>,
-    /// The share of an interface's capacity that was used, the fullest.
+    /// The highest utilisation of any network interface.
     pub interface: f64,
-    /// What the engine reports that its clients' sessions were doing.
+    /// Wait states of the clients' sessions, as reported by the server.
     pub reported: Option<Reported>,
-    /// The part of the client's CPU that is the tool's own work; known for a database in the client only.
+    /// The share of the client's CPU time that is the tool's own overhead; only known for embedded databases.
     pub own_share: Option<f64>,
 }
 
@@ -49,31 +49,31 @@ pub(crate) struct Facts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Side {
     pub cpu: f64,
-    /// Threads that were ready and waited for a processor.
+    /// Threads that were runnable and waited for a processor.
     pub queue: f64,
-    /// What it may use: processors, or its control group's limit.
+    /// Available processors, or the limit of its control group.
     pub capacity: f64,
     /// Its busiest thread.
     pub thread: f64,
-    /// How long that one was ready and waited for a processor.
+    /// How long that thread was runnable and waited for a processor.
     pub thread_queue: f64,
     /// The limit of its control group.
     pub quota: Option<f64>,
-    /// The share of the time for which its group was kept from running.
+    /// The share of time in which its control group was throttled.
     pub throttled: f64,
-    /// The share of samples in which one of its threads was stopped.
+    /// The share of samples with a stopped thread.
     pub stopped: f64,
 }
 
-/// Waiting for storage.
+/// Waits for storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Disk {
     pub samples: u64,
-    /// The share of samples in which a thread of the database waited.
+    /// The share of samples in which a thread of the database waited for storage.
     pub waiting: f64,
-    /// The share of the time in which the busiest disk had work.
+    /// The share of time in which the busiest disk had requests.
     pub busy: f64,
-    /// Whether the database read from storage or wrote to it; `None` where that cannot be seen.
+    /// Whether the database accessed storage; `None` if unknown.
     pub touched: Option<bool>,
 }
 
@@ -81,36 +81,36 @@ pub(crate) struct Disk {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Wire {
     pub rtt_us: f64,
-    /// How often it could be told who had the move.
-    pub told: u64,
+    /// Samples in which it was clear whether client or server had to act next.
+    pub classified: u64,
     /// The share of these in which it was the server.
     pub at_server: f64,
 }
 
-/// What the engine reports its clients' sessions were doing.
+/// Wait states of the clients' sessions, as reported by the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reported {
-    /// Sessions that were sampled, over all samples.
+    /// The number of sessions over all samples.
     pub samples: u64,
     /// The share of these that waited for a lock, …
     pub locks: f64,
-    /// … and for the log to be written or synced.
+    /// … and for a write or sync of the log.
     pub logs: f64,
-    /// The wait for a lock that was met most: for what, and at which statement.
+    /// The most frequent wait for a lock: the event and the statement.
     pub lock: Option<String>,
-    /// The wait for something else that was met most, and its share.
+    /// The most frequent other wait, and its share.
     pub other: Option<(String, f64)>,
 }
 
 impl Reported {
     fn of(waits: &EngineWaits) -> Option<Self> {
-        // Older runs hold no sessions that were idle.
+        // Older runs do not count idle sessions.
         let samples = waits.sessions.max(waits.active);
         let share = |count: u64| count as f64 / samples as f64;
-        let named = |wanted: fn(Doing) -> bool| {
-            waits.groups.iter().find(|group| wanted(group.doing) && !group.event.is_empty())
+        let named = |wanted: fn(WaitState) -> bool| {
+            waits.groups.iter().find(|group| wanted(group.wait_state) && !group.event.is_empty())
         };
-        let lock = named(|doing| doing == Doing::Lock).map(|group| {
+        let lock = named(|wait_state| wait_state == WaitState::Lock).map(|group| {
             let mut statement: String = group.statement.chars().take(60).collect();
             if statement.len() < group.statement.len() {
                 statement.push('…');
@@ -122,7 +122,8 @@ impl Reported {
             };
             format!("{}{at}", group.event)
         });
-        let other = named(|doing| matches!(doing, Doing::Log | Doing::File | Doing::Other));
+        let other =
+            named(|wait_state| matches!(wait_state, WaitState::Log | WaitState::File | WaitState::Other));
         (samples > 0).then(|| Self {
             samples,
             locks: share(waits.locks),
@@ -134,7 +135,7 @@ impl Reported {
 }
 
 impl Facts {
-    /// The facts of a trial. `own_ns_per_op` is what the tool itself costs per operation.
+    /// The facts of a trial. `own_ns_per_op` is the tool's own overhead per operation.
     pub fn of(observed: &Observation, measured: &Measurement, own_ns_per_op: Option<f64>) -> Self {
         let wall = (observed.wall_ns as f64).max(1.0);
         let clients = (measured.clients as f64).max(1.0);
@@ -151,23 +152,23 @@ impl Facts {
             .chain(seen.into_iter().flat_map(|seen| &seen.cpus))
             .copied()
             .collect();
-        // Their numbers say nothing of another machine's.
+        // Processor numbers of different machines are unrelated.
         let apart = observed.server_host.as_ref();
         let shared = apart.is_none()
             && seen.is_some_and(|seen| seen.cpus.iter().any(|cpu| observed.client.cpus.contains(cpu)));
         let busy = observed.host.cpus.iter().filter(|cpu| cores.contains(&cpu.cpu));
-        // A share of what the machine below did not give to somebody else.
+        // A share of the time without steal.
         let (busy, given): (f64, f64) = busy.fold((0.0, 0.0), |(busy, given), cpu| {
             (busy + cpu.busy_ns as f64, given + (wall - cpu.steal_ns as f64).max(1.0))
         });
-        // Full processors of two machines are no common resource.
+        // Processors of two machines are not a shared resource.
         let cores_busy = if given > 0.0 && apart.is_none() { (busy / given).min(1.0) } else { 0.0 };
         let own = (observed.others_cpu_ns() as f64 / wall, observed.host.cpus.len() as f64);
         let theirs = apart.zip(seen).map(|(host, server)| {
             (host.busy_ns().saturating_sub(server.cpu_ns) as f64 / wall, host.cpus.len() as f64)
         });
         let share = |(others, machine): &(f64, f64)| others / machine.max(1.0);
-        // The machine of which others used the greater part.
+        // The machine with more other load.
         let (others, machine) = theirs.filter(|theirs| share(theirs) > share(&own)).unwrap_or(own);
         let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
         Self {
@@ -203,8 +204,8 @@ impl Facts {
             },
             wire: observed.wire.map(|wire| Wire {
                 rtt_us: wire.rtt_us,
-                told: wire.told,
-                at_server: wire.at_server as f64 / (wire.told as f64).max(1.0),
+                classified: wire.classified,
+                at_server: wire.at_server as f64 / (wire.classified as f64).max(1.0),
             }),
             interface: observed
                 .host
@@ -222,19 +223,19 @@ impl Facts {
         }
     }
 
-    /// Whether a given rate was kept up.
+    /// Whether a given rate was served.
     pub fn served(&self) -> bool {
         self.kept_rate == Some(true)
     }
 
-    /// The part of the clients' time that neither side's CPU, at work or waited for, accounts for.
+    /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor.
     pub fn idle(&self) -> f64 {
         let used = |side: &Side| side.cpu + side.queue;
         let server = self.server.as_ref().map_or(0.0, used);
         (1.0 - (used(&self.client) + server) / self.clients).clamp(0.0, 1.0)
     }
 
-    /// The mean of several trials' facts, for a line of evidence; what is not a number is the first's.
+    /// The mean of several trials' facts, for the evidence; other values are the first trial's.
     pub fn mean(all: &[&Self]) -> Option<Self> {
         let first = (*all.first()?).clone();
         let of =
@@ -267,7 +268,7 @@ impl Facts {
             },
             wire: first.wire.map(|_| Wire {
                 rtt_us: of(&|facts| facts.wire.map_or(0.0, |wire| wire.rtt_us)),
-                told: all.iter().filter_map(|facts| facts.wire).map(|wire| wire.told).sum(),
+                classified: all.iter().filter_map(|facts| facts.wire).map(|wire| wire.classified).sum(),
                 at_server: of(&|facts| facts.wire.map_or(0.0, |wire| wire.at_server)),
             }),
             interface: of(&|facts| facts.interface),
@@ -287,7 +288,7 @@ impl Facts {
     }
 }
 
-/// Whether the load generator was late by no more than a tenth of the response time.
+/// Whether the load generator was late by at most a tenth of the response time.
 fn in_time(open: &OpenLoop) -> bool {
     let (lag, response) = (open.lag.quantile(0.99), open.response.quantile(0.99));
     lag.zip(response).is_none_or(|(lag, response)| lag <= response / 10)

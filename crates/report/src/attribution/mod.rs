@@ -1,6 +1,7 @@
-//! The bottleneck of a trial: one resource, or the time of a round trip; with its evidence, and how certain it is.
+//! The bottleneck of a trial: a resource or the round-trip time, with evidence and confidence.
 //!
-//! Pure: from an observation and a measurement, both as recorded. A later version of Kurabe may judge an old run better.
+//! It is a pure function of recorded observations and measurements. A later version of Kurabe may judge an old run
+//! better.
 
 mod evidence;
 mod facts;
@@ -18,28 +19,28 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
-    /// The client's CPU: the figure is a lower bound of what the server can do.
+    /// The client's CPU: the result is a lower bound of the server's capacity.
     ClientCpu,
-    /// The server's CPU, or the one thread that its work hangs on.
+    /// The server's CPU, or its one busy thread.
     ServerCpu,
-    /// The CPU of the one process that holds client and database.
+    /// The CPU of the process that contains client and database.
     ProcessCpu,
     /// Waiting for storage.
     Disk,
-    /// The way between client and server.
+    /// The network between client and server.
     Network,
-    /// Waiting within the server, for what another session holds.
+    /// Waits within the server for locks of other sessions.
     Locks,
-    /// Nothing was full: the time that one round trip takes.
+    /// No saturated resource: round-trip time.
     Latency,
-    /// Nothing: the load that was asked for was served.
+    /// None: the requested load was served.
     Load,
-    /// It could not be seen, and is not guessed.
+    /// Unknown: it could not be observed.
     Unknown,
 }
 
 impl Bottleneck {
-    /// All of them.
+    /// All bottlenecks.
     pub const ALL: [Self; 9] = [
         Self::ClientCpu,
         Self::ServerCpu,
@@ -52,7 +53,7 @@ impl Bottleneck {
         Self::Unknown,
     ];
 
-    /// As tables name it.
+    /// Its name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::ClientCpu => "client CPU",
@@ -67,7 +68,7 @@ impl Bottleneck {
         }
     }
 
-    /// As files name it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientCpu => "client-cpu",
@@ -82,16 +83,16 @@ impl Bottleneck {
         }
     }
 
-    /// As sentences name it.
+    /// Its name in sentences.
     pub fn noun(self) -> &'static str {
         match self {
             Self::ClientCpu => "the client's CPU",
             Self::ServerCpu => "the server's CPU",
-            Self::ProcessCpu => "the CPU of the process that holds client and database",
+            Self::ProcessCpu => "the CPU of the process with client and database",
             Self::Disk => "storage",
             Self::Network => "the network",
             Self::Locks => "locks",
-            Self::Latency => "the time of a round trip",
+            Self::Latency => "round-trip time",
             Self::Load => "the given rate",
             Self::Unknown => "unknown",
         }
@@ -108,18 +109,18 @@ pub enum Sides {
     Server,
 }
 
-/// How certain an attribution is.
+/// The confidence of an attribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
-    /// The evidence leaves little room.
+    /// The evidence is strong.
     High,
-    /// It is the likeliest.
+    /// It is the most likely one.
     Low,
 }
 
 impl Confidence {
-    /// As files name it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::High => "high",
@@ -128,10 +129,10 @@ impl Confidence {
     }
 }
 
-/// Where the time of one round trip goes, as shares of it.
+/// The parts of a round trip, as shares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Split {
-    /// The round trip, in microseconds.
+    /// The round trip in microseconds.
     pub round_trip_us: f64,
     /// The client's CPU.
     pub client_cpu: f64,
@@ -139,47 +140,47 @@ pub struct Split {
     pub server_cpu: f64,
     /// Waiting for a processor, on either side.
     pub queue: f64,
-    /// The rest: on the way, waking up, and what the server waits for.
+    /// The rest: network, wake-ups, and the server's waits.
     pub rest: f64,
 }
 
 /// The bottleneck of a trial, or of the trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attribution {
-    /// What it was.
+    /// The bottleneck.
     pub bottleneck: Bottleneck,
-    /// How certain that is.
+    /// Its confidence.
     pub confidence: Confidence,
-    /// What it rests on, in a line.
+    /// The evidence, in one line.
     pub evidence: String,
-    /// The rule that named a resource, with what it measured and its threshold.
+    /// The rule that named a resource, with the measured value and the threshold.
     pub ground: Option<Ground>,
-    /// Where the time of a round trip went, where both sides were seen.
+    /// The parts of a round trip, if both sides were observed.
     pub split: Option<Split>,
-    /// Trials that say so.
+    /// The number of trials with this bottleneck.
     pub trials: u32,
-    /// Trials that were looked at.
+    /// The number of observed trials.
     pub of_trials: u32,
-    /// Why the figures should not be relied on: what else the machine did meanwhile.
+    /// Why the trials should not be relied on: other load on the machine.
     pub disturbed: Option<String>,
-    /// What the other side of the evidence was doing: the client's CPU as a share of what it may use.
+    /// The client's CPU usage as a share of its limit.
     pub client_busy: f64,
 }
 
-/// Attributes one trial. `own_ns_per_op` is what the tool itself costs per operation, where it was measured. `None`
-/// where nobody looked.
+/// Attributes one trial. `own_ns_per_op` is the tool's own overhead per operation, if measured. `None` without an
+/// observation.
 pub fn of_trial(measured: &Measurement, own_ns_per_op: Option<f64>) -> Option<Attribution> {
     of_trials(std::iter::once(measured), own_ns_per_op)
 }
 
-/// Why a trial should not be relied on: what else the machine did meanwhile, as a clause. It looks at processors' time only,
-/// never at how fast the trial was; and says nothing of trials so short that counters of a hundredth of a second cannot.
+/// The interference during a trial, as a clause. It depends on processor time only, never on the trial's speed, and
+/// is unknown for trials too short for counters with a resolution of 10 ms.
 pub fn disturbed(measured: &Measurement) -> Option<String> {
     let facts = Facts::of(measured.observed.as_deref()?, measured, None);
     rules::disturbed(&facts).filter(|_| facts.seconds >= rules::SHORT)
 }
 
-/// Attributes the trials of a cell: what most of them say.
+/// Attributes the trials of a cell: the most frequent bottleneck.
 pub(crate) fn of_trials<'a>(
     measured: impl Iterator<Item = &'a Measurement>,
     own_ns_per_op: Option<f64>,
@@ -193,7 +194,7 @@ pub(crate) fn of_trials<'a>(
         })
         .collect();
     let high = |one: &Judged| one.confidence == Confidence::High;
-    // What is certain weighs more than what is likely.
+    // High confidence has more weight.
     let weight = |wanted: Bottleneck| -> u32 {
         let votes = judged.iter().filter(|(_, one)| one.bottleneck == wanted);
         votes.map(|(_, one)| if high(one) { 3 } else { 2 }).sum()
@@ -202,9 +203,9 @@ pub(crate) fn of_trials<'a>(
     let chosen: Vec<&(Facts, Judged)> =
         judged.iter().filter(|(_, one)| one.bottleneck == bottleneck).collect();
     let certain = chosen.iter().filter(|(_, one)| high(one)).count();
-    // Four of five trials have to say it, and half of all to be certain of it.
+    // Four of five trials must agree, half of all with high confidence for high confidence.
     let sure = chosen.len() * 5 >= judged.len() * 4 && certain * 2 >= judged.len();
-    // The evidence is that of one rule: the one by which most trials say so.
+    // The evidence of the most frequent rule.
     let rule = |one: &Judged| one.ground.map(|ground| (ground.rule, ground.threshold));
     let votes = |wanted: &Judged| chosen.iter().filter(|(_, one)| rule(one) == rule(wanted)).count();
     let (_, first) = chosen.iter().rev().max_by_key(|(_, one)| votes(one))?;
@@ -227,7 +228,7 @@ pub(crate) fn of_trials<'a>(
     })
 }
 
-/// The client's CPU as a share of the most that its threads could use.
+/// The client's CPU usage as a share of what its threads could use.
 fn client_busy(facts: &Facts) -> f64 {
     (facts.client.cpu / facts.client.capacity.min(facts.clients).max(f64::MIN_POSITIVE)).min(1.0)
 }

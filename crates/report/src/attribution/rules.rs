@@ -1,116 +1,113 @@
-//! Which resource was the bottleneck of a trial: rules over its facts, the most certain first.
+//! The rules of attribution, in order of certainty.
 //!
-//! A resource is named in two cases: it was full, so that no more could have been done with it; or the clients spent
-//! most of their time waiting for it. Else nothing was full, and what limits the trial is the time that one round trip
-//! takes: more clients would get more done.
+//! A resource is named in two cases: it was saturated; or the clients spent most of their time waiting for it.
+//! Otherwise nothing was saturated, and round-trip time limits the trial: more clients would achieve more.
 //!
-//! On processors that client and server share, both are limited by the same thing. Named is the side that used the
-//! greater part of it: with the client out of the way, a server that used a third could have done three times as much,
-//! and its figure is a lower bound.
+//! Processors shared by client and server limit both. The rule names the side that used more of them: if the server
+//! used a third, it could have done three times as much without the client, and the result is a lower bound.
 
 use super::facts::{Facts, Side};
 use super::{Bottleneck, Confidence, Sides};
 use kurabe_core::run::LEAST_TRIAL;
 use serde::Serialize;
 
-/// From this share on a processor, or what a side may use of it, is full: what is missing is lost in switching and in
-/// waking up.
+/// From this share on, a processor or a limit counts as saturated. The rest is lost to switching and wake-ups.
 const FULL: f64 = 0.9;
-/// From here on it is nearly full, which is reported with less confidence where nothing else explains the trial.
+/// From this share on, it is nearly saturated, which is reported with low confidence if nothing else explains the
+/// trial.
 const NEARLY: f64 = 0.8;
-/// A control group that was kept from running for so much of the time has used up what it may use, …
+/// A control group that was throttled for this share of the time has exhausted its limit, …
 const THROTTLED: f64 = 0.2;
-/// … where it used so much of it (the limit is enforced for each period apart).
+/// … if it used this share of it (the limit is enforced per period).
 const USED: f64 = 0.7;
-/// One side used the greater part for certain.
+/// The share above which one side certainly used the greater part.
 const MAJORITY: f64 = 0.67;
-/// Processors that are full are full with client's and server's work where it is this part of it.
+/// The share of client and server in saturated processors above which these count as saturated by them.
 const MOSTLY_OURS: f64 = 0.7;
-/// So much of the machine's CPU in other hands makes a trial disturbed.
+/// The share of the machine's CPU used by other processes that disturbs a trial.
 const OTHERS: f64 = 0.1;
-/// So much of its processors' time given to somebody else by the machine below does too.
+/// The share of steal time that disturbs a trial.
 const STEAL: f64 = 0.05;
-/// Most of the clients' time went by without either side's CPU.
+/// The share of the clients' time without CPU usage of either side that counts as waiting.
 const IDLE: f64 = 0.5;
-/// A database that used so much of the processors that it may use did not only wait.
+/// The share of available processors above which a database did not only wait.
 const BUSY: f64 = 0.5;
-/// Shorter trials, in seconds, are too short for counters that tick a hundred times a second.
+/// The minimum time of a trial, in seconds, for counters with a resolution of 10 ms.
 pub(super) const SHORT: f64 = LEAST_TRIAL.as_secs_f64();
-/// Fewer samples than these say little.
+/// The minimum number of samples for a reliable statement.
 const FEW: u64 = 10;
-/// Fewer samples of sessions than these say nothing.
+/// The minimum number of session samples.
 const FEW_SAMPLES: u64 = 4;
-/// From this share on an interface is full.
+/// The utilisation above which an interface counts as saturated.
 const INTERFACE: f64 = 0.85;
-/// A database that is in the client slept for so much of the time.
+/// The share of time that clients of an embedded database sleep if it waits.
 const SLEPT: f64 = 0.6;
-/// The wire's part of a round trip that makes it the bottleneck.
+/// The network's share of a round trip that makes it the bottleneck.
 const WIRE: f64 = 0.5;
-/// The server held requests in so many samples.
+/// The share of samples with unanswered requests at the server.
 const HELD: f64 = 0.6;
-/// Requests and answers were in transit in so many samples.
+/// The share of samples with requests or replies in transit.
 const TRANSIT: f64 = 0.7;
-/// A thread waited for storage in so many samples.
+/// The share of samples with a thread waiting for storage.
 const WAITED: f64 = 0.5;
-/// The disk was busy for so much of the time.
+/// The share of time with a busy disk.
 const DISK_BUSY: f64 = 0.6;
-/// Sessions that waited for the same for so much of the clients' time were limited by it; …
+/// The share of the clients' time for which a common wait is the bottleneck, …
 const LOCKED: f64 = 0.5;
-/// … for so much they most likely were, where nothing else took more; …
+/// … most likely is the bottleneck, unless another wait is longer, …
 const PARTLY: f64 = 0.3;
-/// … for less than this they were not.
+/// … and below which it is not.
 const UNLOCKED: f64 = 0.2;
 
-/// A part of the work that is at hand: the least share of the time that a side whose threads also waited for a processor
-/// must have worked.
+/// The minimum share of time that a side must have run if its threads also waited for a processor.
 const AT_WORK: f64 = 0.4;
 
-/// What a rule looks at.
+/// What a rule measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// The busiest thread of the server, or the mean of the client's threads, at work.
+    /// The busiest thread of the server, or the mean of the client's threads.
     Thread(Sides),
-    /// The server's work for each client, who waits for it.
+    /// The server's work for each client, which waits for it.
     PerClient,
-    /// What a side used of the processors that it may use.
+    /// The CPU usage of a side relative to its limit.
     Capacity(Sides),
-    /// The processors that client and server share were busy, mostly with their work.
+    /// The utilisation of processors shared by client and server, mostly by these.
     SharedCpus,
-    /// The threads of a side were at work or waited for a processor.
+    /// The share of time in which the threads of a side were running or runnable.
     Ready(Sides),
-    /// A network interface's capacity.
+    /// The utilisation of a network interface.
     Interface,
-    /// The wire's part of a round trip.
+    /// The network's share of a round trip.
     WireTime,
-    /// Samples in which the request or its answer was in transit.
+    /// Samples with the request or its reply in transit.
     InTransit,
-    /// Samples in which the engine reports a wait for a lock.
+    /// Samples in which the server reports a wait for a lock.
     LocksReported,
-    /// Samples in which the server held a request and did not work.
+    /// Samples in which the server had a request and used no CPU.
     HeldRequests,
-    /// The time for which clients of an embedded database slept.
+    /// The share of time that clients of an embedded database slept.
     Slept,
-    /// Samples in which the engine reports a wait for its log.
+    /// Samples in which the server reports a wait for its log.
     LogReported,
-    /// Samples in which a thread waited for storage.
+    /// Samples with a thread waiting for storage.
     StorageSamples,
-    /// The time for which the disk was busy.
+    /// The share of time with a busy disk.
     DiskBusy,
 }
 
-/// What names a resource: the rule, what it saw, and from where on it holds.
+/// Why a resource is named: the rule, the measured value and the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ground {
     /// The rule.
     pub rule: Rule,
     /// The share that was measured.
     pub share: f64,
-    /// The least share at which the rule names the resource.
+    /// The threshold of the rule.
     pub threshold: f64,
 }
 
-/// What a trial is attributed to; a resource has a ground.
+/// The attribution of a trial. A resource has a ground.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub bottleneck: Bottleneck,
@@ -123,7 +120,7 @@ impl Judged {
         Self { bottleneck, confidence, ground: None }
     }
 
-    /// Where the share is at least the threshold.
+    /// The attribution if the share reaches the threshold.
     fn by(
         bottleneck: Bottleneck,
         confidence: Confidence,
@@ -136,7 +133,7 @@ impl Judged {
     }
 }
 
-/// Names the bottleneck of a trial, and how certain that is.
+/// Attributes a trial.
 pub(crate) fn judge(facts: &Facts) -> Judged {
     let judged = full(facts)
         .or_else(|| waiting(facts))
@@ -147,9 +144,9 @@ pub(crate) fn judge(facts: &Facts) -> Judged {
     if unsure { Judged { confidence: Confidence::Low, ..judged } } else { judged }
 }
 
-/// Why a trial should not be relied on, as a clause: other work used the machine.
+/// The interference during a trial, as a clause.
 pub(crate) fn disturbed(facts: &Facts) -> Option<String> {
-    // What a server does that runs here and could not be seen would pass for somebody else's work.
+    // The CPU usage of an unobserved local server would count as interference.
     let others = facts.others / facts.machine.max(1.0);
     if facts.steal >= STEAL {
         return Some(format!("the hypervisor gave {:.0} % of its CPU time to others", facts.steal * 100.0));
@@ -158,7 +155,7 @@ pub(crate) fn disturbed(facts: &Facts) -> Option<String> {
         .then(|| format!("other processes used {:.0} % of the machine's CPU", others * 100.0))
 }
 
-/// The side that is fuller, where it is so full.
+/// The side with the higher utilisation, if it reaches the threshold.
 fn fuller(facts: &Facts, threshold: f64, sure: bool) -> Option<Judged> {
     let (client_rule, client) = client_fullness(facts);
     let (server_rule, server) =
@@ -176,7 +173,7 @@ fn full(facts: &Facts) -> Option<Judged> {
     if let Some(judged) = fuller(facts, FULL, true) {
         return Some(judged);
     }
-    // The processors that they may use are full: with whose work?
+    // The available processors are saturated: by which side?
     let server = facts.server.map_or(0.0, |server| server.cpu);
     let ours = facts.client.cpu + server;
     if ours < facts.cores * facts.cores_busy * MOSTLY_OURS || facts.unseen.is_some() {
@@ -188,7 +185,7 @@ fn full(facts: &Facts) -> Option<Judged> {
     Judged::by(bottleneck, confidence, Rule::SharedCpus, facts.cores_busy, FULL)
 }
 
-/// How full what the client may use was. Each of its threads serves one client: all at work all the time are full too,
+/// The client's utilisation. Each of its threads serves one client: if all of them run all the time, it is saturated,
 /// however many processors there are.
 fn client_fullness(facts: &Facts) -> (Rule, f64) {
     let threads = facts.client.cpu / facts.clients;
@@ -204,7 +201,7 @@ fn client_fullness(facts: &Facts) -> (Rule, f64) {
     }
 }
 
-/// How full what the server may use was; or its busiest thread, where the work hangs on that.
+/// The server's utilisation, or that of its busiest thread if that is higher.
 fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
     let processors = if facts.shared && server.quota.is_none() {
         0.0
@@ -218,7 +215,7 @@ fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
         (Rule::Thread(Sides::Server), thread),
         (Rule::PerClient, (server.cpu / facts.clients).min(1.0)),
     ];
-    // Of equals the first.
+    // The first one, if equal.
     found.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(found[0])
 }
 
@@ -230,7 +227,7 @@ fn limited(side: &Side, used: f64) -> f64 {
     }
 }
 
-/// A database in the client: the client's CPU is its own, unless most of it is the tool's work.
+/// For an embedded database: the client's CPU is the database's, unless most of it is the tool's overhead.
 fn client_cpu(facts: &Facts) -> Bottleneck {
     if facts.in_process && facts.own_share.is_none_or(|own| own < 0.5) {
         Bottleneck::ProcessCpu
@@ -247,7 +244,7 @@ fn waiting(facts: &Facts) -> Option<Judged> {
     if let Some(judged) = Judged::by(network, Confidence::High, Rule::Interface, facts.interface, INTERFACE) {
         return Some(judged);
     }
-    // Where sessions waited for locks and for the log, what they waited for more is the likelier.
+    // Of waits for locks and for the log, the more frequent one is more likely.
     if let Some(reported) = &facts.reported
         && (reported.locks >= LOCKED || reported.locks > reported.logs)
     {
@@ -266,11 +263,11 @@ fn waiting(facts: &Facts) -> Option<Judged> {
     if idle < IDLE || facts.disk.waiting >= 0.4 {
         return None;
     }
-    // Of many clients most sleep whatever their database does: one that used half of the processors was at work.
+    // With many clients most sleep in any case. A database that used half of the processors did not only wait.
     let database = if facts.in_process { Some(&facts.client) } else { facts.server.as_ref() };
     let rests = database.is_none_or(|side| side.cpu < BUSY * side.capacity);
     if facts.in_process {
-        // What sleeps within one process, and not for storage, waits for its own kind.
+        // Sleep within one process that is not for storage is for a lock.
         let slept = Judged::by(locks, Confidence::Low, Rule::Slept, idle, SLEPT);
         return slept.filter(|_| facts.disk.samples >= FEW && rests);
     }
@@ -280,20 +277,20 @@ fn waiting(facts: &Facts) -> Option<Judged> {
         return Some(judged);
     }
     facts.server?;
-    if wire.told < FEW {
+    if wire.classified < FEW {
         return None;
     }
-    // The server held the requests, and used neither CPU nor storage meanwhile: it waited within itself. That it was for
-    // a lock only the engine itself could say.
+    // The server had the requests and used neither CPU nor storage, so it waited internally. Only the server could
+    // report that it was for a lock.
     if let Some(judged) = Judged::by(locks, Confidence::Low, Rule::HeldRequests, wire.at_server, HELD) {
-        // It worked; or it was asked, and reports that it was not.
+        // Either it worked, or it was sampled and reports that it did not wait for locks.
         let denied = facts
             .reported
             .as_ref()
             .is_some_and(|reported| reported.samples >= FEW_SAMPLES && reported.locks < UNLOCKED);
         return Some(judged).filter(|_| rests && !denied);
     }
-    let clear = wire.at_server <= 0.1 && wire.told >= 2 * FEW && idle >= 0.7;
+    let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
     let confidence = if clear { Confidence::High } else { Confidence::Low };
     Judged::by(network, confidence, Rule::InTransit, 1.0 - wire.at_server, TRANSIT)
 }
@@ -304,7 +301,7 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
         return None;
     }
     let sure = |sure: bool| if sure { Confidence::High } else { Confidence::Low };
-    // The engine's own word is as good as samples of threads; with them, and clients that waited, it is certain.
+    // The server's report is as good as samples of threads. With both, and waiting clients, confidence is high.
     if let Some(reported) = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES) {
         let seen = disk.waiting >= 0.3 || disk.busy >= DISK_BUSY;
         let sure = sure(seen && idle >= IDLE && reported.samples >= FEW && disk.touched == Some(true));
@@ -317,7 +314,7 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
         return None;
     }
     if disk.samples < 4 {
-        // Too short to look: the disk's own counter says whether it was at work all the time.
+        // Too short for samples: the disk's own counter shows whether it was busy all the time.
         let busy = Judged::by(Bottleneck::Disk, Confidence::Low, Rule::DiskBusy, disk.busy, DISK_BUSY);
         return busy.filter(|_| disk.touched == Some(true));
     }
@@ -340,8 +337,8 @@ fn nearly(facts: &Facts) -> Option<Judged> {
     nearly.filter(|_| mostly)
 }
 
-/// A side whose threads were at work or ready to be all the time wanted more than it got, on processors that others had.
-/// One that hardly worked was only kept from it: then what it lacked is not known.
+/// A side whose threads were running or runnable all the time wanted more CPU than it got, on processors used by
+/// others. A side that hardly ran was only delayed; its bottleneck is unknown.
 fn ready(facts: &Facts) -> Option<Judged> {
     let client_work = facts.client.cpu / facts.clients;
     let client = client_work + facts.client.queue / facts.clients;
@@ -352,7 +349,7 @@ fn ready(facts: &Facts) -> Option<Judged> {
     } else {
         (client_cpu(facts), Sides::Client, client_work)
     };
-    // A thread that was not let go back to sleep is ready too, with nothing to do: only one side may be.
+    // A thread that was not put back to sleep is runnable without work, so that only one side may be.
     let clear = client.min(server) <= 0.3 && work >= AT_WORK;
     Judged::by(bottleneck, Confidence::Low, Rule::Ready(side), client.max(server), NEARLY)
         .filter(|_| clear && !facts.served())
@@ -362,15 +359,15 @@ fn neither(facts: &Facts) -> Judged {
     if facts.served() {
         return Judged::new(Bottleneck::Load, Confidence::High);
     }
-    // Others had the processors, or threads waited for them most of the time: what else was the bottleneck is not to
-    // be seen. A given rate is no round trip after the other.
+    // Others used the processors, or threads waited for them most of the time: the bottleneck cannot be seen. A given
+    // rate is not a sequence of round trips.
     let queue = facts.client.queue + facts.server.map_or(0.0, |server| server.queue);
     let crowded = queue / facts.clients >= 0.3 && facts.cores_busy >= FULL || queue / facts.clients >= NEARLY;
     let stopped = facts.server.is_some_and(|server| server.stopped >= 0.2);
     if facts.unseen.is_some() || crowded || stopped || facts.kept_rate.is_some() {
         return Judged::new(Bottleneck::Unknown, Confidence::Low);
     }
-    // Where most of a round trip went is not known: it may be any wait that was not recognised.
+    // Most of the round trip is unexplained: it may be any unrecognised wait.
     let confidence = if facts.idle() <= 0.6 { Confidence::High } else { Confidence::Low };
     Judged::new(Bottleneck::Latency, confidence)
 }
@@ -407,7 +404,11 @@ mod tests {
 
     fn wire() -> impl Strategy<Value = Option<Wire>> {
         let wire = (0.0..1e4_f64, 0_u64..200, 0.0..1.0_f64);
-        prop::option::of(wire.prop_map(|(rtt_us, told, at_server)| Wire { rtt_us, told, at_server }))
+        prop::option::of(wire.prop_map(|(rtt_us, classified, at_server)| Wire {
+            rtt_us,
+            classified,
+            at_server,
+        }))
     }
 
     prop_compose! {
@@ -435,7 +436,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_not_seen_is_not_named(facts in facts()) {
+        fn unobserved_resource_is_not_named(facts in facts()) {
             let Judged { bottleneck, confidence, ground } = judge(&facts);
             let resource = !matches!(bottleneck, Bottleneck::Latency | Bottleneck::Load | Bottleneck::Unknown);
             prop_assert_eq!(ground.is_some(), resource);
@@ -452,12 +453,12 @@ mod tests {
                 let seen = facts.disk.waiting.max(facts.disk.busy).max(reported);
                 prop_assert!(facts.disk.touched != Some(false) && seen >= 0.5);
             }
-            // What was at work did not only wait, unless the engine says that it did.
+            // A busy side did not only wait, unless the server says so.
             if bottleneck == Bottleneck::Locks && facts.reported.as_ref().is_none_or(|reported| reported.locks < PARTLY) {
                 let database = if facts.in_process { Some(facts.client) } else { facts.server };
                 prop_assert!(database.is_none_or(|side| side.cpu < 0.5 * side.capacity));
             }
-            // No machine that worked for others, and no trial too short to be measured, is certain of anything.
+            // A disturbed or too short trial never has high confidence.
             if confidence == Confidence::High {
                 prop_assert!(disturbed(&facts).is_none() && facts.seconds >= SHORT);
             }
@@ -465,7 +466,7 @@ mod tests {
         }
 
         #[test]
-        fn a_client_that_is_full_beside_a_server_that_is_not_is_named_whatever_else_is_seen(facts in facts()) {
+        fn saturated_client_with_unsaturated_server_is_always_named(facts in facts()) {
             let mut facts = facts;
             facts.client.cpu = facts.clients * 0.97;
             facts.client.quota = None;
@@ -475,7 +476,7 @@ mod tests {
         }
 
         #[test]
-        fn a_load_that_was_served_is_never_blamed_on_a_wait(facts in facts()) {
+        fn served_load_is_not_attributed_to_waits(facts in facts()) {
             let facts = Facts { kept_rate: Some(true), ..facts };
             prop_assert!(!matches!(judge(&facts).bottleneck, Bottleneck::Disk | Bottleneck::Locks | Bottleneck::Network | Bottleneck::Latency));
         }

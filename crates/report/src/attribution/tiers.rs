@@ -1,14 +1,14 @@
-//! Which of several tiers used the server side's CPU: applications, and the database behind them.
+//! Which of several tiers used the server side's CPU.
 
 use super::Bottleneck;
 use super::facts::Facts;
 use crate::format::list;
 use kurabe_core::observation::{Observation, ServerUse, TierUse};
 
-/// From this share of the server side's CPU on it is one tier's.
+/// The share of the server side's CPU above which it counts as one tier's.
 const MOST: f64 = 0.6;
 
-/// Each tier's CPU, in processors; none where it was not seen.
+/// The CPU usage of each tier, in processors; `None` if it was not observed.
 pub(super) fn of(observed: &Observation, wall: f64) -> Vec<(String, Option<f64>)> {
     let cpu = |tier: &TierUse| match &tier.used {
         ServerUse::Seen(seen) => Some(seen.cpu_ns as f64 / wall),
@@ -27,25 +27,25 @@ pub(super) fn mean(all: &[&Facts]) -> Vec<(String, Option<f64>)> {
     first.into_iter().enumerate().map(|(at, (name, _))| (name, of(at))).collect()
 }
 
-/// What to add to the evidence, as a clause; nothing where the server is one tier.
+/// The addition to the evidence, as a clause; empty for a single tier.
 pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
     if facts.tiers.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = facts
+    let tiers: Vec<String> = facts
         .tiers
         .iter()
         .map(|(name, cpu)| match cpu {
             Some(cpu) => format!("{name} {cpu:.2} CPUs"),
-            None => format!("{name} not seen"),
+            None => format!("{name} not observed"),
         })
         .collect();
     let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
-    let full = full.map_or_else(String::new, |tier| format!(": what is full is the {tier}"));
-    format!("; behind the client, {}{full}", list(&told))
+    let full = full.map_or_else(String::new, |tier| format!("; the {tier} is the bottleneck"));
+    format!("; behind the client, {}{full}", list(&tiers))
 }
 
-/// The tier that used most of the server side's CPU, where one did and all were seen.
+/// The tier with most of the server side's CPU, if there is one and all were observed.
 fn fullest(facts: &Facts) -> Option<&'static str> {
     let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0)];
     for (name, cpu) in &facts.tiers {

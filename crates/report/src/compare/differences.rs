@@ -1,18 +1,18 @@
-//! What differs between two runs beside their figures: versions, settings, machine, spec.
+//! Differences between two runs besides their results: versions, settings, machine, spec.
 
 use crate::summary::Summary;
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One thing that differs.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What: "version of SQLite", "processor".
     pub what: String,
-    /// What it was in the first run.
+    /// The value in the first run.
     pub first: String,
-    /// What it was in the second.
+    /// The value in the second run.
     pub second: String,
 }
 

@@ -1,16 +1,16 @@
-//! Two runs side by side.
+//! The comparison of two runs.
 //!
-//! Runs made at different times are not interleaved: what changed on the machine between them looks like a
-//! difference between them. So the comparison is not paired by round, its interval (Welch's) sees the spread within
-//! each run only, and every rendering says that this is weaker evidence than one run of both.
+//! Runs made at different times are not interleaved: a change of the machine between them looks like a difference. So
+//! the comparison is not paired by round, its interval (Welch's) only includes the spread within each run, and every
+//! report says that this is weaker evidence than a single run with both.
 
 mod differences;
 mod render;
 
-use crate::comparison::{bounded, not_comparable, result_of, why_no_figures};
+use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
 use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
 use crate::metrics::samples;
-use crate::summary::{CellFigures, MetricFigures, MetricInfo, Status, Summary, TargetSummary, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
@@ -21,24 +21,24 @@ use serde::Serialize;
 pub use differences::Difference;
 pub use render::{json, markdown, terminal};
 
-/// The probability with which all intervals hold together.
+/// The confidence level of all intervals together.
 const CONFIDENCE: f64 = 0.95;
 
-/// The two sides, as findings name them.
+/// The names of the two sides in findings.
 const SIDES: [&str; 2] = ["the second run", "the first run"];
 
-/// Two runs, compared.
+/// The comparison of two runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// The first run's name.
     pub first: String,
     /// The second run's name.
     pub second: String,
-    /// What the comparison says, in the order of its sections.
+    /// The findings, in the order of their sections.
     pub findings: Vec<Statement>,
-    /// What differs between the runs beside their figures.
+    /// Differences besides results.
     pub differences: Vec<Difference>,
-    /// The figures that both have.
+    /// The results that both runs have.
     pub rows: Vec<Row>,
 }
 
@@ -50,10 +50,10 @@ impl Compared {
     }
 }
 
-/// A metric of a cell and operation that both runs have.
+/// A metric of a cell and operation in both runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The target, as the first run calls it.
+    /// The target's name in the first run.
     pub target: String,
     /// The value of each axis.
     pub axes: Cell,
@@ -65,29 +65,29 @@ pub struct Row {
     pub unit: Unit,
     /// Whether it answers the experiment's question.
     pub primary: bool,
-    /// Its value in the first run.
+    /// The value in the first run.
     pub first: Option<Interval>,
-    /// In the second run.
+    /// The value in the second run.
     pub second: Option<Interval>,
-    /// The second run against the first.
+    /// The result: second run against first.
     pub result: VerdictResult,
-    /// Why they are not compared, where they are not.
+    /// Why they are not compared.
     pub why: Option<Why>,
-    /// Second ÷ first of the geometric means, above 1 where the second is better.
+    /// Second ÷ first of the geometric means, above 1 if the second is better.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// Whether the better run's client was full, so that the ratio is the least.
+    /// Whether the better run's client was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
-    /// The axes in their order, with their values as people write them.
+    /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
 }
 
 impl Row {
-    /// The interval of a called difference as one above 1, whichever run is the better.
+    /// The interval of a significant difference as ratios above 1, whichever run is better.
     pub(crate) fn gain(&self) -> Option<Span> {
         let (low, high) = (self.low?, self.high?);
         match self.result {
@@ -99,19 +99,19 @@ impl Row {
 }
 
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
-/// engine (the first of an engine with the first, and so on).
+/// engine, matched in order.
 pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let mut unmatched: Vec<Finding> = Vec::new();
     let targets = matched_targets(first, second, &mut unmatched);
     let mut pairs = Vec::new();
     let mut lacking = 0_u32;
-    for cell in first.cells.iter().filter(|cell| !cell.baseline_repeat) {
+    for cell in first.cells.iter().filter(|cell| !cell.aa_control) {
         let Some((_, other)) = targets.iter().find(|(a, _)| *a == cell.target_index) else { continue };
-        let same = |candidate: &&CellFigures| {
+        let same = |candidate: &&CellResult| {
             candidate.target_index == *other
                 && candidate.operation == cell.operation
                 && candidate.axes == cell.axes
-                && !candidate.baseline_repeat
+                && !candidate.aa_control
         };
         match second.cells.iter().find(same) {
             Some(found) => pairs.push((cell, found)),
@@ -119,11 +119,11 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
         }
     }
     let matched =
-        |cell: &&CellFigures| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.baseline_repeat;
+        |cell: &&CellResult| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.aa_control;
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
-            unmatched.push(Finding::Unmatched { run: run.clone(), figures: count as u32 });
+            unmatched.push(Finding::Unmatched { run: run.clone(), results: count as u32 });
         }
     }
     let rows = rows(first, second, &pairs);
@@ -133,7 +133,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second);
     findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
-    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Caution, &first.labels)));
+    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Warning, &first.labels)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
@@ -143,7 +143,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     }
 }
 
-/// Targets of both runs that have the same engine, by position in each.
+/// Targets of both runs with the same engine, by position.
 fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Finding>) -> Vec<(usize, usize)> {
     let nth = |targets: &[TargetSummary], at: usize| {
         let engine = targets[at].engine.clone();
@@ -168,10 +168,10 @@ fn only_in(summary: &Summary, target: usize) -> Finding {
     Finding::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
 }
 
-/// A row for each pair and metric: what loops are compared by, and what both have of others. Primary ones come first.
-fn rows(first: &Summary, second: &Summary, pairs: &[(&CellFigures, &CellFigures)]) -> Vec<Row> {
+/// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
+fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
     let metrics = &first.labels.metrics;
-    let compared = |metric: &MetricInfo, (a, b): &(&CellFigures, &CellFigures)| {
+    let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
         let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
         let failed = a.status != Status::Ok || b.status != Status::Ok;
         match metric.source {
@@ -193,7 +193,7 @@ fn rows(first: &Summary, second: &Summary, pairs: &[(&CellFigures, &CellFigures)
         these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok).count().max(1)
     };
     let counts = [comparisons(true), comparisons(false)];
-    let of = |(metric, (a, b)): &(&MetricInfo, &(&CellFigures, &CellFigures))| {
+    let of = |(metric, (a, b)): &(&MetricInfo, &(&CellResult, &CellResult))| {
         row(first, second, metric, (a, b), counts[usize::from(!metric.primary)])
     };
     found.iter().map(of).collect()
@@ -203,12 +203,12 @@ fn row(
     first: &Summary,
     second: &Summary,
     metric: &MetricInfo,
-    (a, b): (&CellFigures, &CellFigures),
+    (a, b): (&CellResult, &CellResult),
     comparisons: usize,
 ) -> Row {
-    let value = |cell: &CellFigures| {
+    let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
-        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricFigures::interval)
+        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricResult::interval)
     };
     let mut row = Row {
         target: a.target.clone(),
@@ -228,16 +228,16 @@ fn row(
         shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
     let cells = [b, a];
-    // Comparing a run before its end would be an analysis that was not planned.
+    // Comparing an incomplete run would be an unplanned analysis.
     let runs = [second, first].into_iter().zip(SIDES);
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
     let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
-    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_figures(side, Some(cell)));
+    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_results(side, Some(cell)));
     row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, SIDES));
     if row.why.is_some() {
         return row;
     }
-    let figures = |summary: &Summary, cell: &CellFigures| {
+    let figures = |summary: &Summary, cell: &CellResult| {
         let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
         let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
@@ -246,8 +246,8 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    // The floor of what loops are compared by says nothing of other metrics.
-    let floor = |cell: &CellFigures| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
+    // The noise floor of the speed says nothing about other metrics.
+    let floor = |cell: &CellResult| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
     let floor = floor(a).max(floor(b));
     (row.result, row.why, row.lower_bound) =
         bounded(metric, result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
@@ -255,9 +255,9 @@ fn row(
     row
 }
 
-/// The ratio of two geometric means with the interval of Welch ("The generalization of 'Student's' problem when
-/// several different population variances are involved", Biometrika 34, 1947) on logarithms, widened for
-/// `comparisons` (Bonferroni). The interval is `None` with fewer than two rounds on a side.
+/// The ratio of two geometric means with Welch's interval ("The generalization of 'Student's' problem when several
+/// different population variances are involved", Biometrika 34, 1947) on logarithms, widened for `comparisons`
+/// (Bonferroni). The interval is `None` with fewer than two rounds on a side.
 fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRatio> {
     let (a, b) = (logs(subject)?, logs(other)?);
     let (mean_a, mean_b) = (mean(&a), mean(&b));
@@ -314,7 +314,7 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
     findings
 }
 
-/// One row that changed, or why it cannot be told.
+/// A finding for a changed row, or for one that cannot be compared.
 fn changed(row: &Row, first: &Summary) -> Option<Finding> {
     let labels = &first.labels;
     let chart = labels.chart_axis().map(|axis| axis.name.as_str());

@@ -1,4 +1,4 @@
-//! A comparison of two runs as text, Markdown and JSON.
+//! Formats a comparison of two runs as text, Markdown and JSON.
 
 use super::{Compared, Row};
 use crate::finding::{Interval, Section};
@@ -23,7 +23,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
         page.grid(&table);
         page.gap();
     }
-    for section in [Section::Verdict, Section::Caution] {
+    for section in [Section::Verdict, Section::Warning] {
         for sentence in compared.sentences(section) {
             page.item(sentence);
         }
@@ -40,14 +40,14 @@ pub fn markdown(compared: &Compared) -> String {
         let _ = write!(text, "## {}\n\n", escaped(&table.operation));
         text.push_str(&markdown_table(&table));
     }
-    let cautions = compared.sentences(Section::Caution);
-    if !cautions.is_empty() {
-        items(&mut text, &cautions);
+    let warnings = compared.sentences(Section::Warning);
+    if !warnings.is_empty() {
+        items(&mut text, &warnings);
     }
     text
 }
 
-/// A table for each metric that is compared, and one of what else differs.
+/// A table for each compared metric, and one of other differences.
 fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
@@ -110,7 +110,7 @@ fn differences(compared: &Compared) -> Table {
         .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
         .collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { columns, rows, ..Table::new("What differs beside the figures".to_owned()) }
+    Table { columns, rows, ..Table::new("Other differences".to_owned()) }
 }
 
 fn column(head: &str, right: bool) -> Column {

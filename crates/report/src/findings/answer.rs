@@ -1,18 +1,18 @@
-//! What answers the experiment's question, before all else.
+//! The answer to the experiment's question.
 
 use super::{Context, pairs};
 use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate};
 use crate::metrics::{interval, samples};
-use crate::summary::{CellFigures, MetricInfo, Status, Verdict, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
 use kurabe_stats::{IntervalSettings, mix};
 
-/// Whether the answer says what a comparison shows.
+/// Whether the answer includes the result of a comparison.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
 
-/// The answer, and which comparisons are told with it.
+/// The answer, and which comparisons it includes.
 pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, Answered) {
     let cost = |metric: &MetricInfo| match metric.source {
         Source::Cost(axis) => Some((metric.name.clone(), axis)),
@@ -42,8 +42,8 @@ pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, 
     }
 }
 
-/// Whether no cost of the same value on the same target is known yet: the least value of the chart axis at which it was
-/// called stands for the others, since with fewer clients less waits for another.
+/// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
+/// value of the chart axis stands for the others, since fewer clients wait less for each other.
 fn is_first(cost: &Finding, known: &[Finding]) -> bool {
     let key = |finding: &Finding| match finding {
         Finding::Cost { scope, pair, .. } => {
@@ -54,8 +54,8 @@ fn is_first(cost: &Finding, known: &[Finding]) -> bool {
     !known.iter().any(|other| key(other) == key(cost))
 }
 
-/// Transactions per second of each target in a closed loop, or at the highest rate: at the least value of the chart axis
-/// and at the greatest.
+/// The throughput of each target in a closed loop, or at the highest rate: at the smallest and the largest value of
+/// the chart axis.
 pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
     let xs = context.xs();
     let ends = if xs.len() > 1 { vec![xs.first(), xs.last()] } else { vec![xs.first()] };
@@ -77,7 +77,7 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-fn rate(cell: &CellFigures) -> Option<TargetRate> {
+fn rate(cell: &CellResult) -> Option<TargetRate> {
     let rate = cell.ops_per_second?;
     Some(TargetRate {
         target: cell.target.clone(),
@@ -86,7 +86,7 @@ fn rate(cell: &CellFigures) -> Option<TargetRate> {
     })
 }
 
-/// What a value of an axis costs, compared with its baseline, where the comparison was called.
+/// The cost of a value of an axis compared with its baseline, if the difference is significant.
 fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> Option<Finding> {
     if !matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse)
         || verdict.pair.metric != THROUGHPUT.name
@@ -94,10 +94,10 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
         return None;
     }
     let [a, b] = context.sides(verdict)?;
-    let clients = |cell: &CellFigures| cell.totals.as_ref().map(|totals| totals.clients as f64);
+    let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
     let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
-    // A round in which it was the other way round leaves no interval that says how much: the ratio has one.
+    // If some round had the opposite sign, the cost's interval is unusable; the ratio has one.
     if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
         return None;
     }
@@ -114,7 +114,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
         },
         pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
         cost_us: Interval { value: us(cost.value), low: cost.low.map(us), high: cost.high.map(us) },
-        // Time is the reciprocal of throughput where both have as many clients.
+        // Time is the reciprocal of throughput if both have the same number of clients.
         factor: Span {
             low: clients_a / clients_b / verdict.high?,
             high: clients_a / clients_b / verdict.low?,
@@ -122,8 +122,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
     })
 }
 
-/// The values of the primary metrics that are neither what loops are compared by nor costs: at each combination of the axes
-/// that vary.
+/// The values of primary metrics other than speed and costs, for each combination of varying axes.
 pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
     let shown = |metric: &&MetricInfo| {
         metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
@@ -131,7 +130,7 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for metric in context.labels.metrics.iter().filter(shown) {
         let chart = context.labels.chart_axis().filter(|_| metric.source != Source::Trial);
-        for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat) {
+        for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.aa_control) {
             let Some(figures) = cell.metric(&metric.name) else { continue };
             let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
             let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));

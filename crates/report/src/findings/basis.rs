@@ -1,4 +1,4 @@
-//! What the figures rest on, what servers do not report, and what licences say of publishing.
+//! The basis of the results: what was tested and verified, what servers do not report, and licences.
 
 use super::Context;
 use crate::finding::{Finding, NotInterleaved, Overhead};
@@ -42,7 +42,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability).collect()
 }
 
-/// Operations of a cell, by the cell's position and the operation's name.
+/// Measured operations: the cell's position and the operation's name.
 type Measured<'a> = BTreeSet<(usize, &'a str)>;
 
 /// Those with interleaved trials, and those with separate ones after the first round, in which all are separate.
@@ -57,7 +57,7 @@ fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
     (interleaved, separate)
 }
 
-/// Why trials were not interleaved, where some were not: `separate`.
+/// Why the `separate` trials were not interleaved.
 fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<NotInterleaved> {
     let spec = &context.run.header.spec;
     if spec.slice_ns.is_some() {
@@ -76,7 +76,7 @@ fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<Not
     })
 }
 
-/// The tool's own cost for the baseline: that of the first target that has it, for each operation.
+/// The tool's overhead for the baseline: that of the first target with it, for each operation.
 fn overhead(context: &Context<'_>) -> Vec<Overhead> {
     let labels = context.labels;
     let baseline =
@@ -107,13 +107,13 @@ pub(super) fn publishing(context: &Context<'_>) -> Vec<Finding> {
     context.targets.iter().filter_map(restricted).collect()
 }
 
-/// What the servers were asked and do not report: one finding for each target and reason.
+/// What servers do not report: one finding for each target and reason.
 pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
     let mut all: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
-            let sessions = engine.not_looked.as_deref().map(|why| ("what its sessions are doing", why));
-            let counters = engine.not_told.iter().map(|one| (one.what.as_str(), one.why.as_str()));
+            let sessions = engine.not_sampled.as_deref().map(|why| ("wait states of sessions", why));
+            let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
             for (what, why) in counters.chain(sessions) {
                 match all.iter_mut().find(|known| known.0 == cell.target && known.1 == why) {
                     Some(known) if known.2.iter().any(|one| one == what) => {}
@@ -124,8 +124,12 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
         }
     }
     let finding = |(target, why, what): (&str, &str, Vec<String>)| {
-        // Nothing more need be said where nothing is reported at all.
-        let what = if what.iter().any(|one| one == "anything") { vec!["anything".to_owned()] } else { what };
+        // If nothing is reported at all, the rest is implied.
+        let what = if what.iter().any(|one| one == "all statistics") {
+            vec!["all statistics".to_owned()]
+        } else {
+            what
+        };
         Finding::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
     };
     all.into_iter().map(finding).collect()

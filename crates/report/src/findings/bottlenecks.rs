@@ -1,21 +1,21 @@
-//! What limited the cells: one finding for each operation, target and bottleneck.
+//! Bottlenecks: one finding for each operation, target and bottleneck.
 
 use super::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::finding::{Finding, Scope};
-use crate::summary::{CellFigures, Status};
+use crate::summary::{CellResult, Status};
 use kurabe_core::axis::{AxisValue, Cell};
 
-/// With the evidence of the cell that has the most of it.
+/// Each finding has the evidence of the strongest cell.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         for target in &context.labels.names {
-            let here: Vec<(&CellFigures, &Attribution)> = context
+            let here: Vec<(&CellResult, &Attribution)> = context
                 .cells
                 .iter()
                 .filter(|cell| cell.operation == operation.name && cell.target == *target)
-                .filter(|cell| cell.status == Status::Ok && !cell.baseline_repeat)
+                .filter(|cell| cell.status == Status::Ok && !cell.aa_control)
                 .filter_map(|cell| Some((cell, cell.attribution.as_ref()?)))
                 .collect();
             for bottleneck in Bottleneck::ALL {
@@ -33,7 +33,7 @@ fn finding(
     operation: &str,
     target: &str,
     bottleneck: Bottleneck,
-    cells: &[(&CellFigures, &Attribution)],
+    cells: &[(&CellResult, &Attribution)],
 ) -> Option<Finding> {
     let (_, most) = cells.iter().min_by_key(|(_, found)| found.confidence == Confidence::Low)?;
     let (first, _) = cells.first()?;
@@ -44,7 +44,7 @@ fn finding(
             .filter(|value| cells.iter().any(|(cell, _)| cell.axes.get(&axis.name) == Some(value)))
             .collect()
     };
-    // Values of other axes are named where these cells have one of them.
+    // Values of other axes are included if these cells have only one.
     let shared = labels.varying().filter(|axis| {
         let value = first.axes.get(&axis.name);
         cells.iter().all(|(cell, _)| cell.axes.get(&axis.name) == value)
@@ -54,17 +54,17 @@ fn finding(
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
     let planned = || {
         let mut all = context.cells.iter();
-        let here = move |cell: &&CellFigures| {
-            cell.operation == operation && cell.target == target && !cell.baseline_repeat
+        let here = move |cell: &&CellResult| {
+            cell.operation == operation && cell.target == target && !cell.aa_control
         };
         std::iter::from_fn(move || all.find(here))
     };
-    let within = |cell: &&CellFigures| {
+    let within = |cell: &&CellResult| {
         let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
         chart.is_none_or(|value| at.contains(value))
             && axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
-    // A scope names each of its cells, or none.
+    // A scope lists either all of its cells' values or none.
     let exact = planned().filter(within).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
     Some(Finding::Bottleneck {

@@ -1,48 +1,48 @@
-//! From figures and verdicts to [findings](crate::finding).
+//! Derives [findings](crate::finding) from results and verdicts.
 //!
 //! | module | finds |
 //! |---|---|
 //! | [`answer`] | what answers the experiment's question |
 //! | [`pairs`] | which of two sides is faster, and where |
 //! | [`ranking`] | which of several targets is the fastest |
-//! | [`open_loop`] | response times by rate, overload, a late generator |
+//! | [`open_loop`] | response times by rate, overload, a late load generator |
 //! | [`published`] | how the run's ratios compare with published ones |
-//! | [`bottlenecks`] | what limited each cell |
-//! | [`cautions`] | what a reader must know before relying on a figure |
-//! | [`basis`] | what the figures rest on |
+//! | [`bottlenecks`] | the bottleneck of each cell |
+//! | [`warnings`] | what a reader must know before relying on a figure |
+//! | [`basis`] | the basis of the results |
 
 mod answer;
 mod basis;
 mod bottlenecks;
-mod cautions;
 mod open_loop;
 pub(crate) mod pairs;
 mod published;
 mod ranking;
+mod warnings;
 
 use crate::comparison::TARGET;
 use crate::finding::{Finding, Promise, Scope, Section, Statement};
 use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellFigures, Status, TargetSummary, Verdict, VerdictResult};
+use crate::summary::{CellResult, Status, TargetSummary, Verdict, VerdictResult};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
 
-/// What findings are made of.
+/// The input of all findings.
 pub(crate) struct Context<'a> {
     pub run: &'a Run,
     pub info: Option<&'a ExperimentInfo>,
     pub labels: &'a Labels,
     pub targets: &'a [TargetSummary],
-    pub cells: &'a [CellFigures],
+    pub cells: &'a [CellResult],
     pub verdicts: &'a [Verdict],
     pub noise: &'a Noise,
     pub rule: &'a Rule,
-    /// Rounds in which anything was measured.
+    /// The number of rounds with measurements.
     pub rounds: u32,
-    /// Comparisons of primary metrics, whose intervals hold together; and those of others.
+    /// The numbers of comparisons of primary metrics, whose intervals hold together, and of other metrics.
     pub comparisons: [u32; 2],
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
         (Section::Verdict, verdict),
         (Section::Detail, details),
         (Section::Bottleneck, bottlenecks::findings(context)),
-        (Section::Caution, cautions::findings(context)),
+        (Section::Warning, warnings::findings(context)),
         (Section::NotReported, basis::not_reported(context)),
         (Section::Basis, basis::findings(context)),
     ];
@@ -64,10 +64,10 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
     sections.into_iter().flat_map(stated).collect()
 }
 
-/// The answer to the question and what else the run shows; and the pairs, one by one.
+/// The answer to the question with further results; and the individual pairs.
 fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
-        return (vec![Finding::NoFigures], Vec::new());
+        return (vec![Finding::NoResults], Vec::new());
     }
     if let Some(next) = context.rule.next() {
         return (vec![Finding::NotAnalysed { next }], Vec::new());
@@ -99,7 +99,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first.extend(asked);
         details.extend(other);
     }
-    // Of other metrics there are many verdicts: those that were called.
+    // There are many verdicts on other metrics; only significant differences are shown.
     let called = |verdict: &&Verdict| matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
     details.extend(pairs::findings(context, &others.into_iter().filter(called).collect::<Vec<_>>()));
     if answer != Answer::Metrics {
@@ -119,8 +119,8 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
 }
 
 impl Context<'_> {
-    /// The cell of a target with all axes at their baselines, but for the chart axis.
-    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellFigures> {
+    /// The cell of a target with all axes at their baselines except the chart axis.
+    pub fn baseline(&self, target: usize, operation: &str, x: Option<&AxisValue>) -> Option<&CellResult> {
         let chart = self.labels.chart_axis().map(|axis| axis.name.as_str());
         self.cells.iter().find(|cell| {
             let is = |axis: &crate::labels::Axis| {
@@ -129,13 +129,13 @@ impl Context<'_> {
             };
             cell.target_index == target
                 && cell.operation == operation
-                && !cell.baseline_repeat
+                && !cell.aa_control
                 && self.labels.axes.iter().all(is)
         })
     }
 
     /// The two cells of a comparison.
-    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellFigures; 2]> {
+    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
         let pair = &verdict.pair;
         let axis = self.labels.axis(&pair.axis);
         let cell = |side: &String| {
@@ -148,27 +148,27 @@ impl Context<'_> {
                 };
                 is_side
                     && cell.operation == verdict.operation
-                    && !cell.baseline_repeat
+                    && !cell.aa_control
                     && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
             })
         };
         Some([cell(&pair.a)?, cell(&pair.b)?])
     }
 
-    /// The values of the chart axis, in order; one `None` where there is no such axis.
+    /// The values of the chart axis, in order; one `None` if there is no such axis.
     pub fn xs(&self) -> Vec<Option<AxisValue>> {
         self.labels
             .chart_axis()
             .map_or_else(|| vec![None], |axis| axis.sorted().into_iter().map(Some).collect())
     }
 
-    /// The baselines of the axes that vary beside the chart axis, but for one.
+    /// The baselines of all varying axes except the chart axis and `but`.
     pub fn held(&self, but: &str) -> Cell {
         let varying = self.labels.varying().filter(|axis| axis.name != but);
         Cell::new(varying.filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))))
     }
 
-    /// One operation on one target, at baselines.
+    /// A scope of one operation on one target, at baselines.
     pub fn scope(&self, operation: &str, target: usize, at: Vec<AxisValue>) -> Scope {
         Scope {
             operations: vec![operation.to_owned()],
@@ -178,7 +178,7 @@ impl Context<'_> {
         }
     }
 
-    /// What acknowledged writes survive on these targets, where the operation writes and that differs, or is unknown.
+    /// The durability classes of these targets, if the operation writes and they differ or are unknown.
     pub fn promises(&self, operation: &str, names: &[&String]) -> Vec<Promise> {
         if !self.labels.writes(operation) {
             return Vec::new();
@@ -191,7 +191,7 @@ impl Context<'_> {
                 None => all.push(Promise { class, targets: vec![(*name).clone()] }),
             }
         }
-        // Of two targets of which it is unknown nobody can say that they promise the same.
+        // Two targets with unknown classes may not be equal.
         if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
     }
 }

@@ -1,19 +1,19 @@
-//! What an open loop shows: response times by rate and where they bend, rates that were not kept up, a late generator.
+//! Findings of an open loop: response times by rate, overload, and a late load generator.
 
 use super::Context;
 use crate::finding::{Finding, RatePoint, Scope};
-use crate::summary::{CellFigures, Status};
+use crate::summary::{CellResult, Status};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::HIGHEST_RATE;
 
-/// From this factor on the p99 of the lowest rate is left behind.
+/// The factor by which the p99 must exceed that of the lowest rate to be a bend.
 const BEND: f64 = 2.0;
 
-/// The cells of one operation and target that differ in their rate only, the lowest first.
+/// The cells of one operation and target that differ in their rate only, in ascending order.
 struct Line<'a> {
     scope: Scope,
-    cells: Vec<(u64, &'a CellFigures)>,
+    cells: Vec<(u64, &'a CellResult)>,
 }
 
 /// Response times, overload and lateness of the lines at the baselines of all other axes; and of the other lines.
@@ -35,9 +35,10 @@ pub(super) fn findings(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
 fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for operation in &context.labels.operations {
-        let cells = context.cells.iter().filter(|cell| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.baseline_repeat
-        });
+        let cells = context
+            .cells
+            .iter()
+            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control);
         for cell in cells.filter(|cell| cell.open_loop.is_some()) {
             let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) else { continue };
             let scope = context.labels.scope_of(cell, RATE.name);
@@ -55,22 +56,22 @@ fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
 
 impl Line<'_> {
     /// The scope at the rates of these cells.
-    fn at(&self, cells: &[&(u64, &CellFigures)]) -> Scope {
+    fn at(&self, cells: &[&(u64, &CellResult)]) -> Scope {
         let at = cells.iter().map(|(rate, _)| AxisValue::Number(*rate)).collect();
         Scope { at, ..self.scope.clone() }
     }
 }
 
 fn response_times(line: &Line<'_>) -> Option<Finding> {
-    let valid = |cell: &CellFigures| !cell.is_overloaded() && !cell.is_generator_late();
-    let cells: Vec<&(u64, &CellFigures)> = line.cells.iter().filter(|(_, cell)| valid(cell)).collect();
+    let valid = |cell: &CellResult| !cell.is_overloaded() && !cell.is_generator_late();
+    let cells: Vec<&(u64, &CellResult)> = line.cells.iter().filter(|(_, cell)| valid(cell)).collect();
     let (_, lowest) = cells.first()?;
-    let point = |(rate, cell): &&(u64, &CellFigures)| {
+    let point = |(rate, cell): &&(u64, &CellResult)| {
         Some(RatePoint { rate: *rate, p99_us: cell.open_loop?.response_us.p99 })
     };
-    let by_round = |cell: &CellFigures| cell.metric(cell.metric).map(|metric| metric.by_round.clone());
+    let by_round = |cell: &CellResult| cell.metric(cell.metric).map(|metric| metric.by_round.clone());
     let first = by_round(lowest).unwrap_or_default();
-    let bends = |(_, cell): &&&(u64, &CellFigures)| {
+    let bends = |(_, cell): &&&(u64, &CellResult)| {
         let doubled = |(round, p99): (&u32, &f64)| first.get(round).is_some_and(|first| p99 / first >= BEND);
         by_round(cell).is_some_and(|rounds| rounds.iter().all(doubled))
     };
@@ -82,7 +83,7 @@ fn response_times(line: &Line<'_>) -> Option<Finding> {
 }
 
 fn overloaded(line: &Line<'_>) -> Option<Finding> {
-    let cells: Vec<&(u64, &CellFigures)> =
+    let cells: Vec<&(u64, &CellResult)> =
         line.cells.iter().filter(|(_, cell)| cell.is_overloaded()).collect();
     let (lowest, first) = cells.first()?;
     Some(Finding::Overloaded {
@@ -94,7 +95,7 @@ fn overloaded(line: &Line<'_>) -> Option<Finding> {
 }
 
 fn late(line: &Line<'_>) -> Option<Finding> {
-    let late: Vec<&(u64, &CellFigures)> =
+    let late: Vec<&(u64, &CellResult)> =
         line.cells.iter().filter(|(_, cell)| cell.is_generator_late() && !cell.is_overloaded()).collect();
     let most = late.iter().filter_map(|(_, cell)| cell.open_loop).max_by(|a, b| {
         a.dispatch_lag_p99_us.unwrap_or(0.0).total_cmp(&b.dispatch_lag_p99_us.unwrap_or(0.0))
@@ -106,13 +107,13 @@ fn late(line: &Line<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether the highest rate that was found was not kept up, or the generator was late, when it was confirmed.
-fn missed_objective(cell: &CellFigures) -> bool {
+/// Whether the found rate was not served, or the generator was late, in the confirming trial.
+fn missed_objective(cell: &CellResult) -> bool {
     let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
-    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.baseline_repeat && !kept
+    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.aa_control && !kept
 }
 
-fn not_kept(context: &Context<'_>, cell: &CellFigures) -> Option<Finding> {
+fn not_kept(context: &Context<'_>, cell: &CellResult) -> Option<Finding> {
     let at = cell.axes.get(RATE.name).cloned().into_iter().collect();
     let (scope, open) = (Scope { at, ..context.labels.scope_of(cell, RATE.name) }, cell.open_loop?);
     Some(if open.kept_up {

@@ -1,4 +1,4 @@
-//! Which of two sides is faster: comparisons with one outcome become one finding.
+//! Results of comparisons: those of one pair with one outcome become one finding.
 
 use super::Context;
 use crate::comparison::TARGET;
@@ -18,7 +18,7 @@ struct Group<'a> {
     members: Vec<&'a Verdict>,
 }
 
-/// Findings of these verdicts, in their order; each holds at every point of its scope.
+/// The findings of these verdicts, in order; each holds at every point of its scope.
 pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Finding> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for verdict in verdicts {
@@ -46,7 +46,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
             None => groups.push(Group { pair, result, why, interval, durability, members: vec![verdict] }),
         }
     }
-    // A pair's findings stand together, wins first.
+    // The findings of a pair are adjacent, wins first.
     let mut order: Vec<(String, String, String)> = Vec::new();
     let mut place = |pair: &Pair| {
         let sides = if pair.a < pair.b { (&pair.a, &pair.b) } else { (&pair.b, &pair.a) };
@@ -64,7 +64,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Find
     placed.iter().flat_map(|(_, group)| split(context, group)).collect()
 }
 
-/// One finding for each product of operations, targets and values that the group consists of.
+/// One finding for each product of operations, targets and values in the group.
 fn split(context: &Context<'_>, group: &Group<'_>) -> Vec<Finding> {
     let products = products(&group.members);
     let finding = |(operations, targets, xs): Product| {
@@ -107,7 +107,7 @@ fn split(context: &Context<'_>, group: &Group<'_>) -> Vec<Finding> {
     products.into_iter().filter_map(finding).collect()
 }
 
-/// The interval of a called comparison as one above 1, whichever side is the faster.
+/// The interval of a significant difference as ratios above 1, whichever side is faster.
 pub(crate) fn gain(verdict: &Verdict) -> Option<Span> {
     let (low, high) = (verdict.low?, verdict.high?);
     match verdict.result {
@@ -117,7 +117,7 @@ pub(crate) fn gain(verdict: &Verdict) -> Option<Span> {
     }
 }
 
-/// What limited the slower side, where targets were compared and that is the same in all comparisons.
+/// The bottleneck of the slower side, if targets are compared and it is the same in all comparisons.
 fn limit(members: &[&Verdict]) -> Option<Limit> {
     let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == VerdictResult::Better)];
     let first = members.first().filter(|verdict| verdict.target.is_none()).and_then(|v| slower(v))?;
@@ -127,10 +127,11 @@ fn limit(members: &[&Verdict]) -> Option<Limit> {
     same.then_some(least.map_or(first, low))
 }
 
-/// Operations, targets and values of the chart axis, each with each.
+/// A product of operations, targets and values of the chart axis.
 type Product = (Vec<String>, Vec<Option<String>>, Vec<Option<AxisValue>>);
 
-/// The fewest products, by joining operations with the same values and then targets with the same operations and values.
+/// The smallest number of products: joins operations with the same values, then targets with the same operations and
+/// values.
 fn products(members: &[&Verdict]) -> Vec<Product> {
     let mut lines: Vec<Product> = Vec::new();
     for verdict in members {

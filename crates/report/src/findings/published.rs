@@ -1,13 +1,14 @@
-//! How the run's ratios compare with published ones: whether they agree, and if not, in which application they would.
+//! Comparison of the run's ratios with published ones: whether they agree, and otherwise with how much additional
+//! work per request they would.
 
 use super::Context;
 use crate::finding::{Finding, PublishedHere, Span};
 use crate::metrics::is_speed;
 use crate::published::{Shape, load};
-use crate::summary::{CellFigures, Verdict, VerdictResult};
+use crate::summary::{CellResult, Verdict, VerdictResult};
 use kurabe_core::metric::THROUGHPUT;
 
-/// One finding for each ratio that the published figures of the experiment have.
+/// One finding for each published ratio of the experiment.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let sets = context.labels.published.map(load).unwrap_or_default();
     sets.into_iter().filter_map(|set| finding(context, set.about.shape?)).collect()
@@ -25,13 +26,13 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
         let Some(target) = verdict.target.clone().filter(|_| asked && called) else { continue };
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else { continue };
         let ratio = if forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
-        // The least value of the chart axis stands for the others: with one client nothing waits for another.
+        // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
         if !here.iter().any(|known| known.target == target) {
             let other_work_us = other_work(context, verdict, &shape);
             here.push(PublishedHere { target, ratio, other_work_us });
         }
     }
-    // Two intervals agree where they overlap.
+    // Two intervals agree if they overlap.
     let agrees = |one: &PublishedHere| one.ratio.low <= shape.high && one.ratio.high >= shape.low;
     (!here.is_empty()).then(|| Finding::Published {
         reproduced: here.iter().all(agrees),
@@ -42,10 +43,10 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
     })
 }
 
-/// With how much other work in each request, in microseconds, the ratio would be the published one; `None` where it would
-/// not with any.
+/// The additional work per request, in microseconds, for which the published ratio would hold; `None` if there is
+/// none.
 fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Span> {
-    let time = |cell: &CellFigures| {
+    let time = |cell: &CellResult| {
         let rate = cell.metric(THROUGHPUT.name)?.value;
         Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
     };

@@ -1,4 +1,4 @@
-//! Which of several targets is the best: one that was called better than each of the others.
+//! Rankings: the target that is significantly better than each other target.
 
 use super::Context;
 use super::pairs::gain;
@@ -10,22 +10,21 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, Source};
 use std::collections::BTreeMap;
 
-/// An operation and the metric by which its targets are ranked.
+/// An operation and the metric that ranks its targets.
 type What<'a> = (&'a str, &'a MetricInfo);
 
-/// What the comparisons at one value of the chart axis say.
+/// The ranking at one value of the chart axis.
 #[derive(PartialEq)]
 struct Order {
-    /// Those that nobody was called better than.
+    /// Targets that no other target is better than.
     unbeaten: Vec<usize>,
-    /// The others.
+    /// The other targets.
     beaten: Vec<usize>,
-    /// Whether each unbeaten one was called better than each other.
+    /// Whether each unbeaten one is significantly better than each other target.
     clear: bool,
 }
 
-/// Findings for each operation: among all targets, and where acknowledged writes survive different things, among those of
-/// each class.
+/// Findings for each operation: among all targets, and among those of each durability class if classes differ.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let all: Vec<usize> = (0..context.labels.names.len()).collect();
@@ -54,7 +53,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Values of the chart axis with the same order become one finding.
+/// Values of the chart axis with the same ranking become one finding.
 fn among(
     context: &Context<'_>,
     what: What<'_>,
@@ -110,8 +109,7 @@ fn finding(
     })
 }
 
-/// What the comparisons at a value say; `None` where fewer than two targets have figures that can be ranked, or no
-/// interval.
+/// The ranking at a value; `None` if fewer than two targets have rankable results, or there are no intervals.
 fn order(context: &Context<'_>, what: What<'_>, targets: &[usize], x: Option<&AxisValue>) -> Option<Order> {
     let ranked: Vec<usize> = targets
         .iter()
@@ -143,7 +141,7 @@ fn order(context: &Context<'_>, what: What<'_>, targets: &[usize], x: Option<&Ax
     Some(Order { unbeaten, beaten, clear })
 }
 
-/// Whether `a` was called better than `b`.
+/// Whether `a` is significantly better than `b`.
 fn beats(context: &Context<'_>, what: What<'_>, a: usize, b: usize, x: Option<&AxisValue>) -> bool {
     let wins = if a < b { VerdictResult::Better } else { VerdictResult::Worse };
     a != b && verdict(context, what, a, b, x).is_some_and(|verdict| verdict.result == wins)

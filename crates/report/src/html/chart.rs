@@ -1,4 +1,4 @@
-//! One panel as SVG: lines over logarithmic axes, intervals as bars, names at the lines' ends.
+//! A panel as SVG: lines over logarithmic axes, intervals as bars, labels at the ends of lines.
 
 use super::escape::Escaped;
 use super::lines::{Line, Panel};
@@ -6,23 +6,23 @@ use super::palette::{DASHES, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
-use crate::summary::{CellFigures, Latency, MetricInfo};
+use crate::summary::{CellResult, Latency, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
 use std::fmt::Write as _;
 
-/// Width of a panel in its own units; a phone shows one at about this many pixels.
+/// The width of a panel in its own units, about the width of a phone in pixels.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 36.0;
 const LEFT: f64 = 46.0;
-/// About the width of a letter of a label.
+/// The approximate width of a character of a label.
 const LETTER: f64 = 6.4;
-/// More lines than these are not named at their ends: the names would not fit.
+/// The maximum number of lines with labels at their ends.
 const NAMED: usize = 8;
 
-/// What is drawn upwards.
+/// The value on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum View<'a> {
     /// Operations per second: the median with its interval.
@@ -50,14 +50,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The figure, and the ends of its bar.
-    pub fn figure(self, cell: &CellFigures) -> Option<(f64, f64, f64)> {
+    /// The value, and the ends of its bar.
+    pub fn figure(self, cell: &CellResult) -> Option<(f64, f64, f64)> {
         match self {
             Self::Rate => {
                 let rate = cell.ops_per_second?;
                 Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
             }
-            // A backlog's times grow with the trial, and a late generator's are its own.
+            // Times with a backlog grow with the trial, and those of a late generator are invalid.
             Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
             Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
             Self::Metric(metric) => {
@@ -79,7 +79,7 @@ impl<'a> View<'a> {
 }
 
 /// Service times; response times in an open loop.
-fn times(cell: &CellFigures) -> Option<Latency> {
+fn times(cell: &CellResult) -> Option<Latency> {
     cell.open_loop.map(|open| open.response_us).or(cell.latency_us)
 }
 
@@ -91,20 +91,20 @@ pub(crate) struct Reference<'a> {
     pub points: &'a [(f64, f64)],
 }
 
-/// How far beyond the figures a chart follows their intervals, as a factor.
+/// The factor by which a chart's range may exceed the values to show intervals.
 const BEYOND: f64 = 100.0;
 
 /// What all panels of an operation share.
 pub(crate) struct Frame<'a> {
     pub view: View<'a>,
     pub axis: Option<&'a Axis>,
-    /// The least and the greatest figure of all panels.
+    /// The smallest and the largest value of all panels.
     pub range: (f64, f64),
     pub references: Vec<Reference<'a>>,
 }
 
 impl<'a> Frame<'a> {
-    /// The frame of these panels; none where they have no figures.
+    /// The frame of these panels; `None` if they have no values.
     pub fn of(
         view: View<'a>,
         axis: Option<&'a Axis>,
@@ -117,8 +117,7 @@ impl<'a> Frame<'a> {
             .iter()
             .flat_map(|reference| reference.points.iter().map(|point| reference.figure(view, *point)));
         let figures: Vec<f64> = measured.iter().map(|(figure, ..)| *figure).chain(published).collect();
-        // An interval of two rounds may span more decades than all figures together, which are what is to be seen: such a
-        // bar ends at the edge.
+        // The interval of two rounds may span many decades; its bar ends at the edge of the chart.
         let (least, most) = range(figures.iter().copied(), 4.0)?;
         let ends =
             measured.iter().flat_map(|(_, low, high)| [low.max(least / BEYOND), high.min(most * BEYOND)]);
@@ -126,7 +125,7 @@ impl<'a> Frame<'a> {
         Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, references })
     }
 
-    /// The values of the horizontal axis as numbers, where it has several.
+    /// The values of the horizontal axis as numbers, if there are several.
     fn xs(&self) -> Option<Vec<f64>> {
         let axis = self.axis.filter(|axis| axis.varies() && axis.kind != Kind::Word)?;
         axis.sorted()
@@ -169,7 +168,7 @@ impl<'a> Frame<'a> {
                 .iter()
                 .map(|point| (x.at(point.0), y.at(reference.figure(self.view, *point))))
                 .collect();
-            // One point is no line: it is a dot.
+            // A single point is drawn as a dot.
             let drawn = match points[..] {
                 [(px, py)] => format!("<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\"/>"),
                 _ => format!("<polyline points=\"{}\"/>", coordinates(&points)),
@@ -195,9 +194,9 @@ impl<'a> Frame<'a> {
         svg + "</svg>"
     }
 
-    /// Draws one line and says where it ends.
+    /// Draws one line and returns its end.
     fn line(&self, svg: &mut String, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> Option<(f64, f64)> {
-        // A value without figures leaves a gap: no line says what was not measured.
+        // A missing value leaves a gap.
         let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
         let mut before = None;
         let mut marks = String::new();
@@ -230,8 +229,8 @@ impl<'a> Frame<'a> {
         pieces.last().and_then(|piece| piece.last()).copied()
     }
 
-    /// An arrow at a rate that is a lower bound, towards where the server's own may lie.
-    fn least(&self, cell: &CellFigures, px: f64, py: f64, upwards: bool) -> String {
+    /// An arrow at a lower bound, in the direction of the server's capacity.
+    fn least(&self, cell: &CellResult, px: f64, py: f64, upwards: bool) -> String {
         if self.view != View::Rate || !cell.is_lower_bound() {
             return String::new();
         }
@@ -261,11 +260,11 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The values that were tested, as many of their names as fit.
+    /// The tested values, with as many labels as fit.
     fn horizontal_ticks(&self, svg: &mut String, x: &Log, right: f64) {
         let Some(axis) = self.axis else { return };
         let base = HEIGHT - BOTTOM;
-        // The tested values are named first; published ones where there is room left.
+        // Tested values are labelled first, published ones if there is space left.
         let published = self
             .references
             .iter()
@@ -297,9 +296,9 @@ impl<'a> Frame<'a> {
         );
     }
 
-    /// With one horizontal value: a row for each series.
+    /// A chart with one horizontal value: a row for each series.
     fn draw_dots(&self, panel: &Panel<'_>, name: &str) -> String {
-        let rows: Vec<(String, &Line<'_>, &CellFigures)> = panel
+        let rows: Vec<(String, &Line<'_>, &CellResult)> = panel
             .lines
             .iter()
             .flat_map(|line| {
@@ -348,7 +347,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String {
+fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellResult) -> String {
     match axis.filter(|axis| axis.varies()) {
         Some(axis) => format!("{} {}", line.label, axis.show_of(&cell.axes)),
         None => line.label.clone(),
@@ -356,7 +355,7 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellFigures) -> String
 }
 
 impl Reference<'_> {
-    /// The figure of a point: its rate, or the time that it means for each client, in microseconds.
+    /// The value of a published point: its rate, or the time per request of each client, in microseconds.
     fn figure(&self, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
         match view {
             View::Rate => rate,
@@ -381,7 +380,7 @@ struct Label {
     y: f64,
 }
 
-/// Names lines at their ends, pushed apart where they would cover each other, each joined to its line.
+/// Draws labels at the ends of lines, moved apart if they overlap, each connected to its line.
 fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
     const STEP: f64 = 13.0;
     labels.sort_by(|a, b| a.y.total_cmp(&b.y));
@@ -389,7 +388,7 @@ fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
     for n in 1..places.len() {
         places[n] = places[n].max(places[n - 1] + STEP);
     }
-    // What was pushed over the end goes back up, and pushes in its turn.
+    // Labels moved beyond the end are moved back and move others.
     let mut most = HEIGHT - BOTTOM;
     for place in places.iter_mut().rev() {
         *place = place.min(most);
@@ -409,8 +408,8 @@ fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
     }
 }
 
-/// What a point says when it is pointed at, one fact a line.
-fn tip(label: &str, axis: Option<&Axis>, cell: &CellFigures) -> String {
+/// The tooltip of a point, one fact per line.
+fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     let mut text = label.to_owned();
     if let Some(axis) = axis {
         let _ = write!(

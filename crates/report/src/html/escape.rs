@@ -1,9 +1,9 @@
-//! Text that cannot become markup.
+//! Escaping for HTML and SVG.
 
 use std::fmt::{self, Display, Write};
 
-/// Displays a text so that it is text in HTML and SVG, also within a quoted attribute. Control characters, which no
-/// version of HTML allows, become spaces.
+/// Displays a text escaped for HTML and SVG, including quoted attributes. Control characters, which HTML does not
+/// allow, become spaces.
 pub(crate) struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
@@ -31,7 +31,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leaves_its_place(text in "\\PC{0,40}|[<>&\"'a-z/=! \u{0}-\u{1f}]{0,40}") {
+        fn escaped_text_never_becomes_markup(text in "\\PC{0,40}|[<>&\"'a-z/=! \u{0}-\u{1f}]{0,40}") {
             let escaped = Escaped(&text).to_string();
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
             let back = escaped

@@ -1,22 +1,21 @@
-//! Which series a run has, which of them share a panel, and how each is drawn.
+//! Assigns the series of a run to panels, colours and dashes.
 //!
-//! What varies beside the horizontal axis and the target is shared out: the targets take the colours (or, with one
-//! target, the axis with the most values), the next axis takes the dashes, and each combination of what remains is a
-//! panel of its own, so that no panel has more lines than can be told apart.
+//! The targets get colours (or, with one target, the axis with the most values), the next axis gets dashes, and each
+//! combination of the rest is a separate panel, so that no panel has too many lines.
 
 use super::palette::{DASHES, LIGHT};
 use crate::labels::Axis;
-use crate::summary::{CellFigures, Status, Summary};
+use crate::summary::{CellResult, Status, Summary};
 use kurabe_core::axis::AxisValue;
 
-/// What tells series apart.
+/// A property that distinguishes series.
 pub(crate) enum Property<'a> {
     Target,
     Axis(&'a Axis),
 }
 
 impl Property<'_> {
-    fn of(&self, cell: &CellFigures) -> Option<usize> {
+    fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
             Self::Target => Some(cell.target_index),
             Self::Axis(axis) => {
@@ -34,7 +33,7 @@ impl Property<'_> {
         }
     }
 
-    /// The names of its levels where the property itself is named beside them.
+    /// The names of its levels without the name of the property.
     pub fn short_levels(&self, summary: &Summary) -> Vec<String> {
         match self {
             Self::Target => summary.labels.targets.clone(),
@@ -61,14 +60,14 @@ fn levels_of(axis: &Axis) -> Vec<AxisValue> {
     axis.sorted()
 }
 
-/// How the properties are shared out.
+/// The assignment of properties.
 pub(crate) struct Shares<'a> {
     pub color: Option<Property<'a>>,
     pub dash: Option<Property<'a>>,
     pub panels: Vec<Property<'a>>,
 }
 
-/// Shares out what varies in a run.
+/// Assigns the varying properties of a run.
 pub(crate) fn shares(summary: &Summary) -> Shares<'_> {
     let labels = &summary.labels;
     let mut rest: Vec<Property<'_>> = labels.varying().map(Property::Axis).collect();
@@ -90,13 +89,13 @@ pub(crate) struct Line<'a> {
     pub label: String,
     pub color: usize,
     pub dash: usize,
-    /// Horizontal position, and the cell.
-    pub points: Vec<(usize, &'a CellFigures)>,
+    /// The horizontal position, and the cell.
+    pub points: Vec<(usize, &'a CellResult)>,
 }
 
-/// Lines that share a pair of axes.
+/// Lines with common axes.
 pub(crate) struct Panel<'a> {
-    /// What all its lines have in common: `compress none`; empty where there is one panel.
+    /// What all its lines have in common: `compress none`; empty if there is only one panel.
     pub title: String,
     pub lines: Vec<Line<'a>>,
 }
@@ -106,7 +105,7 @@ pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &
     let labels = &summary.labels;
     let xs = labels.chart_axis().map(Axis::sorted).unwrap_or_default();
     let mut panels: Vec<(Vec<usize>, Panel<'a>)> = Vec::new();
-    let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.baseline_repeat);
+    let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.aa_control);
     for cell in cells.filter(|cell| cell.status == Status::Ok) {
         let Some(key) = shares.panels.iter().map(|p| p.of(cell)).collect::<Option<Vec<usize>>>() else {
             continue;

@@ -1,4 +1,4 @@
-//! Charts of an experiment's own metrics: those that answer its question first, the others folded.
+//! Charts of an experiment's metrics: primary ones first, the others folded.
 
 use super::chart::{Frame, View};
 use super::escape::Escaped;
@@ -9,7 +9,7 @@ use crate::summary::{MetricInfo, Summary};
 use kurabe_core::metric::Source;
 use std::fmt::Write as _;
 
-/// Whether a metric answers the question: itself, or by its slope.
+/// Whether a metric answers the question, directly or by its slope.
 fn is_asked(summary: &Summary, metric: &MetricInfo) -> bool {
     let slope = |other: &MetricInfo| matches!(other.source, Source::Slope(of) if of == metric.name);
     metric.primary || summary.metrics.iter().any(|other| other.primary && slope(other))

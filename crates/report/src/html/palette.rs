@@ -1,16 +1,16 @@
-//! Colours, dashes and markers of the series: the same series has the same everywhere.
+//! Colours, dashes and markers of the series, the same in all charts.
 //!
-//! Eight colours for each of the two modes, chosen by search so that each has a contrast of at least 3 with the page
-//! (WCAG 2.2, 1.4.11) and any two stay apart for readers with protanopia, deuteranopia and tritanopia; the tests
-//! prove both. Markers and direct labels carry the same information.
+//! Eight colours for each mode, found by search: each has a contrast of at least 3 with the page (WCAG 2.2, 1.4.11),
+//! and any two are distinguishable with protanopia, deuteranopia and tritanopia. The tests verify both. Markers and
+//! labels carry the same information.
 
-/// On a light page.
+/// Colours of the light mode.
 pub(crate) const LIGHT: [&str; 8] =
     ["#0f359b", "#ad5010", "#2e7e70", "#6a3a59", "#a98c35", "#8347cf", "#65181a", "#339cc4"];
-/// On a dark page.
+/// Colours of the dark mode.
 pub(crate) const DARK: [&str; 8] =
     ["#2f63e1", "#ed7b15", "#31e1c7", "#955a6d", "#dcd838", "#a79bfe", "#c92516", "#539fb1"];
-/// The page behind them, light and dark.
+/// The background of the page, light and dark.
 pub(crate) const PAGE: [&str; 2] = ["#fcfcfa", "#16191d"];
 
 /// `stroke-dasharray` of the second property of a series; none for the first.
@@ -67,8 +67,8 @@ mod tests {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// How readers see it: with all cones, and without one kind (Machado, Oliveira and Fernandes, "A Physiologically-
-    /// based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15(6), 2009, severity 1).
+    /// Colour vision: normal, and without one kind of cones (Machado, Oliveira and Fernandes, "A
+    /// Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15(6), 2009, severity 1).
     const EYES: [[Rgb; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

@@ -10,21 +10,21 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// From `low` at pixel `from` to `high` at pixel `to`; both positive, `low` below `high`.
+    /// Maps `low` to pixel `from` and `high` to pixel `to`; both positive, `low` below `high`.
     pub fn new(low: f64, high: f64, from: f64, to: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         let high = if high > low { high } else { low * 10.0 };
         Self { low: low.ln(), high: high.ln(), from, to }
     }
 
-    /// Where a value is; values outside are moved to the end.
+    /// The pixel of a value; values outside are clamped.
     pub fn at(&self, value: f64) -> f64 {
         let share = (value.max(f64::MIN_POSITIVE).ln() - self.low) / (self.high - self.low);
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 }
 
-/// The range of the values with some room around them, at least a factor of `least` wide.
+/// The range of the values with a margin, at least a factor of `least` wide.
 pub(crate) fn range(values: impl Iterator<Item = f64> + Clone, least: f64) -> Option<(f64, f64)> {
     let good = values.filter(|value| value.is_finite() && *value > 0.0);
     let low = good.clone().min_by(f64::total_cmp)?;
@@ -35,8 +35,8 @@ pub(crate) fn range(values: impl Iterator<Item = f64> + Clone, least: f64) -> Op
     Some((low / lack, high * lack))
 }
 
-/// Ticks within a range, and whether each has a label: 1, 2 and 5 of each decade, or its ones only where the range is
-/// wide. At least three have a label, or the range is less than a decade wide.
+/// Ticks within a range, and whether each has a label: 1, 2 and 5 of each decade, or only 1 in wide ranges. At least
+/// three have labels, unless the range is less than a decade.
 pub(crate) fn ticks(low: f64, high: f64) -> Vec<(f64, bool)> {
     let decades = (high / low).log10();
     let first = low.log10().floor() as i32;

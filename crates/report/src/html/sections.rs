@@ -1,4 +1,4 @@
-//! The parts of the page beside its charts.
+//! The sections of the page besides the charts.
 
 use super::escape::Escaped;
 use crate::engine::{self, Titled};
@@ -11,7 +11,7 @@ use kurabe_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The verdict first (after what licences say of publishing it), then what a reader must know before believing it.
+/// The verdicts, after publishing restrictions and before warnings.
 pub(super) fn verdict(page: &mut String, summary: &Summary) {
     for sentence in summary.sentences(Section::Publishing) {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
@@ -21,15 +21,15 @@ pub(super) fn verdict(page: &mut String, summary: &Summary) {
         let _ = writeln!(page, "<li>{}</li>", Escaped(&glued(sentence)));
     }
     page.push_str("</ul>\n");
-    for sentence in summary.sentences(Section::Caution) {
+    for sentence in summary.sentences(Section::Warning) {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", Escaped(&glued(sentence)));
     }
 }
 
-/// More sentences than these are folded; on paper they are all there.
+/// The number of sentences shown at once; the others are folded, except on paper.
 const SHOWN_AT_ONCE: usize = 12;
 
-/// A section with an item for each of its sentences; nothing where there is none.
+/// A section with an item for each of its sentences; empty if there are none.
 pub(super) fn list_of(page: &mut String, summary: &Summary, section: Section, heading: &str) {
     let sentences = summary.sentences(section);
     if sentences.is_empty() {
@@ -52,17 +52,19 @@ fn items(page: &mut String, sentences: &[impl AsRef<str>]) {
     page.push_str("</ul>\n");
 }
 
-pub(super) fn figures(page: &mut String, summary: &Summary) {
+pub(super) fn results(page: &mut String, summary: &Summary) {
     let tables = tables(summary);
     if tables.is_empty() {
         return;
     }
-    page.push_str("<section>\n<h2>Figures</h2>\n");
+    page.push_str("<section>\n<h2>Results</h2>\n");
     let fixed = fixed_axes(summary);
-    let fixed = if fixed.is_empty() { String::new() } else { format!(" Throughout: {}.", fixed.join(", ")) };
+    let fixed = if fixed.is_empty() { String::new() } else { format!(" Constant: {}.", fixed.join(", ")) };
     let _ = writeln!(
         page,
-        "<p class=\"soft\">Operations per second: the median of the rounds with its 95 % interval. Latencies: over all rounds. CPU: of the client. Stored: mean bytes handed to the database for one record.{}</p>",
+        "<p class=\"soft\">Operations per second: the median of the rounds with its 95 % interval. \
+         Latencies: over all rounds. CPU: of the client. Stored: mean bytes per record sent to the \
+         database.{}</p>",
         Escaped(&fixed)
     );
     for table in tables {
@@ -92,7 +94,7 @@ fn one_table(page: &mut String, table: &Table) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// What the server reports of itself, and what it does not report.
+/// The server's own statistics, and what it does not report.
 pub(super) fn engine(page: &mut String, summary: &Summary) {
     let (tables, missing) = (engine::tables(summary, false), summary.sentences(Section::NotReported));
     if tables.is_empty() && missing.is_empty() {
@@ -121,7 +123,8 @@ pub(super) fn lacking(page: &mut String, summary: &Summary) {
         return;
     }
     page.push_str(
-        "<section>\n<h2>Without figures</h2>\n<div class=\"box\"><table>\n<thead><tr><th>target</th><th>cell</th><th>operations</th><th>status</th><th>reason</th></tr></thead>\n<tbody>\n",
+        "<section>\n<h2>No results</h2>\n<div \
+         class=\"box\"><table>\n<thead><tr><th>target</th><th>cell</th><th>operations</th><th>status</th><th>reason</th></tr></thead>\n<tbody>\n",
     );
     for entry in entries {
         let class = if entry.status == Status::Failed { "failed" } else { "unavailable" };
@@ -143,8 +146,8 @@ pub(super) fn basis(page: &mut String, summary: &Summary) {
     items(page, &summary.sentences(Section::Basis));
     page.push_str(
         "<h3>How to read a verdict</h3>\n\
-         <p>Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if two things hold: the ratio's interval, widened for few rounds and for all comparisons made together, excludes 1; and the ratio is farther from 1 than the noise floor, which is how far the first cell of a target may be from itself when it is measured twice in each round; of two targets, the larger one.</p>\n\
-         <p>“No difference detected” does not prove that two things are equal; the sentence gives the smallest difference that would have been detected. “Differ by less than” means that the whole interval lies within the margin. A ratio holds for what was tested here, on this machine. A verdict on writes says so where acknowledged writes survive different things.</p>\n</section>\n",
+         <p>Each round measures every cell once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if two conditions hold: the ratio's interval excludes 1, corrected for few rounds and for all comparisons; and the ratio is farther from 1 than the noise floor. The noise floor is the possible difference of two measurements of a target's first cell in each round; for two targets, the larger one.</p>\n\
+         <p>“No difference detected” does not prove equality; the sentence gives the smallest detectable difference. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested values on this machine. A verdict on writes mentions different durability.</p>\n</section>\n",
     );
 }
 
@@ -188,7 +191,7 @@ fn entry(page: &mut String, name: &str, text: &str) {
 
 /// Axes, machine, command.
 pub(super) fn setup(page: &mut String, summary: &Summary) {
-    page.push_str("<section>\n<h2>How it was made</h2>\n<dl>\n");
+    page.push_str("<section>\n<h2>Setup</h2>\n<dl>\n");
     for axis in &summary.labels.axes {
         let values: Vec<String> = axis
             .values
@@ -218,12 +221,13 @@ fn cpus(count: u64) -> String {
     if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") }
 }
 
-/// Where the faint lines come from, and what is wrong with them.
+/// The source of the published results, and their known problems.
 pub(super) fn published(page: &mut String, published: &Published) {
     let about = &published.about;
     let _ = writeln!(
         page,
-        "<h3>The faint lines: {}</h3>\n<p class=\"soft\">{} {}.</p>\n<p class=\"soft\">Known faults of these figures:</p>",
+        "<h3>Published results: {}</h3>\n<p class=\"soft\">{} {}.</p>\n<p class=\"soft\">Known problems of \
+         these results:</p>",
         Escaped(&about.title),
         Escaped(&about.provenance),
         Escaped(&about.hardware)

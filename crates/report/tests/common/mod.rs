@@ -1,4 +1,4 @@
-//! Synthetic runs: what an experiment of this shape would record, the same on every machine.
+//! Synthetic runs: what an experiment would record, the same on every machine.
 
 #![allow(
     dead_code,
@@ -20,10 +20,11 @@ use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, OpenLoop, Outcome, OverheadRecord, Run, RunEnd, RunHeader,
     RunSpec, TargetRecord, TrialRecord,
 };
-use kurabe_core::verification::Verification;
-use kurabe_core::witness::{
-    Doing, EngineCount, EngineUse, EngineWaits, Meter, NotTold, Reach, Sighting, StatementUse,
+use kurabe_core::stats_probe::{
+    Counter, CounterScope, EngineCount, EngineUse, EngineWaits, SessionSample, StatementUse, Unavailable,
+    WaitState,
 };
+use kurabe_core::verification::Verification;
 use kurabe_stats::{Histogram, Rng};
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ pub static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("session_store.csv"),
 };
 
-/// What one cell's rate is made of.
+/// What one cell's rate depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     pub target: &'a str,
@@ -81,7 +82,7 @@ pub struct At<'a> {
     pub compress: &'a str,
 }
 
-/// A run to be made.
+/// A synthetic run.
 pub struct Scenario {
     pub targets: Vec<&'static str>,
     pub payloads: Vec<u64>,
@@ -110,7 +111,7 @@ impl Default for Scenario {
     }
 }
 
-/// Rates that look like those of real databases: a cost per operation and a cost per byte.
+/// Rates similar to those of real databases: a cost per operation and a cost per byte.
 pub fn plausible(at: At<'_>) -> f64 {
     let read = at.operation == "read";
     let (per_operation, per_byte) = match (at.target, read) {
@@ -166,7 +167,7 @@ fn word(text: &str) -> AxisValue {
     AxisValue::Word(text.to_owned())
 }
 
-/// What is proven of so many transactions: those that write are all read back and counted.
+/// The verification of that many transactions: writes are all read back and counted.
 fn verified(writes: bool, made: u64) -> Verification {
     if writes {
         Verification { answers: 0, writes: made, records: made, counted: made, read_back: made }
@@ -176,7 +177,7 @@ fn verified(writes: bool, made: u64) -> Verification {
 }
 
 impl Scenario {
-    /// The run of this scenario, whole.
+    /// The complete run of this scenario.
     pub fn run(&self) -> Run {
         let header = self.header();
         let mut rng = Rng::new(7);
@@ -195,7 +196,7 @@ impl Scenario {
                         operation: (*operation).to_owned(),
                         at_ms,
                         outcome,
-                        again: None,
+                        rerun_reason: None,
                     });
                 }
             }
@@ -237,7 +238,7 @@ impl Scenario {
             verify_ns_per_op: 20.0 + at.payload as f64 * 0.000_05,
             verified: Some(verified(writes, completed + 40)),
             exhausted: None,
-            around_ns: 2_000_000,
+            overhead_ns: 2_000_000,
             observed: None,
             metrics: Vec::new(),
             windows: Vec::new(),
@@ -248,7 +249,7 @@ impl Scenario {
 
     pub fn header(&self) -> RunHeader {
         let mut cells = Vec::new();
-        let cell = |target, payload, layout, compress, repeat| {
+        let cell = |target, payload, layout, compress, aa_control| {
             let axes = Cell::new([
                 ("payload".to_owned(), AxisValue::Number(payload)),
                 ("layout".to_owned(), word(layout)),
@@ -257,9 +258,9 @@ impl Scenario {
             ]);
             let stored = if compress == "none" { payload } else { payload * 45 / 100 };
             let stored_bytes = Some(stored);
-            // The first target's repeat is on a second start, as a throwaway server's is.
-            let second_start = repeat && target == 0;
-            CellRecord { target, axes, repeat, second_start, unavailable: None, stored_bytes }
+            // The first target's A/A control uses a second instance, as for a throwaway server.
+            let second_instance = aa_control && target == 0;
+            CellRecord { target, axes, aa_control, second_instance, unavailable: None, stored_bytes }
         };
         for target in 0..self.targets.len() {
             for payload in &self.payloads {
@@ -316,13 +317,13 @@ impl Scenario {
                 })
                 .collect(),
             overhead: overhead.collect(),
-            cautions: Vec::new(),
+            warnings: Vec::new(),
             cells,
         }
     }
 }
 
-/// Two targets in an open loop at two rates, of which the second target serves only the lower.
+/// Two targets in an open loop at two rates; the second target serves only the lower one.
 pub fn open_loop() -> Run {
     let scenario = Scenario {
         targets: vec!["sqlite", "postgres"],
@@ -379,8 +380,8 @@ pub fn open_loop() -> Run {
     run
 }
 
-/// A run in which something went wrong in every way: a cell that is not available, one that failed in one round, one
-/// with a wrong answer, and the end cut off. Its texts try to be markup.
+/// A run with every kind of problem: an unavailable cell, one that failed in one round, one with a wrong reply, and
+/// no end. Its texts contain markup.
 pub fn troubled() -> Run {
     let scenario =
         Scenario { targets: vec!["sqlite", "postgres", "memcached"], rounds: 5, ..Scenario::default() };
@@ -413,7 +414,7 @@ pub fn troubled() -> Run {
     run
 }
 
-/// How a trial was bound.
+/// The bottleneck of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     ClientFull,
@@ -424,7 +425,7 @@ pub enum Pattern {
     InClient,
 }
 
-/// What would have been seen of a trial of this pattern, on a machine of two processors.
+/// The observation of a trial with this bottleneck, on a machine with two processors.
 pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
     let wall_ns = measured.elapsed_ns.max(1_000_000_000);
     let of = |share: f64| (wall_ns as f64 * share) as u64;
@@ -487,9 +488,9 @@ pub fn observed(pattern: Pattern, measured: &Measurement) -> Observation {
     }
 }
 
-/// Three targets, each bound in its own way: memcached's client is full, PostgreSQL's server is (and waits for storage
-/// when it writes), SQLite is in the client.
-pub fn bound() -> Run {
+/// Three targets with different bottlenecks: memcached's client, PostgreSQL's server (and storage for writes),
+/// SQLite's process.
+pub fn bottlenecks() -> Run {
     let mut run = Scenario {
         targets: vec!["sqlite", "postgres", "memcached"],
         payloads: vec![1_000, 10_000],
@@ -510,21 +511,27 @@ pub fn bound() -> Run {
             _ => Pattern::ClientFull,
         };
         let mut seen = observed(pattern, measured);
-        (seen.engine, seen.waits) = told(target, trial.operation == "write", measured.completed);
+        (seen.engine, seen.waits) = server_statistics(target, trial.operation == "write", measured.completed);
         measured.observed = Some(Box::new(seen));
     }
     run
 }
 
-/// What the engines of [`bound`] would say: SQLite what it wrote, PostgreSQL most, memcached hardly anything.
-fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Option<EngineWaits>) {
-    let of = |what, value, from: &str, reach| EngineCount::new(what, value, from, reach);
+/// The server statistics of [`bottlenecks`]: SQLite reports bytes written, PostgreSQL most counters, memcached hardly
+/// any.
+fn server_statistics(
+    target: usize,
+    writes: bool,
+    completed: u64,
+) -> (Option<EngineUse>, Option<EngineWaits>) {
+    let of = |what, value, from: &str, scope| EngineCount::new(what, value, from, scope);
     let mut engine = EngineUse::default();
     match target {
         0 => {
             let value = if writes { completed * 13_000 } else { 0 };
-            engine.counts = vec![of(Meter::FileBytes, value, "wchar of this process", Reach::Process)];
-            engine.not_looked = Some("it works within the client".into());
+            engine.counts =
+                vec![of(Counter::FileBytes, value, "wchar of this process", CounterScope::Process)];
+            engine.not_sampled = Some("it works within the client".into());
             return (Some(engine), None);
         }
         1 => {}
@@ -532,12 +539,12 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     }
     let log = if writes { completed * 1_280 } else { 90 };
     engine.counts = vec![
-        of(Meter::LogBytes, log, "secretserver_lsn", Reach::Server),
-        of(Meter::PagesAsked, completed * 3, "secretserver_hits", Reach::Database),
-        of(Meter::PagesMissed, completed / 10, "secretserver_reads", Reach::Database),
-        of(Meter::RowsExamined, completed, "secretserver_rows", Reach::Database),
-        of(Meter::RowsReturned, completed, "secretserver_sent", Reach::Database),
-        of(Meter::Checkpoints, 1, "secretserver_checkpoints", Reach::Server),
+        of(Counter::LogBytes, log, "secretserver_lsn", CounterScope::Server),
+        of(Counter::PagesRequested, completed * 3, "secretserver_hits", CounterScope::Database),
+        of(Counter::PagesMissed, completed / 10, "secretserver_reads", CounterScope::Database),
+        of(Counter::RowsExamined, completed, "secretserver_rows", CounterScope::Database),
+        of(Counter::RowsReturned, completed, "secretserver_sent", CounterScope::Database),
+        of(Counter::Checkpoints, 1, "secretserver_checkpoints", CounterScope::Server),
     ];
     engine.statements = vec![StatementUse {
         text: "SELECT data FROM secretserver WHERE id = $1".into(),
@@ -546,9 +553,10 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
         rows_examined: None,
         rows: completed,
     }];
-    engine.not_told = vec![NotTold { what: "lock waits".into(), why: "the secretserver counts none".into() }];
-    let sighting = |doing, state: &str, event: &str, statement: &str| Sighting {
-        doing,
+    engine.unavailable =
+        vec![Unavailable { what: "lock waits".into(), why: "the secretserver counts none".into() }];
+    let session_sample = |wait_state, state: &str, event: &str, statement: &str| SessionSample {
+        wait_state,
         state: state.into(),
         event: event.into(),
         statement: statement.into(),
@@ -557,11 +565,11 @@ fn told(target: usize, writes: bool, completed: u64) -> (Option<EngineUse>, Opti
     for n in 0..10 {
         let update = "UPDATE secretserver SET data = $1 WHERE id = $2";
         let at_work = if writes {
-            sighting(Doing::Log, "active", "IO: SecretserverSync", update)
+            session_sample(WaitState::Log, "active", "IO: SecretserverSync", update)
         } else {
-            sighting(Doing::Working, "active", "", "SELECT data FROM secretserver WHERE id = $1")
+            session_sample(WaitState::Running, "active", "", "SELECT data FROM secretserver WHERE id = $1")
         };
-        waits.add(vec![if n == 9 { sighting(Doing::Idle, "idle", "", "") } else { at_work }]);
+        waits.add(vec![if n == 9 { session_sample(WaitState::Idle, "idle", "", "") } else { at_work }]);
     }
     waits.finish();
     (Some(engine), Some(waits))

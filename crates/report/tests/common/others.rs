@@ -1,5 +1,5 @@
-//! Synthetic runs of the experiments whose figures have names: a web application with a tier before its database, what
-//! connections cost, a cache in front of the store.
+//! Synthetic runs of experiments with their own metrics: a web application with a tier before its database, the cost
+//! of connections, a cache in front of the store.
 
 #![allow(dead_code, clippy::panic, reason = "each test file uses a part of it; what cannot go on stops")]
 
@@ -114,7 +114,7 @@ pub static CACHE_ASIDE: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-/// The run of a scenario as one of another experiment, whose cells `cell` makes of its own.
+/// The run of a scenario as one of another experiment, with new cells from `cell`.
 fn recast(scenario: &Scenario, name: &str, cell: impl Fn(&Cell) -> Vec<(&'static str, AxisValue)>) -> Run {
     let mut run = scenario.run();
     name.clone_into(&mut run.header.spec.experiment);
@@ -141,7 +141,7 @@ fn word(text: &str) -> AxisValue {
     AxisValue::Word(text.to_owned())
 }
 
-/// Each trial with the target and the axes of its cell.
+/// Visits each trial with the target and the axes of its cell.
 fn each_trial(run: &mut Run, mut change: impl FnMut(usize, &Cell, u32, &mut Measurement)) {
     for trial in &mut run.trials {
         let record = &run.header.cells[trial.cell];
@@ -150,8 +150,8 @@ fn each_trial(run: &mut Run, mut change: impl FnMut(usize, &Cell, u32, &mut Meas
     }
 }
 
-/// A run on a server that forks for each connection, where idle connections take 1 MB and those at work 2 MB, and 5 MB came
-/// once; each round a little more.
+/// A run on a server with a process per connection: idle connections take 1 MB, active ones 2 MB, and there is a
+/// fixed cost of 5 MB; slightly more in each round.
 pub fn footprint() -> Run {
     let scenario = Scenario {
         targets: vec!["postgres"],
@@ -180,7 +180,7 @@ pub fn footprint() -> Run {
     run
 }
 
-/// The web application on a database, and through an application before it that is full.
+/// The web application on a database, and through a saturated application in front of it.
 pub fn webapp() -> Run {
     fn rate(at: At<'_>) -> f64 {
         let alone = if at.layout == "blob" { 900.0 } else { 400.0 };
@@ -234,7 +234,7 @@ pub fn webapp() -> Run {
     run
 }
 
-/// A store alone, and behind caches that hold a tenth of its records, half and all.
+/// A store alone, and behind caches for a tenth of its records, half of them, and all.
 pub fn cache_aside() -> Run {
     fn rate(at: At<'_>) -> f64 {
         match at.payload {

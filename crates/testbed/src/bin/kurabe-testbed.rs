@@ -1,10 +1,10 @@
-//! The guard as a program of its own, for tests, and with it the least that a tool does with the testbed:
-//! `kurabe-testbed available`, and `kurabe-testbed up ENGINE`, which keeps a server until standard input ends.
+//! The supervisor as a separate program for tests. It also has minimal commands of the testbed:
+//! `kurabe-testbed available`, and `kurabe-testbed up ENGINE`, which runs a server until standard input ends.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use kurabe_testbed::{StartOptions, guard};
+use kurabe_testbed::{StartOptions, supervisor};
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 fn main() -> ExitCode {
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let command = args.next().unwrap_or_default();
     let rest: Vec<OsString> = args.collect();
     match (command.to_str(), rest.first().and_then(|arg| arg.to_str())) {
-        (Some(guard::SUBCOMMAND), _) => guard::run(rest),
+        (Some(supervisor::SUBCOMMAND), _) => supervisor::run(rest),
         (Some("available"), None) => {
             for (engine, found) in kurabe_testbed::available() {
                 match found {
@@ -38,14 +38,14 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "a program speaks to its user")]
 fn up(engine: &str, settings: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
-    let mut options = StartOptions { settle: false, ..StartOptions::new(std::env::current_exe()?) };
+    let mut options = StartOptions { sync_data: false, ..StartOptions::new(std::env::current_exe()?) };
     for setting in settings {
         let text = setting.to_str().ok_or("a setting is not UTF-8")?;
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         options = options.set(key, value);
     }
     let server = kurabe_testbed::start(engine, &options)?;
-    println!("{}\n{}\n{}\n{}", server.url(), server.dir().display(), server.pid(), server.guard_pid());
+    println!("{}\n{}\n{}\n{}", server.url(), server.dir().display(), server.pid(), server.supervisor_pid());
     std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())?;
     Ok(server.stop()?)
 }

@@ -1,4 +1,4 @@
-//! What the tests of the testbed share.
+//! Common code of the testbed's tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail like tests")]
 
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kurabe-testbed");
 
-/// Is there anything of that number that still runs? Zombies do not.
+/// Whether a process with this number runs. Zombies do not.
 pub fn alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
@@ -23,7 +23,7 @@ pub fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
 }
 
-/// Waits until it is so, a minute at most.
+/// Waits until the condition holds, at most a minute.
 pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !so() {
@@ -32,17 +32,17 @@ pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// A tool of its own that has started a server: `kurabe-testbed up ENGINE`.
+/// A tool that has started a server: `kurabe-testbed up ENGINE`.
 pub struct Tool {
     pub child: Child,
     pub input: Option<ChildStdin>,
     pub dir: PathBuf,
     pub server: u32,
-    pub guard: u32,
+    pub supervisor: u32,
 }
 
 impl Tool {
-    /// Like a shell would start it: the leader of a process group.
+    /// As started by a shell: the leader of a process group.
     pub fn command(engine: &str, base: &Path) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(["up", engine]).env("KURABE_TMP", base).process_group(0);
@@ -56,24 +56,24 @@ impl Tool {
         let mut line = || lines.next().expect("the tool has started a server");
         let _url = line();
         let dir = PathBuf::from(line());
-        let (server, guard) = (line().parse().unwrap(), line().parse().unwrap());
+        let (server, supervisor) = (line().parse().unwrap(), line().parse().unwrap());
         let input = child.stdin.take();
-        Self { child, input, dir, server, guard }
+        Self { child, input, dir, server, supervisor }
     }
 
-    /// Server, guard and folder are gone.
+    /// Asserts that server, supervisor and folder are removed.
     pub fn assert_gone(&self) {
         eventually("the server is gone", || !alive(self.server));
-        eventually("the guard is gone", || !alive(self.guard));
+        eventually("the supervisor is gone", || !alive(self.supervisor));
         eventually("the folder is gone", || !self.dir.exists());
     }
 }
 
-/// Is that engine here? If not, the test's output shows it, or the test fails where servers are required.
+/// Whether that engine is installed. If not, prints so, or fails the test if servers are required.
 pub fn installed(engine: &str) -> bool {
     let found = kurabe_testbed::available().into_iter().find(|(name, _)| *name == engine).unwrap().1;
     if found.is_err() {
-        // Says so, or panics.
+        // Prints the skip, or panics.
         assert!(testing::server(engine).is_none());
     }
     found.is_ok()
@@ -83,7 +83,7 @@ pub fn options() -> StartOptions {
     StartOptions::new(PROGRAM)
 }
 
-/// A folder that other users may enter, since some servers run as another user, and short enough for sockets.
+/// A folder that other users can enter, since some servers run as another user, with a path short enough for sockets.
 pub fn base() -> tempfile::TempDir {
     let base = tempfile::Builder::new().prefix("kt").tempdir().unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

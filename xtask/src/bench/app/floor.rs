@@ -1,5 +1,5 @@
-//! The least that serving costs on this machine: a program that reads a request, whatever it is, and answers it, with the
-//! fewest calls of the kernel that there can be.
+//! The minimum cost of serving on this machine: a program that reads any request and answers it, with as few system
+//! calls as possible.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,11 +7,11 @@ use std::thread;
 
 use crate::Outcome;
 
-/// The first argument of a child that serves, and the second where connections are kept.
+/// The first argument of a child that serves, and the second for kept connections.
 pub const ARGUMENT: &str = "floor";
 pub const KEPT: &str = "kept";
 
-/// As long as what `kurabe app` answers, so that the kernel copies as much.
+/// As long as the answers of `kurabe app`, so that the kernel copies as much.
 const BODY: usize = 117;
 
 /// Serves until it is killed.
@@ -23,14 +23,14 @@ pub fn serve(kept: bool) -> Outcome {
     loop {
         let Ok((mut client, _)) = listener.accept() else { continue };
         if !kept {
-            // A thread that accepts, answers and closes one connection after the other.
+            // A thread that accepts, answers and closes one connection after another.
             once(&mut client, &answer);
             continue;
         }
         let answer = answer.clone();
         thread::spawn(move || {
             while once(&mut client, &answer) {}
-            // The kernel forgets what a thread has used when it ends.
+            // The kernel discards the CPU time of a thread when it ends.
             drop(client);
             loop {
                 thread::park();

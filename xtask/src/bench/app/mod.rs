@@ -1,8 +1,8 @@
-//! `cargo xtask bench app`: what the web tier itself costs for a request.
+//! `cargo xtask bench app`: the web tier's own cost for a request.
 //!
-//! In each round, one after the other and beginning with another each time: the program's `kurabe app`, that of another
-//! build where one is named, the same database calls without a web tier, and the kernel's floor: a program that does
-//! nothing but receive a request and answer it. All are driven by ab.
+//! Each round measures, one after another and beginning with another each time: the program's `kurabe app`, that of
+//! another build if one is named, the same database calls without a web tier, and the minimum: a program that only
+//! receives a request and answers it. The load generator is ab.
 
 mod floor;
 mod parts;
@@ -15,14 +15,14 @@ use super::{options, program};
 use crate::{Outcome, programs};
 use parts::{Bench, Sample};
 
-/// Where the table goes.
+/// The file of the table.
 const PAGE: &str = "docs/web-tier.md";
 
-/// How the pages are asked for.
+/// How the pages are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mode {
     write: bool,
-    /// One connection for all requests of a client, and not one for each.
+    /// One connection for all requests of a client, instead of one for each.
     kept: bool,
 }
 
@@ -41,7 +41,7 @@ struct Options {
     beside: Option<PathBuf>,
 }
 
-/// What one engine's rounds gave: a sample of each mode, in the order of [`MODES`].
+/// The results of one engine's rounds: a sample of each mode, in the order of [`MODES`].
 pub struct Group {
     engine: String,
     version: String,
@@ -74,7 +74,7 @@ pub fn run(args: &[String]) -> Outcome {
         }
         drop(server);
         groups.push(group);
-        // After each engine, so that what is measured is kept if the next one breaks off.
+        // After each engine, so that results are kept if the next one fails.
         std::fs::write(PAGE, table::page(&groups, &options, args)).map_err(|e| format!("{PAGE}: {e}"))?;
     }
     for group in &groups {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused() {
+    fn unmeasurable_options_are_rejected() {
         assert!(refused(&["--requests", "10", "--clients", "11"]).contains("fewer than"));
         assert_eq!(refused(&["--requests", "10", "--clients", "10"]), "");
     }

@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use super::{MODES, Mode, Options, floor};
 use crate::shell;
 
-/// Requests before anything is counted: connections to the database are opened by them.
+/// Warm-up requests, which open the connections to the database.
 const WARM: u64 = 1_000;
-/// Requests that ask the database at once, in the application and without it.
+/// Concurrent requests to the database, with and without the application.
 const WORKERS: &str = "16";
 
-/// Microseconds of CPU for a request, of each contender, and requests per second.
+/// Microseconds of CPU per request, of each contender, and requests per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// `kurabe app`.
@@ -22,7 +22,7 @@ pub struct Sample {
     pub beside: f64,
     /// The same database calls without a web tier.
     pub database: f64,
-    /// The kernel's floor.
+    /// The minimum.
     pub floor: f64,
     pub per_second: f64,
     pub per_second_beside: f64,
@@ -42,7 +42,7 @@ impl Drop for Bench {
     }
 }
 
-/// A program that serves; ends with its value.
+/// A serving program, which ends when this value is dropped.
 struct Serving {
     child: Child,
     url: String,
@@ -50,7 +50,7 @@ struct Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It removes what it made in the database when it is asked to end.
+        // It removes its tables when it is stopped.
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
     }
@@ -71,7 +71,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Seconds of CPU of all its threads, as the scheduler counts them; none of them ends while it serves.
+    /// Seconds of CPU of all its threads, from the scheduler; none of them ends while it serves.
     fn cpu(&self) -> Result<f64, String> {
         let folder = format!("/proc/{}/task", self.child.id());
         let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
@@ -82,7 +82,7 @@ impl Serving {
     }
 }
 
-/// What a contender is.
+/// The kind of a contender.
 #[derive(Clone, Copy)]
 enum Contender {
     App,
@@ -159,14 +159,14 @@ impl Bench {
         Ok(self.measure(&floor, mode)?.0)
     }
 
-    /// Microseconds of CPU for a request, and requests per second.
+    /// Microseconds of CPU per request, and requests per second.
     fn measure(&self, serving: &Serving, mode: Mode) -> Result<(f64, f64), String> {
         let before = serving.cpu()?;
         let per_second = self.drive(serving, mode, self.requests)?;
         Ok(((serving.cpu()? - before) * 1e6 / self.requests as f64, per_second))
     }
 
-    /// Lets ab ask; requests per second.
+    /// Runs ab; returns requests per second.
     fn drive(&self, serving: &Serving, mode: Mode, requests: u64) -> Result<f64, String> {
         let page = format!("{}/kv/{}", serving.url, if mode.write { "write" } else { "read" });
         let mut ab = Command::new("ab");
@@ -185,7 +185,7 @@ impl Bench {
         line("Requests per second:").ok_or_else(|| format!("ab said: {said}"))
     }
 
-    /// Microseconds of CPU for a read and for a write without a web tier.
+    /// Microseconds of CPU per read and per write without a web tier.
     fn database(&self, url: &str) -> Result<[f64; 2], String> {
         let runs = self.scratch.join("runs");
         let kurabe = |args: &[&str]| {
@@ -195,11 +195,11 @@ impl Bench {
         let how = ["--clients", WORKERS, "--records", "10k", "--rounds", "1", "--duration", "1s"];
         kurabe(&[&["run", "kv", url, "--quiet", "--no-html"], &how[..]].concat())?;
         let csv = kurabe(&["report", "--format", "csv"])?;
-        parse(&csv).ok_or_else(|| format!("a report without figures: {csv}"))
+        parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
     }
 }
 
-/// The means of `client_cpu_us_per_op` of reads and of writes: a cell and its repeat are one figure.
+/// The means of `client_cpu_us_per_op` of reads and of writes: a cell and its A/A control are one value.
 fn parse(csv: &str) -> Option<[f64; 2]> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next()?.split(',').collect();
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_are_told_apart_and_repeats_are_one_figure() {
+    fn reads_and_writes_are_separate_and_aa_controls_are_merged() {
         let csv = "run,operation,client_cpu_us_per_op\na,read,4.0\na,write,9\na,read,6.0\n";
         assert_eq!(parse(csv), Some([5.0, 9.0]));
         assert_eq!(parse("run,operation,client_cpu_us_per_op\na,read,4.0\n"), None);

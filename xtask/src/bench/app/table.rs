@@ -1,4 +1,4 @@
-//! Figures as Markdown: medians over the rounds, and differences within each.
+//! Results as Markdown: medians over the rounds, and differences within each.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::parts::Sample;
 use super::{Group, MODES, Options};
 
 impl Group {
-    /// The last round, for whoever waits.
+    /// The results of the last round, for progress.
     pub fn last(&self) -> String {
         let samples = self.rounds.last().into_iter().flatten();
         let figures: Vec<String> = samples
@@ -60,7 +60,7 @@ impl Group {
 pub fn page(groups: &[Group], options: &Options, args: &[String]) -> String {
     let beside = options.beside.is_some();
     let rows: Vec<String> = groups.iter().map(|group| group.markdown(beside)).collect();
-    // Where the other build lay says nothing to anybody else.
+    // The path of the other build is irrelevant to readers.
     let shown = args.chunks(2).map(|pair| match pair {
         [name, _] if name == "--beside" => "--beside PROGRAM".to_owned(),
         pair => pair.join(" "),

@@ -1,7 +1,7 @@
-//! `cargo xtask bench peers`: what a point read costs the client with the field's tools and with ours.
+//! `cargo xtask bench peers`: the client's cost of a point read with common tools and with Kurabe.
 //!
-//! All tools of an engine read from one throwaway server, in turn, round by round, each round beginning with another
-//! tool. Engines come one after the other.
+//! All tools of an engine read from one throwaway server, in turn, each round beginning with another tool. Engines
+//! are measured one after another.
 
 mod ours;
 mod process;
@@ -20,12 +20,12 @@ use table::{Group, Row};
 pub(super) use table::{machine, said, spread};
 use tools::{ENGINES, Engine, Length, Report, Tool};
 
-/// Where the table goes.
+/// The file of the table.
 const PAGE: &str = "docs/performance.md";
 /// Client and server, each on a processor of its own.
 pub(super) const CLIENT: &str = "0";
 pub(super) const SERVER: &str = "1";
-/// Up to so many clients, tools that are not asked for everywhere are measured too.
+/// Up to this many clients, the tools without a default place in the table are measured too.
 const FEW: u32 = 16;
 
 struct Options {
@@ -35,7 +35,7 @@ struct Options {
     unpinned: Vec<u32>,
 }
 
-/// One measurement: reads per second, and microseconds of CPU for a read.
+/// One measurement: reads per second, and microseconds of CPU per read.
 #[derive(Clone, Copy)]
 struct Sample {
     per_second: f64,
@@ -43,7 +43,7 @@ struct Sample {
     server: f64,
 }
 
-/// A tool at work: a peer, or ours through one of its clients.
+/// A running tool: a peer, or Kurabe with one of its clients.
 #[derive(Clone, Copy)]
 enum Contender {
     Peer(&'static Tool),
@@ -83,7 +83,7 @@ pub fn run(args: &[String]) -> Outcome {
             eprintln!("{problem}");
             problems.push(problem);
         }
-        // After each engine, so that what is measured is kept if the next one breaks off.
+        // After each engine, so that results are kept if the next one fails.
         let page = table::page(&versions, &groups, &problems, args, options.rounds);
         fs::write(PAGE, page).map_err(|error| format!("{PAGE}: {error}"))?;
     }
@@ -176,7 +176,7 @@ impl Bench {
             ));
         }
         let mut rows: Vec<Row> = contenders.iter().map(|c| Row::new(c.name())).collect();
-        // One client leaves both processors idle between its steps: what their waking costs varies most there.
+        // One client leaves both processors idle between its steps: the cost of waking them varies most there.
         let rounds = if clients == 1 { 3 * self.rounds } else { self.rounds };
         for round in 0..rounds {
             for turn in 0..contenders.len() {
@@ -234,7 +234,7 @@ impl Bench {
                 (tool.read)(&ran.said).ok_or_else(|| format!("{} said: {}", tool.name, ran.said))?
             }
         };
-        // Connections that are being closed must not meet the next tool at the server's limit.
+        // Closing connections must not count against the server's limit for the next tool.
         if clients > FEW {
             std::thread::sleep(std::time::Duration::from_millis(150));
         }

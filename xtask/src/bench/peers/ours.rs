@@ -1,11 +1,11 @@
-//! Our own tool as one among the others.
+//! Kurabe as one of the tools.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::tools::{Length, Report};
 
-/// Appends what `kurabe` is told. A run measures its first cell twice, so each gets half of the time.
+/// Appends the arguments of `kurabe`. A run measures its first cell twice, so each gets half of the time.
 pub fn command(command: &mut Command, url: &str, clients: u32, length: Length, runs: &Path) {
     command.env("KURABE_RUNS", runs).args([
         "run",
@@ -23,12 +23,12 @@ pub fn command(command: &mut Command, url: &str, clients: u32, length: Length, r
     };
 }
 
-/// Reads the newest run's report as CSV: the mean over the cell and its repeat.
+/// Reads the newest run's report as CSV: the mean over the cell and its A/A control.
 pub fn read(program: &Path, runs: &Path) -> Result<Report, String> {
     let mut report = Command::new(program);
     report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);
     let csv = crate::shell::run(&mut report, "kurabe report")?;
-    parse(&csv).ok_or_else(|| format!("a report without figures: {csv}"))
+    parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
 }
 
 fn parse(csv: &str) -> Option<Report> {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_and_its_repeat_are_one_figure() {
+    fn cell_and_aa_control_are_merged() {
         let csv = "run,ops_per_second,client_cpu_us_per_op,answers_compared\na,100,4.0,50\na,300,6.0,60\n";
         let report = parse(csv).unwrap();
         assert_eq!((report.reads, report.per_second, report.cpu), (110.0, 200.0, Some(5.0)));

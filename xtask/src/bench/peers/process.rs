@@ -1,4 +1,4 @@
-//! What processes cost, as the kernel counts it: to a hundredth of a second.
+//! The CPU time of processes from the kernel, to a hundredth of a second.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Ticks of the kernel's accounting in a second, on every Linux of today (`getconf CLK_TCK`).
+/// Clock ticks per second, on every present Linux (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
-/// A tool that takes longer than this for a trial is stuck, and is given up.
+/// The time limit for a tool's trial.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// What of a line of `/proc/PID/stat` follows the program's name, which may hold anything.
+/// The part of a line of `/proc/PID/stat` after the program's name, which may contain any character.
 struct Stat {
     state: char,
     parent: u32,
@@ -35,7 +35,7 @@ fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }
 
-/// All processes below one.
+/// All descendants of a process.
 pub fn descendants(of: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -49,13 +49,13 @@ pub fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Seconds of CPU that all processes below one have used, those among them that have ended included.
+/// Seconds of CPU that all descendants of a process have used, including those that have ended.
 pub fn cpu_below(pid: u32) -> f64 {
     let used = descendants(pid).into_iter().filter_map(stat).map(|stat| stat.own + stat.of_ended_children);
     used.sum::<u64>() as f64 / TICKS
 }
 
-/// Pins all threads of all processes below one to these processors.
+/// Pins all threads of all descendants of a process to these processors.
 pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
     for pid in descendants(pid) {
         crate::shell::run(
@@ -66,13 +66,13 @@ pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a program printed, and the seconds of CPU that it used.
+/// The output of a program, and the seconds of CPU that it used.
 pub struct Ran {
     pub said: String,
     pub cpu: f64,
 }
 
-/// Runs a program. Its CPU is read after it has ended and before it is reaped, when the kernel still tells.
+/// Runs a program. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
 pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| format!("{name}: {error}");
@@ -83,7 +83,7 @@ pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
     let began = Instant::now();
     let used = loop {
         match stat(child.id()) {
-            // The first thread may end before the others: then the process is no more than half dead.
+            // The first thread may end before the others: then the process is not yet finished.
             Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => break stat.own,
             Some(_) if began.elapsed() < STUCK => sleep(Duration::from_millis(5)),
             _ => {

@@ -6,20 +6,20 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::process;
 
-/// Ends with its value: the guard of the server notices that `kurabe up` is gone.
+/// Ends when this value is dropped: the supervisor of the server notices that `kurabe up` is gone.
 pub struct Server {
     up: Child,
     pub url: String,
     pub host: String,
     pub port: String,
     pub version: String,
-    /// Kept open: what is said there later must not fail.
+    /// Kept open, so that later output does not fail.
     _notes: Option<BufReader<ChildStderr>>,
 }
 
 impl Server {
     pub fn start(program: &Path, engine: &str, settings: &[&str]) -> Result<Self, String> {
-        // Ends with us too where we are killed: nothing of ours runs then any more.
+        // Also ends when we are killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).args(["up", engine]).args(settings);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Figures as Markdown: medians, ranges, and ratios paired by round.
+//! Results as Markdown: medians, ranges, and ratios paired by round.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::Sample;
 
-/// What one tool did at one number of clients.
+/// The results of one tool at one number of clients.
 pub struct Row {
     pub name: &'static str,
     pub samples: Vec<Sample>,
@@ -26,7 +26,7 @@ pub struct Group {
     pub rows: Vec<Row>,
 }
 
-/// Least, median, most.
+/// Minimum, median, maximum.
 pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -40,7 +40,7 @@ pub fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
 }
 
 impl Group {
-    /// The rows of the table; ratios are `kurabe` to the row's tool, round by round, and their median.
+    /// The rows of the table; ratios are `kurabe` to the row's tool, paired by round, and their median.
     pub fn markdown(&self) -> String {
         let ours = self.rows.iter().find(|row| row.name == "kurabe");
         let mut out = String::new();
@@ -112,7 +112,7 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 - **apart**: client on one processor and server on another (`taskset`); **free**: both wherever the scheduler puts them.
 - **The work**: 100,000 rows, one field of one row by an integer primary key drawn uniformly, without transactions. The
   field has 120 characters in sysbench, is a whole number in pgbench, and has 100 characters in memcaslap and in
-  kurabe. kurabe compares every answer byte for byte, within its CPU figure; the others compare nothing.
+  kurabe. kurabe compares every answer byte for byte, within its CPU time; the others compare nothing.
 - **Client CPU** of the others is what the kernel counts for their process, in hundredths of a second, less that of a run
   with the same connections and (nearly) no reads, so that connecting and loading are left out. kurabe's is its report's
   `client_cpu_us_per_op`: the whole process, in the measured phase only.
@@ -133,7 +133,7 @@ pub fn machine() -> String {
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let model = model.map_or("unknown processor", |(_, model)| model);
-    // `6.18.44-custom`: how a distribution counts its builds says nothing of speed.
+    // `6.18.44-custom`: a distribution's build number does not affect speed.
     let release = said("uname", &["-r"]);
     let release = release.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     format!("{model}, {processors} processors, Linux {release}")

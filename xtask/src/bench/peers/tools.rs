@@ -1,4 +1,4 @@
-//! The tools: how each is told to read points, and how its answer is read.
+//! The tools: the command lines for point reads, and the parsers of their output.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,12 +14,12 @@ pub enum Length {
     Nothing,
 }
 
-/// What a tool reports of a trial.
+/// A tool's report of a trial.
 #[derive(Clone, Copy)]
 pub struct Report {
     pub reads: f64,
     pub per_second: f64,
-    /// Microseconds of client CPU for a read, where the tool says it itself.
+    /// Microseconds of client CPU per read, if the tool reports it.
     pub cpu: Option<f64>,
 }
 
@@ -28,14 +28,14 @@ pub struct Tool {
     pub name: &'static str,
     pub program: &'static str,
     pub package: &'static str,
-    /// Measured where neither `--all` is given nor few clients are at work.
+    /// Measured only with `--all` or with few clients.
     pub always: bool,
     pub least_clients: u32,
     pub command: fn(&Server, clients: u32, Length, &mut Command, &Path),
     pub read: fn(&str) -> Option<Report>,
 }
 
-/// An engine, the settings that let a thousand clients in, its tools, and how their data are made.
+/// An engine, its settings for a thousand clients, its tools, and how their data are loaded.
 pub struct Engine {
     pub name: &'static str,
     pub settings: &'static [&'static str],
@@ -44,9 +44,9 @@ pub struct Engine {
     pub load: fn(&Server) -> Option<Command>,
 }
 
-/// A trial of the tools that are given a time.
+/// A trial of the tools that are limited by time.
 const SECONDS: &str = "1";
-/// A trial of mysqlslap, which is given a number: about a second at 16 clients.
+/// A trial of mysqlslap, which is limited by number: about a second with 16 clients.
 const SLAPS: u32 = 16_000;
 
 pub const ENGINES: &[Engine] = &[
@@ -178,8 +178,8 @@ pub const ENGINES: &[Engine] = &[
     },
 ];
 
-/// Statements for mysqlslap, which draws no keys and repeats what it is given: a thousand different points of sysbench's
-/// table, spread over it by a multiplier that has no factor in common with their number.
+/// Statements for mysqlslap, which draws no keys and repeats its input: a thousand different points of sysbench's
+/// table, spread over it by a multiplier that is coprime to their number.
 fn points() -> String {
     let key = |n: u32| 1 + n * 7_919 % 100_000;
     let statements: Vec<String> =
@@ -200,7 +200,7 @@ fn sysbench<'a>(server: &Server, clients: u32, length: Length, command: &'a mut 
 
 fn pgbench(server: &Server, clients: u32, threads: u32, mode: &str, length: Length, command: &mut Command) {
     command.args(["-n", "-S", "-M", mode, "-c", &clients.to_string(), "-j", &threads.to_string()]);
-    // pgbench's time runs while it connects, one client after the other; its rate leaves that out.
+    // pgbench's time includes connecting, one client after another; its rate excludes it.
     let seconds = if clients > 16 { (clients / 64).max(3) } else { 1 };
     match length {
         Length::Whole => command.args(["-T", &seconds.to_string()]),
@@ -242,8 +242,8 @@ fn read_mysqlslap(said: &str) -> Option<Report> {
     Some(Report { reads, per_second: reads / seconds, cpu: None })
 }
 
-/// `cmd_get: 179094`, and `Run time: 2.0s Ops: 281494 TPS: 140538`, where Ops holds the sets that came before the
-/// clock was started.
+/// `cmd_get: 179094`, and `Run time: 2.0s Ops: 281494 TPS: 140538`, where Ops includes the sets before the
+/// measurement.
 fn read_memcaslap(said: &str) -> Option<Report> {
     let reads: f64 = said.lines().find_map(|line| line.strip_prefix("cmd_get: "))?.trim().parse().ok()?;
     let line = said.lines().find(|line| line.starts_with("Run time:"))?;
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_peers_own_words_are_understood() {
+    fn output_of_each_peer_is_parsed() {
         let report = read_sysbench("x\n    transactions:    57782  (57640.15 per sec.)\n").unwrap();
         assert_eq!((report.reads, report.per_second), (57_782.0, 57_640.15));
         let said = "number of transactions actually processed: 16/16\ntps = 811.5 (without initial)\n";

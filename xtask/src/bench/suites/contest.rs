@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::super::peers::server::Server as Throwaway;
 
-/// pgbench's scale: more branches than there are clients, so that they seldom wait for each other.
+/// pgbench's scale: more branches than clients, so that they seldom wait for each other.
 const SCALE: &str = "10";
-/// The rows of sysbench's table, in its words and in ours.
+/// The rows of sysbench's table, as options of both tools.
 const ROWS: &str = "100000";
 
-/// Where a server is reached.
+/// The address of a server.
 pub struct Server {
     pub url: String,
     pub host: String,
@@ -31,18 +31,18 @@ pub enum Side {
     Ours,
 }
 
-/// What a tool says of a run.
+/// A tool's report of a run.
 pub struct Said {
     transactions: f64,
-    /// Transactions per second, in all of it.
+    /// Transactions per second of the whole run.
     rate: f64,
     /// Transactions per second in the first second; `None` of a shorter run.
     first: Option<f64>,
 }
 
 impl Said {
-    /// Transactions per second after the first second, which warms up: connections are new, statements not prepared,
-    /// PostgreSQL's plans made anew for five executions. Ours warms up before it measures too.
+    /// Transactions per second after the first second, which is warm-up: connections are new, statements not
+    /// prepared, PostgreSQL's plans are made anew for five executions. Kurabe warms up before it measures too.
     pub fn warm(&self) -> Option<f64> {
         let seconds = self.transactions / self.rate;
         let first = self.first?;
@@ -63,9 +63,9 @@ pub struct Contest {
     pub load: fn(&Server) -> Option<Command>,
     pub clean: fn(&Server) -> Option<Command>,
     pub command: fn(&Server, clients: u32, Length) -> Command,
-    /// The rate, of what it printed in either way.
+    /// The rate, parsed from either output format.
     pub read: fn(&str) -> Option<Said>,
-    /// The suite, where it is one of ours and not pgbench's script as it is.
+    /// The suite, if it is one of ours and not pgbench's unmodified script.
     suite: Option<&'static str>,
 }
 
@@ -175,7 +175,7 @@ fn with_the_first(time: Duration) -> String {
     (1 + time.as_secs()).to_string()
 }
 
-/// The number that follows this in one of the lines.
+/// The number that follows this text in one of the lines.
 fn number_after(said: &str, name: &str) -> Option<f64> {
     let rest = said.lines().find_map(|line| Some(line.split_once(name)?.1))?;
     rest.trim_start().split([' ', '/', ',']).next()?.parse().ok()
@@ -203,7 +203,7 @@ fn read_sysbench(said: &str) -> Option<Said> {
     })
 }
 
-/// Our command. A run measures its only cell twice, so each gets half of the time.
+/// Kurabe's command. A run measures its only cell twice, so each gets half of the time.
 pub fn ours(
     contest: &Contest,
     program: &Path,
@@ -234,7 +234,7 @@ pub fn ours(
     Ok(command)
 }
 
-/// How many transactions are really made where this number is asked for: we make a twentieth more to warm up, all twice.
+/// The number of transactions for a requested number: a twentieth more for warm-up, all twice.
 pub fn transactions(side: Side, number: u64) -> u64 {
     match side {
         Side::Tool => number,
@@ -242,7 +242,7 @@ pub fn transactions(side: Side, number: u64) -> u64 {
     }
 }
 
-/// The suite's transactions on the table that sysbench made, in place of a collection of ours.
+/// The suite's transactions on the table that sysbench made, instead of a collection of ours.
 fn on_their_table(suite: &str, clients: u32) -> Result<String, String> {
     let begin = suite.find("[variables]").ok_or("the suite has no variables")?;
     let mut text = format!("name = \"theirs\"\nwrite = true\naxes.clients = [{clients}]\n");
@@ -265,7 +265,7 @@ fn on_their_table(suite: &str, clients: u32) -> Result<String, String> {
     Ok(text)
 }
 
-/// Transactions per second in the newest run: the mean over the cell and its repeat.
+/// Transactions per second in the newest run: the mean over the cell and its A/A control.
 pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
     let mut report = Command::new(program);
     report.env("KURABE_RUNS", runs).args(["report", "--format", "csv"]);
@@ -276,7 +276,7 @@ pub fn our_rate(program: &Path, runs: &Path) -> Result<f64, String> {
     let rates: Option<Vec<f64>> = lines.map(rate).collect();
     match rates {
         Some(rates) if !rates.is_empty() => Ok(rates.iter().sum::<f64>() / rates.len() as f64),
-        _ => Err(format!("a report without figures: {csv}")),
+        _ => Err(format!("a report without results: {csv}")),
     }
 }
 
@@ -293,7 +293,7 @@ mod tests {
         for said in [read_pgbench(pgbench), read_sysbench(sysbench)] {
             assert_eq!(said.unwrap().warm(), Some(2000.0));
         }
-        // A run by number may be over sooner.
+        // A run by number may end sooner.
         let brief = read_sysbench("    transactions:    500   (1900.00 per sec.)\n").unwrap();
         assert_eq!(brief.warm(), None);
     }

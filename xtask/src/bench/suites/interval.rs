@@ -1,8 +1,8 @@
-//! Medians, and how certain they are.
+//! Medians with confidence intervals.
 
 use std::fmt;
 
-/// The middle value; the mean of two where their number is even.
+/// The middle value; the mean of two for an even number of values.
 pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
@@ -12,7 +12,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// A median, with the interval that holds the true one in 95 cases of 100, where there are values enough.
+/// A median with its 95 % confidence interval, if there are enough values.
 pub struct Median {
     middle: f64,
     interval: Option<(f64, f64)>,
@@ -27,12 +27,12 @@ impl fmt::Display for Median {
     }
 }
 
-/// The interval is between two of the ordered values themselves, as many from either end as the sign test allows: each
-/// value is above the true median as often as below it, whatever the distribution.
+/// The interval is between two of the ordered values, equally many from either end, by the sign test: each value is
+/// above the true median as often as below it, for any distribution.
 pub fn of_median(values: &mut [f64]) -> Median {
     let middle = median(values);
     let n = values.len();
-    // The chance that at most so many of n fall on one side.
+    // The probability that at most this many of n fall on one side.
     let (mut chance, mut term, mut outside) = (0.0, 0.5_f64.powi(n as i32), 0);
     while outside < n / 2 {
         chance += term;
@@ -51,9 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_the_sign_tests() {
+    fn interval_is_that_of_sign_test() {
         let mut values: Vec<f64> = (1..=11).rev().map(f64::from).collect();
-        // Of eleven values the second and the tenth hold the median with 98.8 %; the third and the ninth would with 93.5 %.
+        // Of eleven values the second and the tenth contain the median with 98.8 %; the third and the ninth would
+        // with 93.5 %.
         assert_eq!(of_median(&mut values).to_string(), "6.000 (2.000–10.000)");
         let mut values: Vec<f64> = (1..=6).map(f64::from).collect();
         assert_eq!(of_median(&mut values).to_string(), "3.500 (1.000–6.000)");

@@ -20,14 +20,14 @@ use contest::{CONTESTS, Contest, Length, Server, Side};
 use relay::{Count, Relay};
 use table::{PAGE, Rates, Traffic};
 
-/// What is sent is the difference between two runs of so many transactions: connecting is in both.
+/// The traffic is the difference between two runs of different numbers of transactions: connecting is in both.
 const FEW: u64 = 100;
 const MORE: u64 = 500;
 
-/// Where client and server run.
+/// The processors of client and server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
-    /// Each on a processor of its own.
+    /// A separate processor for each.
     Apart,
     /// Wherever the scheduler puts them.
     Free,
@@ -50,7 +50,7 @@ struct Options {
     clients: Vec<u32>,
     workloads: Option<Vec<String>>,
     placements: Vec<Placement>,
-    /// Only count what is sent.
+    /// Only count the traffic.
     wire_only: bool,
 }
 
@@ -94,7 +94,7 @@ fn asked(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// All that was counted and measured.
+/// All counts and measurements.
 #[derive(Default)]
 struct Measured {
     versions: Vec<String>,
@@ -148,7 +148,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// What each sends for a transaction. They must wait for the server equally often.
+    /// The traffic of each for a transaction. Both must wait for the server equally often.
     fn wire(
         &self,
         server: &Server,
@@ -179,7 +179,7 @@ impl Bench {
             trips.push(sent.trips);
             measured.sent.push(sent);
         }
-        // Retries and drivers' own words in the background are less than this.
+        // Retries and background messages of drivers are less than this.
         if (trips[0] - trips[1]).abs() >= 0.05 {
             measured.problems.push(format!(
                 "{engine}, {}: {:.2} round trips through {}, {:.2} through us",
@@ -218,7 +218,7 @@ impl Bench {
         })
     }
 
-    /// Transactions per second; of a run by number there are none.
+    /// Transactions per second; `None` for a run by number.
     fn once(
         &self,
         server: &Server,

@@ -1,4 +1,4 @@
-//! A relay that counts what goes through it.
+//! A relay that counts its traffic.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use std::thread;
 
 use super::contest::Server;
 
-/// What went through.
+/// The traffic.
 #[derive(Clone, Copy)]
 pub struct Count {
     /// Bytes of clients, and of the server.
     pub sent: u64,
     pub received: u64,
-    /// How often a client sent something after an answer: a wait for the server each time.
+    /// How often a client sent something after an answer: a round trip each time.
     pub turns: u64,
 }
 
@@ -37,7 +37,7 @@ struct Counters {
 
 /// It ends with this process.
 pub struct Relay {
-    /// The server, through here.
+    /// The server, through the relay.
     pub server: Server,
     counters: Arc<Counters>,
 }
@@ -74,7 +74,7 @@ impl Relay {
 
 fn connect(client: TcpStream, server: TcpStream, counters: &Arc<Counters>) {
     let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else { return };
-    // A request follows the answer before it, so that the order of the two threads' notes is that of what they note.
+    // A request follows the previous answer, so that the order of the two threads' counts is that of the traffic.
     let answered = Arc::new(AtomicBool::new(true));
     let (noted, counted) = (Arc::clone(&answered), Arc::clone(counters));
     thread::spawn(move || {

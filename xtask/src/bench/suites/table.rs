@@ -4,10 +4,10 @@ use super::super::peers::{machine, said};
 use super::Measured;
 use super::interval;
 
-/// Where the tables go.
+/// The file of the tables.
 pub const PAGE: &str = "docs/suites.md";
 
-/// What one tool sends for a transaction: bytes, and how often it waits for the server.
+/// The traffic of one tool per transaction: bytes, and round trips.
 pub struct Traffic {
     pub engine: String,
     pub workload: &'static str,
@@ -29,7 +29,7 @@ impl Traffic {
     }
 }
 
-/// Transactions per second of the tool and of ours, pair by pair.
+/// Transactions per second of the tool and of Kurabe, in pairs.
 pub struct Rates {
     pub engine: String,
     pub workload: &'static str,

@@ -1,4 +1,4 @@
-//! What expressions are worth, and how draws are distributed.
+//! Values of expressions, and distributions of random values.
 
 use super::super::expression::parse;
 use super::Rng;
@@ -15,7 +15,7 @@ fn value(text: &str) -> Fault<Datum> {
 }
 
 #[test]
-fn expressions_are_worth_what_pgbench_says() {
+fn expressions_have_the_values_of_pgbench() {
     use Datum::{Bool, Double, Int, Null};
     for (text, expected) in [
         ("1 + 2 * 3", Int(7)),
@@ -51,22 +51,22 @@ fn expressions_are_worth_what_pgbench_says() {
 }
 
 #[test]
-fn what_is_no_expression_is_refused_in_words() {
+fn invalid_expression_is_rejected_with_reason() {
     for (text, part) in [
-        ("", "ends too early"),
-        ("1 +", "ends too early"),
-        ("1 2", "'2' was not expected"),
+        ("", "is incomplete"),
+        ("1 +", "is incomplete"),
+        ("1 2", "unexpected '2'"),
         ("randon(1, 2)", "did you mean 'random'?"),
-        ("random(1)", "takes 2 arguments and was given 1"),
+        ("random(1)", "takes 2 arguments, found 1"),
         ("random(5, 1)", "is empty"),
         ("random_zipfian(1, 10, 1)", "1.001"),
         ("random_gaussian(1, 10, 1)", "at least 2"),
         ("1 / 0", "division by zero"),
-        ("9223372036854775807 + 1", "more than 64 bits"),
+        ("9223372036854775807 + 1", "exceeds 64 bits"),
         ("99999999999999999999", "does not fit"),
-        ("1 ? 2", "no part of an expression"),
+        ("1 ? 2", "not part of an expression"),
         (":nothing", "no nothing"),
-        ("(1", "where ')' was expected"),
+        ("(1", "expected ')'"),
         ("1 and 2", "neither true nor false"),
     ] {
         let error = value(text).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::HashSet;
 
-/// Three lines of Japan Post's list (in which it claims no copyright), in another order, one code twice.
+/// Three lines of Japan Post's list (in which it claims no copyright), reordered, with one code twice.
 const LIST: &str = "\u{feff}\
 01101,\"064  \",\"0640941\",\"ホッカイドウ\",\"サッポロシチュウオウク\",\"アサヒガオカ\",\"北海道\",\"札幌市中央区\",\"旭ケ丘\",0,0,1,0,0,0\r
 13101,\"100  \",\"1000001\",\"トウキョウト\",\"チヨダク\",\"チヨダ\",\"東京都\",\"千代田区\",\"千代田\",0,0,0,0,0,0\r
@@ -35,27 +35,27 @@ fn a_wrong_line_is_named() {
     let line = |text: &str| format!("{LIST}{text}\n");
     for (text, says) in [
         ("1,2,3", "line 5: 3 columns"),
-        ("1,2,123456,a,b,c,d,e,f", "line 5: the third column is no postal code"),
-        ("1,2,12345678,a,b,c,d,e,f", "line 5: the third column is no postal code"),
-        ("1,2,１２３４５６７,a,b,c,d,e,f", "line 5: the third column is no postal code"),
+        ("1,2,123456,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
+        ("1,2,12345678,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
+        ("1,2,１２３４５６７,a,b,c,d,e,f", "line 5: the third column is not a postal code"),
         ("1,2,1234567,a,b,c,,e,f", "line 5: column 7 is empty"),
-        ("1,2,1234567,a,b,c,d,e,\"f\tg\"", "line 5: column 9 holds control characters"),
+        ("1,2,1234567,a,b,c,d,e,\"f\tg\"", "line 5: column 9 contains control characters"),
     ] {
         let error = refused(line(text).as_bytes());
         assert!(error.contains(says), "{text}: {error}");
     }
     let error = refused(line(&format!("1,2,1234567,a,b,c,d,e,{}", "長".repeat(601))).as_bytes());
     assert!(error.contains("line 5: column 9 has 601 characters"), "{error}");
-    // Shift_JIS, the other encoding that it is offered in.
+    // Shift_JIS, the other encoding in which Japan Post offers the list.
     let other = [b"1,2,1234567,a,b,c,\x96\x6b\x8a\x43\x93\xb9,e,f".as_slice(), LIST.as_bytes()].concat();
     assert!(refused(&other).contains("line 1: column 7 is not UTF-8"));
-    assert!(refused(b"").contains("holds no postal codes"));
+    assert!(refused(b"").contains("contains no postal codes"));
     let error = Codes::get(&Source::File("/nowhere/at/all.csv".into())).unwrap_err();
     assert!(error.to_string().contains("/nowhere/at/all.csv cannot be read"), "{error}");
 }
 
 #[test]
-fn generated_codes_are_in_order_and_none_is_there_twice() {
+fn generated_codes_are_sorted_and_distinct() {
     for count in [1, 2, 12, 13, 1_000, 120_000] {
         let towns = generate(7, count);
         assert_eq!(towns.len() as u64, count);
@@ -67,7 +67,7 @@ fn generated_codes_are_in_order_and_none_is_there_twice() {
 }
 
 #[test]
-fn as_many_as_there_may_be_are_generated() {
+fn maximum_number_of_codes_is_generated() {
     let codes: Vec<_> = generate(1, MOST).into_iter().map(|town| town.code).collect();
     assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));
 }
@@ -106,7 +106,7 @@ fn the_first_towns_of_a_seed_never_change() {
 }
 
 #[test]
-fn a_digest_tells_lists_apart() {
+fn digest_distinguishes_lists() {
     let digests: HashSet<u64> = [(1, 100), (2, 100), (1, 101)]
         .map(|(seed, count)| Codes::get(&Source::Generated { seed, count }).unwrap().digest)
         .into();

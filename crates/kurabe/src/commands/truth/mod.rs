@@ -21,7 +21,7 @@ use kind::{EMBEDDED, Kind};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
-use kurabe_engine::sides::Sides;
+use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_report::attribution::{Attribution, Bottleneck, Confidence};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             writes: matches.get_flag("writes"),
             clients: units::parse_count(number("clients"))?.max(1),
             slice,
-            sides: slice.and_then(|_| Sides::of_this_machine()),
+            cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
             // Trials as short as these are enough for many, and only a time that was asked for is another.

@@ -3,9 +3,9 @@
 use super::group::{Group, Limit};
 use super::lock::Holder;
 use kurabe_core::driver::Driver;
-use kurabe_core::observation::{Endpoint, Observation, Observer, Watch};
+use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer};
 use kurabe_core::operation::Operation;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) enum Plan {
 
 /// Plants, and watches.
 pub(super) struct Planter {
-    pub(super) watcher: Watcher,
+    pub(super) monitor: Monitor,
     pub(super) plan: Plan,
     /// Where the server really listens.
     pub(super) server: Endpoint,
@@ -53,27 +53,27 @@ impl Planter {
 }
 
 impl Observer for Planter {
-    fn begin(&self, endpoint: &Endpoint) -> Box<dyn Watch> {
-        self.begin_beside(endpoint, None)
+    fn begin(&self, endpoint: &Endpoint) -> Box<dyn MonitorGuard> {
+        self.begin_excluding(endpoint, None)
     }
 
-    fn begin_beside(&self, endpoint: &Endpoint, witness: Option<u16>) -> Box<dyn Watch> {
+    fn begin_excluding(&self, endpoint: &Endpoint, probe_port: Option<u16>) -> Box<dyn MonitorGuard> {
         let planted = self.plant().unwrap_or_else(|why| {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
             Planted::Nothing
         });
-        Box::new(Planting { planted, watch: self.watcher.begin_beside(endpoint, witness) })
+        Box::new(Planting { planted, guard: self.monitor.begin_excluding(endpoint, probe_port) })
     }
 }
 
 struct Planting {
     planted: Planted,
-    watch: Box<dyn Watch>,
+    guard: Box<dyn MonitorGuard>,
 }
 
-impl Watch for Planting {
+impl MonitorGuard for Planting {
     fn end(self: Box<Self>) -> Observation {
-        let observation = self.watch.end();
+        let observation = self.guard.end();
         drop(self.planted);
         observation
     }

@@ -18,7 +18,7 @@ use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_report::attribution::{Attribution, of_trial};
 use kurabe_testbed::Server;
 use std::net::SocketAddr;
@@ -53,12 +53,12 @@ impl Ground<'_> {
             None => TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous=full", file.display()))?,
         };
         let durability = (kind == Kind::Disk && self.engine != EMBEDDED).then_some(DurabilityClass::Synced);
-        let (driver, facts, refused) = open_one(&url, durability)?;
-        if let Some(why) = refused {
+        let (driver, facts, skip_reason) = open_one(&url, durability)?;
+        if let Some(why) = skip_reason {
             return Err(Error::unsupported(why));
         }
         let server = driver.endpoint();
-        let mut watcher = Watcher::new();
+        let mut monitor = Monitor::new();
         let mut relay = None;
         let driver: Box<dyn Driver> = match kind {
             Kind::Network => {
@@ -71,7 +71,7 @@ impl Ground<'_> {
                 through.host = Some(started.address.ip().to_string());
                 through.port = Some(started.address.port());
                 let (driver, ..) = open_one(&through, None)?;
-                watcher.behind(driver.endpoint(), server.clone());
+                monitor.behind(driver.endpoint(), server.clone());
                 relay = Some(started);
                 driver
             }
@@ -85,7 +85,7 @@ impl Ground<'_> {
         let mut run = RunPlan::new(experiment, &spec, &targets)?;
         // Another session can hold few rows only.
         run.allow_rewrites();
-        run.retain(|cell| !cell.repeat);
+        run.retain(|cell| !cell.aa_control);
         let plan = match kind {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {
@@ -96,7 +96,7 @@ impl Ground<'_> {
             _ => Plan::Nothing,
         };
         let failed = Arc::default();
-        let planter = Planter { watcher, plan, server, failed: Arc::clone(&failed) };
+        let planter = Planter { monitor, plan, server, failed: Arc::clone(&failed) };
         let measured = self.measure(&run, &targets, &planter)?;
         drop(relay);
         if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -1,8 +1,8 @@
 //! Hooks around sessions: one whose client works hard for each request, one whose table has to be walked through.
 
 use kurabe_core::Result;
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::driver::{Driver, Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 use std::collections::BTreeMap;
@@ -22,7 +22,11 @@ const NOWHERE: Value<'static> = Value::Text("no row holds this");
 
 /// A driver with a burden.
 pub(super) fn burdened(inner: Box<dyn Driver>, burden: Burden) -> Box<dyn Driver> {
-    Box::new(Around::new(inner, move || Burdened { burden, searches: BTreeMap::new(), reply: Reply::new() }))
+    Box::new(DriverLayer::new(inner, move || Burdened {
+        burden,
+        searches: BTreeMap::new(),
+        reply: Reply::new(),
+    }))
 }
 
 struct Burdened {
@@ -32,7 +36,7 @@ struct Burdened {
     reply: Reply,
 }
 
-impl Hook for Burdened {
+impl Interceptor for Burdened {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if let (Burden::Table, Operation::Get { collection, fields }) = (self.burden, operation) {

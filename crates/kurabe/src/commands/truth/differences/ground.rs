@@ -3,10 +3,10 @@
 use super::{Plan, ROUNDS, Tally};
 use crate::machine;
 use crate::targets::open_one;
-use kurabe_core::around::{Around, Hook};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
 use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
@@ -18,7 +18,7 @@ use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
-use kurabe_observe::Watcher;
+use kurabe_observe::Monitor;
 use kurabe_report::analyse;
 use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
@@ -69,7 +69,7 @@ fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     parameters.iter().map(alter).collect()
 }
 
-impl Hook for Doubling {
+impl Interceptor for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         // Reading back after writes is no request of theirs.
@@ -131,17 +131,17 @@ impl<'a> Ground<'a> {
         let share = 1.0 / (1.0 - effect) - 1.0;
         let additions: [Arc<Added>; 2] = Default::default();
         let target = |at: usize, share: f64| -> Result<Target> {
-            let (driver, facts, refused) = open_one(&url, None)?;
+            let (driver, facts, skip_reason) = open_one(&url, None)?;
             let added = Arc::clone(&additions[at]);
             let double =
                 move || Doubling { writes, share, due: 0.0, known: Vec::new(), added: Arc::clone(&added) };
-            let driver: Box<dyn Driver> = Box::new(Around::new(driver, double));
+            let driver: Box<dyn Driver> = Box::new(DriverLayer::new(driver, double));
             Ok(Target {
                 name: format!("{}#{}", self.engine, at + 1),
                 driver,
                 facts,
                 claims: at == 0,
-                refused,
+                skip_reason,
                 restart: None,
                 second: None,
             })
@@ -219,7 +219,7 @@ impl<'a> Ground<'a> {
         let mut plan = RunPlan::new(experiment, spec, targets)?;
         plan.allow_rewrites();
         // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
-        plan.retain(|cell| !cell.repeat || cell.target == 0);
+        plan.retain(|cell| !cell.aa_control || cell.target == 0);
         let header = RunHeader {
             run: format!("truth-{}", std::process::id()),
             began: 0,
@@ -230,9 +230,9 @@ impl<'a> Ground<'a> {
             targets: targets.iter().map(record).collect(),
             cells: plan.records(),
             overhead: Vec::new(),
-            cautions: Vec::new(),
+            warnings: Vec::new(),
         };
-        let watcher = Watcher::new();
+        let monitor = Monitor::new();
         let runner = Runner {
             plan: &plan,
             run: &header.run,
@@ -240,10 +240,10 @@ impl<'a> Ground<'a> {
             began: Instant::now(),
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
-            observer: Some(&watcher),
+            observer: Some(&monitor),
             // Nothing is made again here: what is tested is the verdict on whatever was measured.
-            suspect: None,
-            sides: self.plan.sides.as_ref(),
+            interference_check: None,
+            cpu_partition: self.plan.cpu_partition.as_ref(),
         };
         let mut trials = Vec::new();
         let fixtures = Fixture::open_all(targets, &header.run)?;

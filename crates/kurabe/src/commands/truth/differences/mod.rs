@@ -8,10 +8,10 @@ mod ground;
 use super::start;
 use crate::exit::{self, Exit};
 use crate::output::Output;
-use crate::targets::apart;
+use crate::targets::with_server_affinity;
 use ground::Ground;
 use kurabe_core::units;
-use kurabe_engine::sides::Sides;
+use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ pub(super) struct Plan {
     /// The length of a slice, where the trials are interleaved.
     pub(super) slice: Option<Duration>,
     /// Processors of their own for clients and servers.
-    pub(super) sides: Option<Sides>,
+    pub(super) cpu_partition: Option<CpuPartition>,
 }
 
 /// What came out of comparisons on one engine.
@@ -94,7 +94,7 @@ pub(super) fn differences(
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
     for engine in engines {
-        match apart(plan.sides.as_ref(), || start(engine, output)) {
+        match with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output)) {
             Ok(server) => {
                 grounds.push((Ground::new(engine, plan, cancel), server));
                 tallies.push((engine, Tally::default(), Tally::default()));

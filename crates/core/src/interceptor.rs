@@ -1,0 +1,240 @@
+//! A driver wrapped around another driver. Every call passes through, except where an [`Interceptor`] changes it.
+//!
+//! The self-test (`kurabe truth`) plants known causes and differences this way, and tests build servers that lie,
+//! stall or lose data. There is only one such wrapper, so that a new method of [`Driver`] or [`Session`] is forwarded
+//! everywhere.
+
+use crate::collection::Collection;
+use crate::driver::{
+    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+};
+use crate::durability::DurabilityClass;
+use crate::error::Result;
+use crate::facts::ServerFacts;
+use crate::observation::Endpoint;
+use crate::operation::Operation;
+use crate::stats_probe::StatsProbe;
+use crate::value::{Reply, Value};
+use std::ops::DerefMut;
+
+/// Changes what one session does. Each method forwards to `inner` unless it is overridden.
+pub trait Interceptor: Send {
+    /// Runs before each request.
+    ///
+    /// # Errors
+    /// Any error: the request is not sent.
+    fn before_request(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// As [`Session::prepare`].
+    ///
+    /// # Errors
+    /// As for that method.
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        inner.prepare(operation)
+    }
+
+    /// As [`Session::prepare_literal`].
+    ///
+    /// # Errors
+    /// As for that method.
+    fn prepare_literal(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        inner.prepare_literal(operation)
+    }
+
+    /// As [`Session::execute`].
+    ///
+    /// # Errors
+    /// As for that method.
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        inner.execute(prepared, parameters, out)
+    }
+
+    /// As [`Session::pipeline`].
+    ///
+    /// # Errors
+    /// As for that method.
+    fn pipeline(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut [Reply],
+    ) -> Result<()> {
+        inner.pipeline(prepared, parameters, out)
+    }
+
+    /// As [`Session::release`].
+    ///
+    /// # Errors
+    /// As for that method.
+    fn release(&mut self, inner: &mut dyn Session, prepared: Prepared) -> Result<()> {
+        inner.release(prepared)
+    }
+
+    /// Runs before the session is closed.
+    ///
+    /// # Errors
+    /// Any error: the session is not closed properly.
+    fn closing(&mut self, inner: &mut dyn Session) -> Result<()> {
+        let _ = inner;
+        Ok(())
+    }
+}
+
+/// A driver that intercepts the calls of its sessions.
+pub struct DriverLayer<F> {
+    inner: Box<dyn Driver>,
+    interceptor: F,
+}
+
+impl<F, H> DriverLayer<F>
+where
+    F: Fn() -> H + Send + Sync,
+    H: Interceptor + 'static,
+{
+    /// Wraps `inner`; `interceptor` makes an interceptor for each session that it opens.
+    pub fn new(inner: Box<dyn Driver>, interceptor: F) -> Self {
+        Self { inner, interceptor }
+    }
+}
+
+impl<F, H> Driver for DriverLayer<F>
+where
+    F: Fn() -> H + Send + Sync,
+    H: Interceptor + 'static,
+{
+    fn describe(&self) -> Result<ServerFacts> {
+        self.inner.describe()
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        self.inner.supports(operation)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.inner.endpoint()
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        self.inner.require_durability(class)
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let inner = self.inner.connect(options)?;
+        Ok(Box::new(InterceptedSession::new(inner, (self.interceptor)())))
+    }
+
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        self.inner.stats_probe(options)
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        self.inner.namespace()
+    }
+}
+
+/// A session that is owned, or borrowed from a caller who closes it.
+pub trait SessionHandle: DerefMut<Target = dyn Session> + Send {
+    /// Closes the session if it is owned.
+    ///
+    /// # Errors
+    /// As [`Session::close`].
+    fn close(self) -> Result<()>;
+
+    /// Closes the session if it is owned, and checks for unexpected data.
+    ///
+    /// # Errors
+    /// As [`Session::close_checked`].
+    fn close_checked(self) -> Result<()>;
+}
+
+impl SessionHandle for Box<dyn Session> {
+    fn close(self) -> Result<()> {
+        Session::close(self)
+    }
+
+    fn close_checked(self) -> Result<()> {
+        Session::close_checked(self)
+    }
+}
+
+impl SessionHandle for &mut (dyn Session + 'static) {
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close_checked(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A session whose calls are intercepted.
+pub struct InterceptedSession<S, H> {
+    inner: S,
+    interceptor: H,
+}
+
+impl<S: SessionHandle, H: Interceptor> InterceptedSession<S, H> {
+    /// Wraps a session.
+    pub fn new(inner: S, interceptor: H) -> Self {
+        Self { inner, interceptor }
+    }
+}
+
+impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
+    fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.interceptor.prepare(&mut *self.inner, operation)
+    }
+
+    fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.interceptor.prepare_literal(&mut *self.inner, operation)
+    }
+
+    fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        self.interceptor.before_request()?;
+        self.interceptor.execute(&mut *self.inner, prepared, parameters, out)
+    }
+
+    fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
+        self.interceptor.before_request()?;
+        self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
+    }
+
+    fn flush_stats(&mut self) -> Result<()> {
+        self.inner.flush_stats()
+    }
+
+    fn connect_times(&self) -> Option<ConnectTimes> {
+        self.inner.connect_times()
+    }
+
+    fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
+        self.inner.cache_counters(collection)
+    }
+
+    fn release(&mut self, prepared: Prepared) -> Result<()> {
+        self.interceptor.release(&mut *self.inner, prepared)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.interceptor.closing(&mut *self.inner)?;
+        self.inner.close()
+    }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.interceptor.closing(&mut *self.inner)?;
+        self.inner.close_checked()
+    }
+}

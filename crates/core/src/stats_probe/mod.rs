@@ -1,0 +1,62 @@
+//! A database server's own statistics: counters before and after a trial, and samples of what its sessions do.
+//!
+//! A [`StatsProbe`] queries the server over a connection that no client uses. Results keep the server's own names, beside
+//! Kurabe's. Each counter says its [scope](CounterScope): a counter of the whole server includes other users' work. What
+//! the server does not report is recorded as [`Unavailable`], with the reason.
+
+mod counter;
+mod reading;
+mod statement;
+mod waits;
+
+pub use counter::{Counter, CounterScope, EngineCount};
+pub use reading::{EngineUse, Reading, Unavailable};
+pub use statement::{MOST, StatementUse, TEXT, shortened};
+pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitState};
+
+use crate::error::Result;
+
+/// Reads a server's statistics over a connection of its own.
+///
+/// It is opened before the first client of the trial connects, so that it can tell the clients' sessions from earlier ones.
+pub trait StatsProbe: Send {
+    /// Reads the counters that are exact at this point of the trial.
+    ///
+    /// # Errors
+    /// The server's error. Statistics that this user may not read are not an error but [`Unavailable`].
+    fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading>;
+
+    /// Samples what the clients' sessions do now.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the server has no such statistics, or this user
+    /// may not read them; or the server's error.
+    fn sample_sessions(&mut self, clients: &Clients) -> Result<Vec<SessionSample>>;
+
+    /// The local TCP port of its connection, if it uses TCP. The traffic of that port is not a client's.
+    fn port(&self) -> Option<u16> {
+        None
+    }
+}
+
+/// When a snapshot is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotPoint {
+    /// Before any client connects.
+    Before,
+    /// All clients are connected and warmed up, and wait at the gate.
+    Gate,
+    /// All clients have made their last transaction; their connections are still open.
+    End,
+    /// All clients have disconnected. Statistics that sessions report late are complete.
+    After,
+}
+
+/// What a stats probe knows of the trial's clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// The number of clients.
+    pub count: u64,
+    /// Whether each client keeps one connection for the whole trial.
+    pub kept: bool,
+}

@@ -1,0 +1,131 @@
+//! Throughput over the course of a trial: the progress of each client at some points in time, combined into windows.
+//!
+//! A client records a point now and then. When its list is full, every second point is removed and the interval
+//! doubles. So memory is bounded for trials of any length, and nothing is allocated while measuring.
+
+use crate::client::Tick;
+use std::time::Duration;
+
+/// The number of windows of a trial.
+pub(crate) const WINDOWS: usize = 20;
+/// The maximum number of points per client: several for each window.
+const POINTS: usize = 128;
+/// The initial interval between two points.
+const FIRST: Duration = Duration::from_micros(250);
+/// The minimum number of transactions per window. With fewer, their number is mostly chance.
+const LEAST: u64 = 10;
+
+/// The progress of one client over time.
+pub(crate) struct Timeline {
+    start: Tick,
+    /// Nanoseconds since the start, and transactions.
+    points: Vec<(u64, u64)>,
+    every: u64,
+    next: u64,
+}
+
+impl Timeline {
+    pub(crate) fn new() -> Self {
+        let every = FIRST.as_nanos() as u64;
+        Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
+    }
+
+    /// Starts, or continues after this much work in earlier slices.
+    pub(crate) fn begin(&mut self, worked: Duration) {
+        let now = Tick::now();
+        self.start = now.checked_sub(worked).unwrap_or(now);
+    }
+
+    #[inline]
+    pub(crate) fn note(&mut self, now: Tick, completed: u64) {
+        let at = now.saturating_duration_since(self.start).as_nanos() as u64;
+        if at >= self.next {
+            self.point(at, completed);
+        }
+    }
+
+    #[cold]
+    fn point(&mut self, at: u64, completed: u64) {
+        if self.points.len() == POINTS {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                !keep
+            });
+            self.every *= 2;
+        }
+        self.points.push((at, completed));
+        self.next = at + self.every;
+    }
+
+    /// Transactions completed at this time, interpolated linearly; `end` is the last point.
+    pub(crate) fn at(&self, at: f64, end: (u64, u64)) -> f64 {
+        let after = self.points.partition_point(|point| (point.0 as f64) <= at);
+        let low = after.checked_sub(1).map_or((0, 0), |before| self.points[before]);
+        let high = self.points.get(after).copied().unwrap_or(end);
+        if high.0 <= low.0 {
+            return high.1 as f64;
+        }
+        let part = ((at - low.0 as f64) / (high.0 - low.0) as f64).clamp(0.0, 1.0);
+        (high.1 - low.1) as f64 * part + low.1 as f64
+    }
+}
+
+/// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients ran; empty if they are
+/// too few. Each client comes with its last point.
+pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> Vec<u64> {
+    let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
+    let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return Vec::new() };
+    if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < LEAST * WINDOWS as u64 {
+        return Vec::new();
+    }
+    let until = |window: usize| -> f64 {
+        let at = time as f64 * window as f64 / WINDOWS as f64;
+        at_work().map(|(timeline, end)| timeline.at(at, *end)).sum()
+    };
+    let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
+    ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client with `rate(second)` transactions per millisecond over this many milliseconds.
+    fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Timeline, (u64, u64)) {
+        let mut timeline = Timeline::new();
+        let (start, mut completed) = (timeline.start, 0);
+        for at in 1..=ms {
+            completed += rate(at);
+            timeline.note(start + Duration::from_millis(at), completed);
+        }
+        (timeline, (ms * 1_000_000, completed))
+    }
+
+    #[test]
+    fn an_even_trial_has_even_windows_whatever_its_length() {
+        for ms in [20, 100, 1_000, 100_000] {
+            let clients = [client(ms, |_| 20), client(ms, |_| 30)];
+            let windows = windows(&clients);
+            let wanted = 50 * ms / WINDOWS as u64;
+            assert_eq!(windows.len(), WINDOWS);
+            assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
+            assert!(clients[0].0.points.len() <= POINTS);
+        }
+    }
+
+    #[test]
+    fn a_half_that_is_slower_shows_as_one() {
+        let windows = windows(&[client(1_000, |at| if at <= 500 { 10 } else { 30 })]);
+        assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
+        assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
+    }
+
+    #[test]
+    fn few_transactions_make_no_windows_and_idle_clients_none() {
+        assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
+        assert!(windows(&[]).is_empty());
+        let idle = (Timeline::new(), (1, 0));
+        assert_eq!(windows(&[client(100, |_| 10), idle]).len(), WINDOWS);
+    }
+}

@@ -1,0 +1,95 @@
+//! `--until conclusive`: decides whether a run continues after its planned rounds.
+
+use anyhow::Result;
+use kurabe_core::Error;
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::{Run, RunEnd, TrialRecord};
+use kurabe_experiments::registry;
+use kurabe_report::analyse;
+use kurabe_stats::interim::Analyses;
+use std::time::{Duration, Instant};
+
+/// Decides after each interim analysis whether a run continues.
+pub(super) struct StoppingRule {
+    /// The recorded run at the start of this session of the program.
+    run: Run,
+    analyses: Analyses,
+    /// The maximum number of rounds; `None`: the number is fixed.
+    most: Option<u32>,
+    /// The time limit of the whole run.
+    budget: Option<Duration>,
+    began: Instant,
+    /// Why the run stopped, if the user should know.
+    why: Option<String>,
+}
+
+impl StoppingRule {
+    /// A rule for a run that continues from here; `began` is the start of the whole run.
+    pub(super) fn new(run: &Run, began: Instant) -> Self {
+        let ends = run.max_rounds();
+        let spec = &run.header.spec;
+        // A user who allows more rounds later also allows the time for them.
+        let budget = spec.until.and_then(|until| until.budget_ns).filter(|_| ends.len() == 1);
+        Self {
+            run: run.clone(),
+            most: ends.last().copied(),
+            analyses: Analyses::new(spec.rounds, ends),
+            budget: budget.map(Duration::from_nanos),
+            began,
+            why: None,
+        }
+    }
+
+    /// The number of additional rounds; `made` are the trials made so far since the program started.
+    pub(super) fn further(&mut self, rounds: u32, made: &[TrialRecord]) -> u32 {
+        let Some(most) = self.most else { return 0 };
+        let further = self.analyses.after(rounds).min(most).saturating_sub(rounds);
+        let earlier = &self.run.trials;
+        // A round that was interrupted must be completed before the analysis.
+        if earlier.iter().any(|trial| trial.round >= rounds) {
+            return further;
+        }
+        let end = Some(RunEnd { at_ms: 0, complete: true });
+        let trials = earlier.iter().chain(made).cloned().collect();
+        let resumptions = self.run.resumptions.clone();
+        let run = Run { header: self.run.header.clone(), trials, resumptions, end };
+        let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+        let open = analyse(&run, info)
+            .verdicts
+            .iter()
+            .filter(|verdict| verdict.primary && !verdict.conclusive)
+            .count();
+        let spent = self.began.elapsed();
+        let more = spent / rounds.max(1) * further;
+        self.why = match self.budget {
+            _ if open == 0 => return 0,
+            _ if further == 0 => Some(format!("stopped after {rounds} rounds, the allowed maximum")),
+            Some(budget) if spent + more > budget => {
+                Some(format!("stopped after {rounds} rounds: the next analysis would exceed the budget"))
+            }
+            _ => return further,
+        };
+        0
+    }
+
+    pub(super) fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+}
+
+/// Whether a resumed run gets rounds that were not allowed when it started.
+///
+/// # Errors
+/// If the number of rounds is fixed: its verdicts have used up the 5 % error probability.
+pub(super) fn prolongs(run: &Run, max_rounds: Option<u32>) -> Result<bool> {
+    let Some(most) = max_rounds else { return Ok(false) };
+    if run.header.spec.until.is_none() {
+        return Err(Error::usage("this run has a fixed number of rounds; no rounds can be added")
+            .hint(
+                "repeated analyses would find false differences more often; start a run with --until conclusive",
+            )
+            .into());
+    }
+    let made = run.trials.iter().map(|trial| trial.round + 1).max().unwrap_or(0);
+    Ok(made < most)
+}

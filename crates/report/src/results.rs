@@ -1,0 +1,252 @@
+//! The results of each cell and operation, computed from its trials.
+
+use crate::attribution;
+use crate::engine;
+use crate::finding::Interval;
+use crate::metrics;
+use crate::proof;
+use crate::steady;
+use crate::summary::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
+use kurabe_core::error::ErrorKind;
+use kurabe_core::load::Load;
+use kurabe_core::metric::speed;
+use kurabe_core::observation::Observation;
+use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
+use kurabe_core::verification::Verification;
+use kurabe_stats::{Histogram, IntervalSettings, mix};
+use std::collections::BTreeMap;
+
+/// All cells × operations of a run, in the order of the header and the spec.
+pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
+    let operations = &run.header.spec.operations;
+    let trials = latest(run);
+    let none = BTreeMap::new();
+    let mut all = Vec::with_capacity(run.header.cells.len() * operations.len());
+    for (index, cell) in run.header.cells.iter().enumerate() {
+        for operation in operations {
+            let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
+            let seed = mix(run.header.spec.seed, all.len() as u64);
+            all.push(of_cell(run, metrics, (cell, operation), rounds, seed));
+        }
+    }
+    all
+}
+
+/// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.
+fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
+    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
+    for trial in &run.trials {
+        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
+    }
+    trials
+}
+
+fn of_cell(
+    run: &Run,
+    metrics: &[MetricInfo],
+    (cell, operation): (&CellRecord, &str),
+    rounds: &BTreeMap<u32, &TrialRecord>,
+    seed: u64,
+) -> CellResult {
+    let target = run.header.targets.get(cell.target);
+    let facts = target.map(|target| &target.facts);
+    let mut figures = CellResult {
+        target: target.map_or_else(String::new, |target| target.name.clone()),
+        engine: facts.map_or_else(String::new, |facts| facts.engine.clone()),
+        version: facts.map_or_else(String::new, |facts| facts.version.clone()),
+        axes: cell.axes.clone(),
+        operation: operation.to_owned(),
+        status: Status::Unavailable,
+        reason: None,
+        ops_per_second: None,
+        latency_us: None,
+        open_loop: None,
+        client_cpu_us_per_op: None,
+        server_cpu_us_per_op: None,
+        verify_ns_per_op: None,
+        verify_share: None,
+        overhead_ns_per_op: overhead_of(&run.header.overhead, cell, operation),
+        verified: Verified { proven: Some(Verification::default()), mismatches: 0 },
+        failed_operations: 0,
+        retries: 0,
+        durability: facts.and_then(|facts| facts.durability),
+        metrics: Vec::new(),
+        attribution: None,
+        observed: Vec::new(),
+        counters: Vec::new(),
+        sessions: Vec::new(),
+        steady: None,
+        rounds: 0,
+        stored_bytes: cell.stored_bytes,
+        aa_control: cell.aa_control,
+        second_instance: cell.second_instance,
+        noise_floor: None,
+        metric: speed(Load::of(&cell.axes)).name,
+        target_index: cell.target,
+        totals: None,
+    };
+    if let Some(reason) = &cell.unavailable {
+        figures.reason = Some(reason.clone());
+        return figures;
+    }
+    let measured: BTreeMap<u32, &Measurement> = rounds
+        .iter()
+        .filter_map(|(round, trial)| match &trial.outcome {
+            Outcome::Measured(measurement) => Some((*round, measurement.as_ref())),
+            Outcome::Failed { .. } => None,
+        })
+        .collect();
+    figures.verified.proven = proof::sum(measured.values().map(|measurement| &measurement.verified));
+    if let Some(reason) = failure(rounds, &measured, &mut figures.verified.mismatches) {
+        figures.status = Status::Failed;
+        figures.reason = Some(reason);
+    } else if measured.is_empty() {
+        figures.reason = Some("not measured: the run ended before it reached this cell".to_owned());
+    } else {
+        figures.status = Status::Ok;
+        let counted = counted(&measured);
+        fill(&mut figures, &counted, (&run.header.spec, seed));
+        // Interleaved trials are not observed; the separate trial before them was.
+        figures.server_cpu_us_per_op = server_cpu(&measured);
+        figures.metrics =
+            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, (&run.header.spec, seed));
+        figures.counters = engine::figures(&measured);
+        figures.sessions = engine::sessions(&measured);
+        figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
+        figures.steady = steady::of_trials(measured.values().copied());
+        figures.observed =
+            measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
+    }
+    figures
+}
+
+/// The trials whose speed counts: interleaved ones if there are any, since separate trials ran under different
+/// conditions.
+fn counted<'a>(measured: &BTreeMap<u32, &'a Measurement>) -> BTreeMap<u32, &'a Measurement> {
+    let interleaved = measured.values().any(|measurement| measurement.slices > 0);
+    measured.iter().filter(|(_, m)| !interleaved || m.slices > 0).map(|(round, m)| (*round, *m)).collect()
+}
+
+/// An observation without its time series.
+fn bare(observed: &Observation) -> Observation {
+    Observation { samples: Vec::new(), ..observed.clone() }
+}
+
+/// Why a cell has no results although it was tried. One failed trial is enough. An interrupted trial has not failed.
+fn failure(
+    rounds: &BTreeMap<u32, &TrialRecord>,
+    measured: &BTreeMap<u32, &Measurement>,
+    mismatches: &mut u64,
+) -> Option<String> {
+    let failed: Vec<&str> = rounds
+        .values()
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Failed { kind, reason, mismatches: wrong } if *kind != ErrorKind::Interrupted => {
+                *mismatches += wrong;
+                Some(reason.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    if let Some(first) = failed.first() {
+        let tried = failed.len() + measured.len();
+        let rounds = if tried > failed.len() {
+            format!(" (in {} of {tried} rounds)", failed.len())
+        } else {
+            String::new()
+        };
+        return Some(format!("{first}{rounds}"));
+    }
+    let empty = measured.iter().find(|(_, measurement)| measurement.ops_per_second() <= 0.0)?;
+    Some(format!("no transaction was completed in round {}", empty.0 + 1))
+}
+
+fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, (spec, seed): (&RunSpec, u64)) {
+    figures.rounds = measured.len() as u32;
+    let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
+    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::new(seed))
+        .map(|Interval { value, low, high }| Rate { median: value, low, high });
+    let mut service = Histogram::new();
+    let (mut cpu_ns, mut completed, mut verify_ns) = (0.0, 0.0, 0.0);
+    for measurement in measured.values() {
+        service.merge(&measurement.service);
+        figures.failed_operations += measurement.failed;
+        figures.retries += measurement.retries;
+        cpu_ns += measurement.client_cpu_ns as f64;
+        completed += measurement.completed as f64;
+        verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
+    }
+    figures.latency_us = latency(&service);
+    figures.totals = Some(Box::new(Totals {
+        clients: measured.values().map(|m| m.clients).max().unwrap_or(1),
+        completed: measured.values().map(|m| m.completed).sum(),
+        failed: figures.failed_operations,
+        elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
+        service,
+    }));
+    figures.open_loop = open_loop(measured);
+    if completed > 0.0 {
+        figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
+        figures.verify_ns_per_op = Some(verify_ns / completed);
+        figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
+    }
+}
+
+/// The server's CPU time per transaction in microseconds, if its processes were observed.
+fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
+    let seen =
+        measured.values().filter_map(|m| Some((m.observed.as_ref()?.server_seen()?.cpu_ns, m.completed)));
+    let (cpu_ns, completed) =
+        seen.fold((0, 0), |(cpu, all), (cpu_ns, completed)| (cpu + cpu_ns, all + completed));
+    (completed > 0).then(|| cpu_ns as f64 / 1e3 / completed as f64)
+}
+
+fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenLoopResult> {
+    let (mut response, mut lag) = (Histogram::new(), Histogram::new());
+    let mut rates = Vec::new();
+    let mut figures = OpenLoopResult {
+        due_per_second: 0.0,
+        response_us: Latency::default(),
+        dispatch_lag_p99_us: None,
+        backlog: 0,
+        dropped: 0,
+        offered: 0,
+        kept_up: true,
+    };
+    for measurement in measured.values() {
+        let open = measurement.open.as_ref()?;
+        response.merge(&open.response);
+        lag.merge(&open.lag);
+        rates.push(open.rate);
+        figures.backlog = figures.backlog.max(open.backlog);
+        figures.dropped += measurement.dropped;
+        figures.offered += measurement.offered;
+        figures.kept_up &= measurement.kept_up();
+    }
+    rates.sort_by(f64::total_cmp);
+    figures.due_per_second = *rates.get(rates.len() / 2)?;
+    figures.response_us = latency(&response)?;
+    figures.dispatch_lag_p99_us = lag.quantile(0.99).map(|ns| ns as f64 / 1e3);
+    Some(figures)
+}
+
+fn latency(service: &Histogram) -> Option<Latency> {
+    let at = |q: f64| service.quantile(q).map(|ns| ns as f64 / 1e3);
+    Some(Latency {
+        p50: at(0.5)?,
+        p90: at(0.9)?,
+        p99: at(0.99)?,
+        p999: at(0.999)?,
+        max: service.max()? as f64 / 1e3,
+    })
+}
+
+/// The tool's own overhead for a cell: the most specific record whose axis values all match.
+fn overhead_of(overhead: &[OverheadRecord], cell: &CellRecord, operation: &str) -> Option<f64> {
+    overhead
+        .iter()
+        .filter(|record| record.operation == operation)
+        .filter(|record| record.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value)))
+        .max_by_key(|record| record.axes.values().len())
+        .map(|record| record.ns_per_op)
+}

@@ -1,0 +1,47 @@
+//! The messages between a tool and its supervisor, one line of JSON each.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::TestbedError;
+
+/// A request of the tool, after the [`crate::options::Spec`]. There is no request to stop: the tool closes the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Kill the server, as in a power failure.
+    Kill,
+    /// Start it again with the same data and port, after [`Request::Kill`] or instead of the running one.
+    Restart,
+    /// Stop all its processes (SIGSTOP).
+    Pause,
+    /// Let them continue.
+    Resume,
+}
+
+/// A message of the supervisor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// The server answers.
+    Ready(Facts),
+    /// The request was executed.
+    Done,
+    /// The start or a request failed. After a failed start the supervisor cleans up and exits.
+    Failed(TestbedError),
+    /// The server ended unexpectedly.
+    Died(String),
+}
+
+/// How to reach the server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub url: String,
+    pub port: u16,
+    pub socket: Option<PathBuf>,
+    pub pid: u32,
+    pub version: String,
+    pub program: PathBuf,
+    pub dir: PathBuf,
+    pub log: PathBuf,
+    pub ca: Option<PathBuf>,
+}

@@ -1,0 +1,39 @@
+//! The supervisor: a process that runs one server, and stops it when its parent process ends in any way.
+//! The tool starts its own program with [`SUBCOMMAND`], and that process calls [`run`]. It has its own process group,
+//! so that Ctrl-C in the terminal does not reach it, and reads requests from a pipe on standard input. The system
+//! closes the pipe when the tool ends, even by kill -9. Then the supervisor stops the server, removes its folder and
+//! exits. It also creates the folder, so that the tool's death never leaves anything behind.
+//! folder and exits. The supervisor does everything from making the folder on, so there is no time at which the tool's
+//! death would leave anything behind.
+//!
+//! If the supervisor itself is killed, the system kills the server (its "parent death signal" is set), and the next
+//! start sweeps the folder.
+
+mod child_process;
+mod exec_wrapper;
+mod messages;
+mod serve;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub(crate) use messages::{Facts, Report, Request};
+
+/// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`] with the arguments after `supervisor`.
+pub const SUBCOMMAND: &str = "supervisor";
+
+/// Set in a supervisor's environment, to prevent recursion: a program that does not know [`SUBCOMMAND`] could start
+/// itself forever.
+pub(crate) const ENVIRONMENT: &str = "KURABE_IS_SUPERVISOR";
+
+/// Runs this process as a supervisor, until its work is done. `args` are those after [`SUBCOMMAND`].
+///
+/// Standard output is for the process that started it.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let mut args = args.into_iter();
+    match args.next() {
+        None => serve::serve(),
+        Some(word) if word == exec_wrapper::EXEC => exec_wrapper::become_server(args),
+        Some(_) => ExitCode::from(2),
+    }
+}

@@ -1,0 +1,345 @@
+//! The supervisor's main loop: starts a server, handles requests, and removes everything at the end.
+
+use std::fs;
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::child_process::{ChildProcess, Event};
+use super::messages::{Facts, Report};
+use crate::TestbedError;
+use crate::engine::{Engine, Instance, Launch};
+use crate::folder::{self, Folder};
+use crate::options::Spec;
+use crate::os_user;
+use crate::{log, port, registry, template, tls};
+
+/// How long a server may take to stop before it is killed. Its data is deleted anyway.
+const GRACE: Duration = Duration::from_secs(5);
+/// The interval of checks whether a starting server answers.
+const ASK_EVERY: Duration = Duration::from_millis(10);
+/// How many ports in a row may be taken by others.
+const PORTS: u32 = 5;
+
+pub(super) fn serve() -> ExitCode {
+    let (sender, events) = mpsc::channel();
+    end_on_signals(&sender);
+    let mut first = String::new();
+    if std::io::stdin().lock().read_line(&mut first).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let Ok(spec) = serde_json::from_str::<Spec>(&first) else { return ExitCode::from(2) };
+    listen(sender.clone());
+
+    match Supervisor::start_instance(spec, sender, events) {
+        Ok(mut supervisor) => {
+            report(&Report::Ready(supervisor.facts()));
+            supervisor.handle_events();
+            supervisor.remove()
+        }
+        Err(error) => {
+            report(&Report::Failed(error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Treats signals like the end of the tool.
+fn end_on_signals(sender: &Sender<Event>) {
+    if let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]) {
+        let sender = sender.clone();
+        thread::spawn(move || {
+            for _ in signals.forever() {
+                let _ = sender.send(Event::Hangup);
+            }
+        });
+    }
+}
+
+/// Forwards requests until the pipe is closed.
+fn listen(sender: Sender<Event>) {
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
+            let _ = sender.send(Event::Request(request));
+        }
+        let _ = sender.send(Event::Hangup);
+    });
+}
+
+/// Sends a message to the tool; ignores errors if it has ended.
+fn report(report: &Report) {
+    if let Ok(mut line) = serde_json::to_vec(report) {
+        line.push(b'\n');
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&line).and_then(|()| out.flush());
+    }
+}
+
+/// Waits until the written data is on disk. Otherwise the system would write it during a measurement.
+fn sync_data(dir: &Path) -> Result<(), TestbedError> {
+    let failed = || TestbedError::io(format!("writing {} to the disk", dir.display()));
+    let file = fs::File::open(dir).map_err(failed())?;
+    rustix::fs::syncfs(file).map_err(|error| failed()(error.into()))
+}
+
+struct Supervisor {
+    engine: &'static dyn Engine,
+    instance: Instance,
+    folder: Folder,
+    running: Option<ChildProcess>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+}
+
+impl Supervisor {
+    /// Starts the server and waits until it answers. On an error everything is removed.
+    fn start_instance(
+        spec: Spec,
+        sender: Sender<Event>,
+        events: Receiver<Event>,
+    ) -> Result<Self, TestbedError> {
+        let engine = registry::by_name(&spec.engine)?;
+        spec.check(engine.reserved())?;
+        engine.check(&spec)?;
+        let installed = engine.find().map_err(|missing| missing.error(engine.name()))?;
+        let os_user = if engine.refuses_root() { os_user::unprivileged() } else { None };
+        let base = folder::base(&spec);
+        folder::sweep(&base);
+        let folder = Folder::make(&base, os_user.as_ref())?;
+        let dir = folder.path().to_owned();
+        let instance = Instance { spec, installed, dir, os_user, port: 0, tls: None };
+        let mut supervisor = Self { engine, instance, folder, running: None, sender, events };
+        match supervisor.first_start() {
+            Ok(()) => Ok(supervisor),
+            Err(error) => {
+                supervisor.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn first_start(&mut self) -> Result<(), TestbedError> {
+        let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
+        if self.instance.spec.tls {
+            self.instance.tls = Some(tls::make(&self.instance.dir, self.instance.os_user.as_ref())?);
+        }
+        self.make_data(deadline)?;
+        if self.instance.spec.sync_data {
+            sync_data(&self.instance.dir)?;
+        }
+        let mut lost = 0;
+        loop {
+            self.instance.port = port::free()?;
+            match self.start(true, deadline) {
+                Err(TestbedError::Failed { log, .. })
+                    if lost < PORTS && log.contains("ddress already in use") =>
+                {
+                    lost += 1;
+                }
+                other => break other?,
+            }
+        }
+        // They may contain the password, and have been read.
+        for secret in ["password", "init.sql"] {
+            let _ = fs::remove_file(self.instance.dir.join(secret));
+        }
+        Ok(())
+    }
+
+    /// Copies a cached data folder, or creates one.
+    fn make_data(&mut self, deadline: Instant) -> Result<(), TestbedError> {
+        let steps = self.engine.prepare(&self.instance)?;
+        let name = self.engine.name();
+        let common = self.engine.can_use_template(&self.instance);
+        if !(common && template::fetch(name, &self.instance)) {
+            for step in steps {
+                self.run_step(&step, deadline)?;
+            }
+            if common {
+                template::keep(name, &self.instance);
+            }
+        }
+        self.engine.make_unique(&self.instance);
+        Ok(())
+    }
+
+    /// Runs a program that must succeed before the server can start.
+    fn run_step(&mut self, step: &Launch, deadline: Instant) -> Result<(), TestbedError> {
+        let log = self.instance.dir.join("prepare.log");
+        let mut step_running = ChildProcess::start(step, Signal::KILL, &self.instance, &log, &self.sender)?;
+        let result = loop {
+            if let Some(status) = step_running.ended() {
+                let what = format!("{} ended with {status}", step.program.display());
+                break if status.success() { Ok(()) } else { Err(self.failed(what, &log)) };
+            }
+            if let Err(error) =
+                self.pause(step_running.pid(), deadline, "preparing its data", Duration::from_secs(1))
+            {
+                break Err(error);
+            }
+        };
+        step_running.kill();
+        result
+    }
+
+    /// Starts the server and waits until it answers.
+    fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
+        let log = self.instance.log();
+        let launch = self.engine.command(&self.instance, first);
+        let mut running =
+            ChildProcess::start(&launch, self.engine.stop_signal(), &self.instance, &log, &self.sender)?;
+        let result = self
+            .folder
+            .note_server(running.pid())
+            .and_then(|()| self.wait_until_ready(&mut running, deadline));
+        if result.is_err() {
+            running.kill();
+        } else {
+            self.running = Some(running);
+        }
+        result
+    }
+
+    fn wait_until_ready(&self, running: &mut ChildProcess, deadline: Instant) -> Result<(), TestbedError> {
+        loop {
+            let why = match self.engine.ping(&self.instance, running.pid()) {
+                // The answer may come from another server on a port that ours could not get.
+                Ok(()) if running.ended().is_none() => return Ok(()),
+                Ok(()) => "another server answers on this port".to_owned(),
+                Err(why) => why,
+            };
+            if let Some(status) = running.ended() {
+                return Err(self.failed(format!("it exited with {status}"), &self.instance.log()));
+            }
+            self.pause(running.pid(), deadline, &why, ASK_EVERY)?;
+        }
+    }
+
+    /// Waits for a short time, or until the process ends; fails if the tool has ended or the time limit is reached.
+    fn pause(&self, pid: u32, deadline: Instant, why: &str, duration: Duration) -> Result<(), TestbedError> {
+        let until = Instant::now() + duration;
+        loop {
+            match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Event::Hangup) | Err(RecvTimeoutError::Disconnected) => {
+                    // Repeated for the next wait: nothing continues after this.
+                    let _ = self.sender.send(Event::Hangup);
+                    return Err(self.error("the start was cancelled"));
+                }
+                Ok(Event::Exited(ended)) if ended == pid => return Ok(()),
+                Ok(Event::Exited(_) | Event::Request(_)) => {}
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        Err(TestbedError::TimedOut {
+            engine: self.engine.name().to_owned(),
+            seconds: self.instance.spec.timeout_ms.div_ceil(1000),
+            what: why.to_owned(),
+            log: self.tail(&self.instance.log()),
+        })
+    }
+
+    fn handle_events(&mut self) {
+        while let Ok(event) = self.events.recv() {
+            match event {
+                Event::Hangup => return,
+                Event::Request(request) => report(&self.handle(request)),
+                Event::Exited(pid) => self.exited(pid),
+            }
+        }
+    }
+
+    fn handle(&mut self, request: super::Request) -> Report {
+        use super::Request;
+        match (request, &mut self.running) {
+            (Request::Restart, running) => {
+                if let Some(mut running) = running.take() {
+                    running.kill();
+                }
+                let deadline = Instant::now() + Duration::from_millis(self.instance.spec.timeout_ms);
+                return self
+                    .start(false, deadline)
+                    .map_or_else(Report::Failed, |()| Report::Ready(self.facts()));
+            }
+            (_, None) => return Report::Failed(self.error("the server is not running")),
+            (Request::Kill, running) => {
+                if let Some(mut running) = running.take() {
+                    running.kill();
+                }
+            }
+            (Request::Pause, Some(running)) => running.signal_all(Signal::STOP),
+            (Request::Resume, Some(running)) => running.signal_all(Signal::CONT),
+        }
+        Report::Done
+    }
+
+    /// Handles the end of a child: the server, unless it was killed on request.
+    fn exited(&mut self, pid: u32) {
+        let Some(status) = self.running.as_mut().filter(|r| r.pid() == pid).and_then(ChildProcess::ended)
+        else {
+            return;
+        };
+        self.running = None;
+        let tail = self.tail(&self.instance.log());
+        let log = if tail.is_empty() { String::new() } else { format!("; its log ends with:\n{tail}") };
+        report(&Report::Died(format!("it exited with {status}{log}")));
+    }
+
+    /// Stops the server and removes its folder. What cannot be removed is left for the next sweep.
+    fn remove(mut self) -> ExitCode {
+        if let Some(mut running) = self.running.take() {
+            running.stop(self.engine.stop_signal(), GRACE);
+        }
+        if let Some(step) = self.engine.clean_up(&self.instance) {
+            let log = self.instance.dir.join("prepare.log");
+            if let Ok(mut step) = ChildProcess::start(&step, Signal::KILL, &self.instance, &log, &self.sender)
+            {
+                step.wait(GRACE);
+                step.kill();
+            }
+        }
+        match self.folder.remove() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                report(&Report::Failed(error));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            url: self.engine.url(&self.instance),
+            port: self.instance.port,
+            socket: self.engine.socket(&self.instance),
+            pid: self.running.as_ref().map_or(0, ChildProcess::pid),
+            version: self.instance.installed.version.clone(),
+            program: self.instance.installed.program.clone(),
+            dir: self.instance.dir.clone(),
+            log: self.instance.log(),
+            ca: self.instance.tls.as_ref().map(|tls| tls.ca.clone()),
+        }
+    }
+
+    fn tail(&self, path: &Path) -> String {
+        log::tail(path, self.instance.spec.password.as_deref())
+    }
+
+    fn failed(&self, what: String, path: &Path) -> TestbedError {
+        TestbedError::Failed { engine: self.engine.name().to_owned(), what, log: self.tail(path) }
+    }
+
+    fn error(&self, what: &str) -> TestbedError {
+        TestbedError::Supervisor { engine: self.engine.name().to_owned(), what: what.to_owned() }
+    }
+}
