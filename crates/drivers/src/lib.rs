@@ -9,6 +9,7 @@ pub mod cached;
 pub mod cancel;
 pub mod caution;
 mod charset;
+mod contain;
 pub mod couchdb;
 pub mod info;
 pub mod memcached;

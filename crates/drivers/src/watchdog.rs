@@ -1,6 +1,7 @@
 //! Time limits for crates that have none of their own for a whole answer, or for connecting.
 
 use crate::cancel;
+use crate::contain::contain;
 use kurabe_core::{Error, ErrorKind, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Does what may block for ever in a thread of its own and waits for it so long. `None`: it did not end in time, and
-/// whatever comes of it later is given to `late`.
+/// whatever comes of it later is given to `late`. A panic of it is an error.
 pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -21,12 +22,12 @@ pub(crate) fn within<T: Send + 'static>(
     let (sender, receiver) = mpsc::sync_channel(1);
     let spawned = thread::Builder::new().name("kurabe-within".to_owned()).spawn(move || {
         // An error: nobody waits any more.
-        if let Err(unwanted) = sender.send(work()) {
-            late(unwanted.0);
+        if let Err(unwanted) = sender.send(contain("the client library", "connecting", work)) {
+            let _ = unwanted.0.map(late);
         }
     });
     match spawned {
-        Ok(_) => Ok(receiver.recv_timeout(limit).ok()),
+        Ok(_) => receiver.recv_timeout(limit).ok().transpose(),
         Err(error) => Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
             .hint("raise the limit of processes (ulimit -u), or use fewer clients")),
     }
@@ -136,6 +137,8 @@ mod tests {
             within(Duration::from_millis(50), || thread::sleep(Duration::from_secs(20)), drop).unwrap();
         assert!(late.is_none() && began.elapsed() < Duration::from_secs(10));
         assert_eq!(within(Duration::from_secs(20), || 7, drop).unwrap(), Some(7));
+        let error = within(Duration::from_secs(20), || -> u8 { panic!("a bad answer") }, drop).unwrap_err();
+        assert!(error.to_string().contains("a bad answer"), "{error}");
     }
 
     #[test]

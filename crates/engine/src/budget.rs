@@ -3,7 +3,7 @@
 //! A trial takes at least [`LEAST_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
 //! budget is too small, axes with default values lose values first, then rounds are dropped. What the user asked for
 //! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
-//! [`LONG_TRIAL`], rounds are added instead.
+//! a second, rounds are added instead.
 
 use crate::plan::Plan;
 use crate::target::Target;

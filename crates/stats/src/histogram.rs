@@ -222,7 +222,7 @@ impl Histogram {
         })
     }
 
-    /// The distribution of percentiles as HdrHistogram's tools draw it: five steps each time that the distance to 100 % halves.
+    /// The distribution of percentiles as the tools of `HdrHistogram` draw it: five steps each time that the distance to 100 % halves.
     pub fn percentiles(&self) -> impl Iterator<Item = Percentile> + '_ {
         let mut count = 0;
         self.buckets.iter_quantiles(5).map(move |step| {
@@ -295,15 +295,15 @@ impl TryFrom<Written> for Histogram {
                 .map(|bucket| u128::from(bucket.count) * u128::from(ns(&bucket, &written)))
                 .sum()
         };
-        let least = bound(|bucket, written| bucket.low.max(written.min));
-        let most = bound(
+        let at_least = bound(|bucket, written| bucket.low.max(written.min));
+        let at_most = bound(
             |bucket, written| {
                 if bucket.high >= CLAMP_NS { written.max } else { bucket.high.min(written.max) }
             },
         );
         // A bucket that is full counts less than was recorded.
         let full = histogram.buckets().any(|bucket| bucket.count == u64::from(u32::MAX));
-        if histogram.sum < least || (histogram.sum > most && !full) {
+        if histogram.sum < at_least || (histogram.sum > at_most && !full) {
             return Err(HistogramError::Contradiction("sum"));
         }
         Ok(histogram)

@@ -1,5 +1,6 @@
 //! The histogram against the sorted latencies themselves.
 
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 use kurabe_stats::Histogram;
 use kurabe_stats::histogram::{CLAMP_NS, RELATIVE_ERROR};
 use proptest::prelude::*;
@@ -169,8 +170,7 @@ fn a_damaged_form_is_refused_with_the_reason() {
     let empty = Histogram::new().to_hdr();
     let other = hdrhistogram::Histogram::<u32>::new_with_bounds(1, 1_000, 3).unwrap();
     let mut bytes = Vec::new();
-    use hdrhistogram::serialization::Serializer as _;
-    hdrhistogram::serialization::V2Serializer::new().serialize(&other, &mut bytes).unwrap();
+    V2Serializer::new().serialize(&other, &mut bytes).unwrap();
     let other = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes);
     for (text, reason) in [
         (r#"{"min":3,"max":5,"sum":[0,8],"hdr":"HISTFAAA"}"#.to_owned(), "V2 format"),

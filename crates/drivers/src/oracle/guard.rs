@@ -1,34 +1,13 @@
 //! What the crate does not give: an end to its panics, and a time limit while it connects and closes.
 
 use crate::watchdog;
-use kurabe_core::{Error, ErrorKind, Result};
-use std::any::Any;
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use kurabe_core::Result;
 use std::time::Duration;
-
-thread_local! {
-    /// Whether a panic of this thread is caught and told as an error, and need not be printed too.
-    static CONTAINED: Cell<bool> = const { Cell::new(false) };
-}
 
 /// Calls into the crate. A panic in there (it has `todo!()` for answers that it does not know yet) becomes an error
 /// that names the crate. The connection is of no use afterwards.
 pub(crate) fn contain<T>(doing: &str, call: impl FnOnce() -> T) -> Result<T> {
-    silence();
-    let before = CONTAINED.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(call));
-    CONTAINED.set(before);
-    result.map_err(|panic| {
-        let text = text_of(&*panic);
-        // Dropping what was thrown is harmless: it is a text.
-        Error::new(
-            ErrorKind::Protocol,
-            format!("{} failed while it was {doing}: {text}", super::link::CLIENT),
-        )
-        .hint("the server's answer is one that this crate does not know; report it with the server's version")
-    })
+    crate::contain::contain(super::link::CLIENT, doing, call)
 }
 
 /// As the crate's destructors lock what a panic has poisoned, and panic again: drops within a guard of its own.
@@ -45,30 +24,10 @@ pub(crate) fn within<T: Send + 'static>(
     watchdog::within(limit, work, discard)
 }
 
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without words")
-}
-
-/// Keeps contained panics off standard error; all others go where they went before.
-fn silence() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !CONTAINED.get() {
-                before(info);
-            }
-        }));
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::ErrorKind;
 
     #[test]
     fn a_panic_becomes_an_error_that_names_the_crate() {
