@@ -115,7 +115,7 @@ fn invalid_stopping_rules_are_rejected() {
         (&["--until", "conclusive", "--margin", "0"], "is not a margin"),
         (&["--until", "conclusive", "--margin", "200%"], "is not a margin"),
         (&["--until", "conclusive", "--margin", "much"], "is not a margin"),
-        (&["--until", "conclusive", "--max-rounds", "2"], "less than the 3 rounds"),
+        (&["--until", "conclusive", "--max-rounds", "2"], "less than the initial 3 rounds"),
     ] {
         let answer = place.run(&[&EQUALS[..], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
@@ -132,7 +132,7 @@ fn planted_differences_are_counted() {
         (&["--clients", "3"], "reads of 3 clients"),
     ];
     for (of, what) in ways {
-        let short = ["truth", "sqlite", "--differences", "2", "--duration", "20ms"];
+        let short = ["selftest", "sqlite", "--differences", "2", "--duration", "20ms"];
         let answer = place.run(&[&short, of].concat());
         assert!(
             answer.out.contains("| sqlite | ") && answer.out.contains("of 2 planted differences of 5.0 %"),
@@ -141,6 +141,6 @@ fn planted_differences_are_counted() {
         assert!(answer.out.contains("of 4 intervals hold the truth"), "{answer:?}");
         assert!(answer.out.contains(&format!("\n{what}: ")), "{answer:?}");
     }
-    let nothing = place.run(&["truth", "--differences", "0"]);
+    let nothing = place.run(&["selftest", "--differences", "0"]);
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
 }

@@ -67,17 +67,25 @@ fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
 }
 
 #[test]
-fn truth_names_planted_causes_and_rejects_invalid_options() {
+fn selftest_names_planted_causes_and_rejects_invalid_options() {
     let place = Place::new();
-    let answer = place.run(&["truth", "posgres"]);
+    let answer = place.run(&["selftest", "posgres"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);
     assert!(answer.err.contains("there are: postgres"), "{}", answer.err);
-    let answer = place.run(&["truth", "redis", "--kind", "nonsense"]);
+    let answer = place.run(&["selftest", "redis", "--kind", "nonsense"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);
     // On a machine with other load a cause may be named otherwise, or not at all; but never wrongly and with
     // certainty.
-    let answer =
-        place.run(&["truth", "redis", "--kind", "client-cpu,network", "--rounds", "1", "--duration", "1s"]);
+    let answer = place.run(&[
+        "selftest",
+        "redis",
+        "--kind",
+        "client-cpu,network",
+        "--rounds",
+        "1",
+        "--duration",
+        "1s",
+    ]);
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.out.contains("planted causes named rightly"), "{said}");
     assert!(answer.out.contains("0 causes were named wrongly and with certainty"), "{said}");

@@ -199,9 +199,8 @@ fn an_experiment_that_the_application_does_not_serve_is_left_out_with_the_reason
     let answer =
         Place::new().run(&["run", "connect", "--via", &app.url(""), "--requests", "10", "--no-html"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    let told =
-        "says that its /connect is 'not served'; if it is kurabe app, start it with --experiment connect";
-    assert!(answer.err.contains(told), "{answer:?}");
+    let reason = "reports /connect 'not served'; if it is kurabe app, start it with --experiment connect";
+    assert!(answer.err.contains(reason), "{answer:?}");
 }
 
 #[test]
@@ -245,7 +244,7 @@ fn foreign_http_server_is_rejected() {
     }
     let answer = place.run(&["run", "session", "--via", &app.url("")]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("session is not driven through an application"), "{answer:?}");
+    assert!(answer.err.contains("session cannot run through an application"), "{answer:?}");
 }
 
 #[test]

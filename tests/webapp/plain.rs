@@ -120,5 +120,5 @@ fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
 fn more_clients_than_users_are_refused_with_the_reason() {
     let answer = Place::new().run(&run(&["sqlite:"], &["--clients", "201"]));
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("there are 200 for 201 clients"), "{answer:?}");
+    assert!(answer.err.contains("200 are too few for 201 clients"), "{answer:?}");
 }

@@ -91,6 +91,9 @@ impl TargetUrl {
             (text, None)
         } else if let Some(rest) = text.strip_prefix('[') {
             let (host, after) = rest.split_once(']').ok_or_else(|| bad("'[' without ']' in the host"))?;
+            if !after.is_empty() && !after.starts_with(':') {
+                return Err(bad("only a port may follow ']' in the host"));
+            }
             (host, after.strip_prefix(':'))
         } else {
             match text.rsplit_once(':') {
@@ -102,7 +105,11 @@ impl TargetUrl {
             let port = port.parse().map_err(|_| bad("the port is not a number from 1 to 65535"))?;
             self.port = Some(port).filter(|port| *port != 0);
         }
-        self.host = Some(decode(host)?).filter(|host| !host.is_empty());
+        let host = decode(host)?;
+        if !host.contains(',') && host.contains(['[', ']']) {
+            return Err(bad("brackets in a host enclose an IPv6 address"));
+        }
+        self.host = Some(host).filter(|host| !host.is_empty());
         Ok(())
     }
 
@@ -227,6 +234,14 @@ mod tests {
         );
         let error = chosen("a:?client=fast").unwrap_err().to_string();
         assert_eq!(error, "a: client=fast is unknown; one of: lean, driver");
+    }
+
+    #[test]
+    fn brackets_enclose_an_address_and_nothing_else() {
+        for text in ["a://]::", "a://[::1]x", "a://[::1", "a://h%5D", "a://[[::1]"] {
+            assert!(TargetUrl::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(parse("a://[::1]:5").to_string(), "a://[::1]:5");
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod app;
 mod observe;
 mod report;
 mod run;
-mod truth;
+mod selftest;
 
 pub(crate) use run::PGBENCH;
 
@@ -64,7 +64,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(app::command())
         .subcommand(observe::command())
-        .subcommand(truth::command())
+        .subcommand(selftest::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(
                 Arg::new("run")

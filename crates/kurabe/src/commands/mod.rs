@@ -12,9 +12,9 @@ mod report;
 mod run;
 mod runs;
 mod scale;
+mod selftest;
 mod show;
 mod stopping_rule;
-mod truth;
 mod up;
 mod warnings;
 mod wire;
@@ -28,7 +28,8 @@ use clap_complete::Shell;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "truth", _)) = matches.subcommand() {
+    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) = matches.subcommand()
+    {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::sqlite::sweep();
         kurabe_testbed::sweep(None);
@@ -45,7 +46,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
         Some(("observe", matches)) => observe::observe(matches, output),
-        Some(("truth", matches)) => truth::truth(matches, output),
+        Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),

@@ -65,7 +65,7 @@ pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     }
     let hint = units::nearest(name, names)
         .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("there is no {what} '{name}'")).hint(hint))
+    Err(Error::usage(format!("unknown {what} '{name}'")).hint(hint))
 }
 
 pub(super) fn word(value: &Value, key: &str) -> Result<String> {

@@ -121,7 +121,7 @@ impl<'a> Ground<'a> {
         let url = match server {
             Some(server) => TargetUrl::parse(server.url())?,
             None => {
-                TargetUrl::parse(&format!("{}:{}", self.engine, folder.path().join("truth.db").display()))?
+                TargetUrl::parse(&format!("{}:{}", self.engine, folder.path().join("selftest.db").display()))?
             }
         };
         let experiment = registry::find(if self.plan.writes { "point-write" } else { "point-read" })?;
@@ -221,7 +221,7 @@ impl<'a> Ground<'a> {
         // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
         plan.retain(|cell| !cell.aa_control || cell.target == 0);
         let header = RunHeader {
-            run: format!("truth-{}", std::process::id()),
+            run: format!("selftest-{}", std::process::id()),
             began: 0,
             kurabe: env!("CARGO_PKG_VERSION").to_owned(),
             command: Vec::new(),

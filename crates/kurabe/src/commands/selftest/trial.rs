@@ -47,7 +47,7 @@ impl Ground<'_> {
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
-        let file = folder.path().join("truth.db");
+        let file = folder.path().join("selftest.db");
         let url = match self.server {
             Some(server) => TargetUrl::parse(server.url())?,
             None => TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous=full", file.display()))?,
@@ -137,7 +137,7 @@ impl Ground<'_> {
         if let Some(why) = run.cells.first().and_then(|cell| cell.record.unavailable.clone()) {
             return Err(Error::unsupported(why));
         }
-        let name = format!("truth-{}", std::process::id());
+        let name = format!("selftest-{}", std::process::id());
         let runner =
             Runner { cancel: self.cancel, observer: Some(planter), ..Runner::new(run, &name, targets) };
         let outcome = runner.trials()?.pop().map(|trial| trial.outcome);

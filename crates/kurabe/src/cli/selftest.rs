@@ -1,15 +1,15 @@
-//! `kurabe truth`.
+//! `kurabe selftest`.
 
 use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {
-    Command::new("truth")
+    Command::new("selftest")
         .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names rightly")
         .arg(
             Arg::new("engine")
                 .value_name("ENGINE")
                 .num_args(0..)
-                .help("Which engines, among those of 'kurabe truth' without one [default: all that are installed]"),
+                .help("Which engines, among those of 'kurabe selftest' without one [default: all that are installed]"),
         )
         .arg(
             Arg::new("kind")

@@ -1,4 +1,4 @@
-//! `kurabe truth`: the tool tests itself. It plants a known cause on a throwaway server and looks whether attribution names
+//! `kurabe selftest`: the tool tests itself. It plants a known cause on a throwaway server and looks whether attribution names
 //! it.
 
 mod differences;
@@ -67,7 +67,7 @@ impl Case {
     }
 }
 
-pub(super) fn truth(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let rounds = units::parse_count(number("rounds"))?;
     let time = units::parse_duration(number("duration"))?;
