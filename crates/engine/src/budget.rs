@@ -33,8 +33,9 @@ const LEAST_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
 const LEAST_ROUNDS: u32 = 4;
 /// A longer trial is worth less than another round, because a difference between the connections of two trials lasts as
-/// long as the trials. With 16 clients of PostgreSQL, trials of 2 s differed by 1.8 % and those of 0.5 s by 2.9 %
-/// (standard deviation of ratios of interleaved trials of one server; `docs/trust.md`).
+/// long as the trials. With 16 clients of PostgreSQL, ratios of interleaved trials
+/// had a standard deviation of about 1.8 % with 2 s and of 2.8 % with 0.5 s: a quarter of the time, and not twice the
+/// noise (`docs/trust.md`).
 const LONG_TRIAL: Duration = Duration::from_secs(1);
 /// The maximum number of rounds after adding some.
 const MOST_ROUNDS: u32 = 16;

@@ -38,7 +38,7 @@ pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, 
         }
     }
     write_private(&files.key, signed.server.1.as_bytes(), os_user)?;
-    // The client's are for whoever asked for the server.
+    // The current user reads the client's files.
     let [certificate, key] = client_files(&files.ca);
     write_private(&certificate, signed.client.0.as_bytes(), None)?;
     write_private(&key, signed.client.1.as_bytes(), None)?;

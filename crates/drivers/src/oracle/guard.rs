@@ -4,7 +4,7 @@ use crate::watchdog;
 use kurabe_core::Result;
 use std::time::Duration;
 
-/// Calls into the crate. A panic in there (it has `todo!()` for answers that it does not know yet) becomes an error
+/// Calls into the crate. A panic of the crate, which it raises for answers that it does not support, becomes an error
 /// that names the crate. The connection is of no use afterwards.
 pub(crate) fn contain<T>(doing: &str, call: impl FnOnce() -> T) -> Result<T> {
     crate::contain::contain(super::link::CLIENT, doing, call)

@@ -30,7 +30,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, `PGSSLMODE`
-    /// and its like, the password file and the name of whoever runs this, as it does for the engine's own programs.
+    /// and its like, the password file and the name of the current OS user, as it does for the engine's own programs.
     /// `PGOPTIONS` is not read: a setting that decides figures is to stand in the target.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -35,7 +35,7 @@ pub(crate) const KEY: OptionInfo =
 /// What is checked of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// Nothing: whoever answers is believed, as with libpq's `sslmode=require`.
+    /// Nothing: any certificate is accepted, as with libpq's `sslmode=require`.
     Nothing,
     /// That a known authority signed it, as with libpq's `sslmode=verify-ca`.
     Authority,
@@ -149,7 +149,7 @@ impl Mode {
         matches!(self, Self::Off)
     }
 
-    /// Whether whoever answers is the host that was named.
+    /// Whether the server's certificate must be valid for the host.
     pub(crate) fn checks_host(&self) -> bool {
         matches!(self, Self::On { wanted: Wanted { check: Check::Host, .. }, .. })
     }

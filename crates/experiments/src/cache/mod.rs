@@ -35,7 +35,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             up:memcached): it looks there first, and on a miss reads the store and fills the cache. A share \
             of the requests are writes, which change the store and then remove the copy in the cache, \
             replace it, or leave it to expire. The size of a throwaway cache is chosen as a share of all \
-            records; it starts each trial as full as such requests leave it. Told are hit ratio, what hits \
+            records; it starts each trial as full as such requests leave it. It reports the hit ratio, what hits \
             and misses cost, what the cache evicted, and how many reads returned an older version than one \
             already acknowledged. Any wrong byte fails the trial. After E14.",
     axes: &[

@@ -244,7 +244,7 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
     let (plain, allowed) = (config(url), config(&format!("{url}&enable_cleartext_plugin=true")));
     let sends = |sent: &[u8]| sent.windows(7).any(|bytes| bytes == b"secret\0");
     for answers in [switched, greeted] {
-        // A connection that nobody else can read is not enough: whoever answers would have the password.
+        // Encryption is not enough: a server that was not verified would receive the password.
         for (config, private) in [(&plain, false), (&plain, true), (&allowed, false)] {
             let (result, sent) = log_in_with(config, answers.clone(), 100, private);
             let error = result.unwrap_err();
