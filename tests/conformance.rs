@@ -68,6 +68,17 @@ fn sqlite_in_a_named_file_with_other_settings() {
 }
 
 #[test]
+fn lmdb() {
+    conforms("lmdb:");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a file.db");
+    conforms(&format!("lmdb:{}?sync=off&map_size=1g", path.display()));
+    // The file is now a database.
+    conforms(&format!("lmdb:{}", path.display()));
+    assert!(path.is_file() && !folder.path().join("a file.db-kurabe.lock").exists());
+}
+
+#[test]
 fn memcached() {
     if let Some(server) = testing::server("memcached") {
         conforms(server.url());

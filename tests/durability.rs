@@ -5,9 +5,9 @@
 //! the server's crash must have all of them; `periodic-sync` all but those of about the last second; and `memory`
 //! must have lost them.
 
+mod embedded;
 mod load;
 mod settings;
-mod sqlite;
 
 use kurabe_core::durability::DurabilityClass::{self, Memory, OsCache, PeriodicSync, Synced};
 use kurabe_testbed::testing;

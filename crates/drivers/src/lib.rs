@@ -2,30 +2,32 @@
 //!
 //! [`registry::open`] is the door: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and gives a
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
+//!
+//! Each engine is a Cargo feature, and all of them are on by default. What drivers share is in `kurabe-driver-common`, and Oracle's
+//! driver in `kurabe-oracle`.
 
-mod account;
+#[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
+use kurabe_driver_common::{
+    account, charset, contain, datetime, ownership, packed, prelude, reported, row, slots, watchdog, wire,
+};
+pub use kurabe_driver_common::{cancel, embedded, info, sql};
+
 pub mod application;
 pub mod cached;
-pub mod cancel;
 pub mod caution;
-mod charset;
-mod contain;
+#[cfg(feature = "couchdb")]
 pub mod couchdb;
-pub mod info;
+#[cfg(feature = "memcached")]
 pub mod memcached;
+#[cfg(feature = "mongodb")]
 pub mod mongodb;
+#[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod null;
-pub mod oracle;
-mod ownership;
-mod packed;
+#[cfg(feature = "postgres")]
 pub mod postgres;
-mod prelude;
+#[cfg(feature = "redis")]
 pub mod redis;
 pub mod registry;
-mod reported;
-mod slots;
-pub mod sql;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
-mod watchdog;
-mod wire;

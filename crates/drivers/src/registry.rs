@@ -6,20 +6,36 @@ use crate::prelude::*;
 use kurabe_core::run::PublishingClause;
 use kurabe_core::units;
 
-/// All drivers, one line each, in the order in which they are listed.
-#[rustfmt::skip]
-pub static DRIVERS: &[&DriverInfo] = &[
-    &crate::sqlite::INFO,
-    &crate::postgres::INFO,
-    &crate::mysql::INFO,
-    &crate::redis::INFO,
-    &crate::mongodb::INFO,
-    &crate::memcached::INFO,
-    &crate::couchdb::INFO,
-    &crate::oracle::INFO,
-    &crate::application::INFO,
-    &crate::null::INFO,
-];
+/// Makes [`DRIVERS`] and [`LEFT_OUT`] from one line an engine.
+macro_rules! drivers {
+    ($($feature:tt: $schemes:expr, $info:path;)*) => {
+        /// The drivers that are built in, in the order in which they are listed.
+        pub static DRIVERS: &[&DriverInfo] = &[
+            $(#[cfg(feature = $feature)] &$info,)*
+            &crate::application::INFO,
+            &crate::null::INFO,
+        ];
+
+        /// The engines that are not: their Cargo features and schemes.
+        static LEFT_OUT: &[(&str, &[&str])] = &[$(#[cfg(not(feature = $feature))] ($feature, &$schemes),)*];
+
+        #[cfg(test)]
+        static BUILT_IN: &[(&[&str], &DriverInfo)] = &[$(#[cfg(feature = $feature)] (&$schemes, &$info),)*];
+    };
+}
+
+// An engine: its Cargo feature, its schemes, its driver.
+drivers! {
+    "sqlite": ["sqlite"], crate::sqlite::INFO;
+    "postgres": ["postgres", "postgresql"], crate::postgres::INFO;
+    "mysql": ["mysql", "mariadb"], crate::mysql::INFO;
+    "redis": ["redis", "valkey", "rediss", "valkeys"], crate::redis::INFO;
+    "mongodb": ["mongodb", "mongodb+srv"], crate::mongodb::INFO;
+    "memcached": ["memcached"], crate::memcached::INFO;
+    "couchdb": ["couchdb", "couchdbs"], crate::couchdb::INFO;
+    "lmdb": ["lmdb"], kurabe_lmdb::INFO;
+    "oracle": ["oracle"], kurabe_oracle::INFO;
+}
 
 /// The driver that a scheme names.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
@@ -50,6 +66,7 @@ pub fn schemes() -> Vec<&'static str> {
 /// there is; or what the driver says of the rest of the URL.
 pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let Some(driver) = find(&url.scheme) else {
+        check_built_in(&url.scheme)?;
         let known = schemes();
         let list = format!("known: {}", known.iter().map(|s| format!("{s}:")).collect::<Vec<_>>().join(", "));
         let hint = units::nearest(&url.scheme, &known)
@@ -59,6 +76,24 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
     (driver.open)(url)
+}
+
+/// Fails where a scheme is of an engine that this program was built without.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage), with how to build it in.
+pub fn check_built_in(scheme: &str) -> Result<()> {
+    check_not_among(LEFT_OUT, scheme)
+}
+
+fn check_not_among(left_out: &[(&str, &[&str])], scheme: &str) -> Result<()> {
+    let Some((feature, _)) = left_out.iter().find(|(_, schemes)| schemes.contains(&scheme)) else {
+        return Ok(());
+    };
+    Err(Error::usage(format!("the driver for '{scheme}:' is not built into this program")).hint(format!(
+        "a build without --no-default-features has it: cargo build --release -p kurabe; or add it to yours: \
+         --features {feature}"
+    )))
 }
 
 #[cfg(test)]
@@ -80,10 +115,23 @@ mod tests {
     }
 
     #[test]
+    fn scheme_of_an_engine_that_is_not_built_in_is_refused_with_its_feature() {
+        let left_out: &[(&str, &[&str])] = &[("mysql", &["mysql", "mariadb"]), ("redis", &["redis"])];
+        let error = check_not_among(left_out, "mariadb").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        let text = error.to_string();
+        assert!(text.contains("'mariadb:'") && text.contains("--features mysql"), "{text}");
+        assert_eq!(check_not_among(left_out, "sqlite"), Ok(()));
+    }
+
+    #[test]
     fn no_scheme_has_two_drivers_and_no_text_is_missing() {
         let mut all = schemes();
         all.sort_unstable();
         assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
+        for (schemes, driver) in BUILT_IN {
+            assert_eq!(*schemes, driver.schemes);
+        }
         for driver in DRIVERS {
             assert!(
                 !driver.about.is_empty() && driver.url.starts_with(driver.schemes[0]),

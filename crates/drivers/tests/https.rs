@@ -74,7 +74,7 @@ fn application_is_asked_over_tls_by_whom_its_certificate_names() {
         assert_eq!(driver.describe().unwrap().transport, "TCP with TLS");
         let before = connections.load(Ordering::SeqCst);
         let mut session = driver.connect(&ConnectOptions::default()).unwrap();
-        let page = session.prepare(&Operation::Page { last: false }).unwrap();
+        let page = session.prepare(&Operation::Page { writes: false, last: false }).unwrap();
         let mut out = Reply::new();
         for _ in 0..3 {
             session.execute(&page, &[Value::Text("/kv")], &mut out).unwrap();

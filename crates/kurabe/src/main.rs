@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "supervisor") {
         return kurabe_testbed::supervisor::run(args);
     }
+    cli::answer_shell();
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {

@@ -22,6 +22,11 @@ fn folder(matches: &ArgMatches) -> Result<PathBuf> {
     if let Some(dir) = matches.get_one::<PathBuf>("runs-dir") {
         return Ok(dir.clone());
     }
+    default_folder()
+}
+
+/// The folder of runs without `--runs-dir`.
+pub(crate) fn default_folder() -> Result<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("KURABE_RUNS")
         .or_else(|| named("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("kurabe/runs")))

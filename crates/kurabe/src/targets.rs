@@ -274,6 +274,7 @@ pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
         observers::taken(&mut url);
         return kurabe_drivers::registry::open(&url).map(drop);
     }
+    kurabe_drivers::registry::check_built_in(&url.path)?;
     let known: Vec<&str> = kurabe_testbed::engines().collect();
     if known.contains(&url.path.as_str()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9112) as far as asking for pages goes: one write for a request and, as a rule, one read for its answer.
+//! HTTP/1.1 (RFC 9112) as far as requesting pages goes: one write for a request and, as a rule, one read for its answer.
 
 use crate::wire::{Peer, Stream, Wire, malformed};
 use kurabe_core::{ErrorKind, Result};
@@ -9,6 +9,15 @@ const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 /// The longest body: a greater length is no answer.
 const BODY: u64 = 1 << 30;
+
+/// How a page is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    /// By POST instead of GET.
+    pub(super) writes: bool,
+    /// As the last request of the connection.
+    pub(super) last: bool,
+}
 
 /// How an answer began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +38,8 @@ enum Framing {
 
 pub(super) struct Client<S> {
     wire: Wire<S>,
-    /// `GET` and the prefix.
-    begin: String,
+    /// What precedes the path of every page.
+    prefix: String,
     /// What stands between a page and the end of a request.
     rest: String,
     request: Vec<u8>,
@@ -52,14 +61,16 @@ impl Client<Stream> {
 impl<S: Peer> Client<S> {
     pub(super) fn new(stream: S, host: &str, prefix: &str) -> Self {
         let rest = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kurabe\r\n");
-        Self { wire: Wire::new(stream), begin: format!("GET {prefix}"), rest, request: Vec::new() }
+        Self { wire: Wire::new(stream), prefix: prefix.to_owned(), rest, request: Vec::new() }
     }
 
-    /// Asks for a page, and replaces what is in `out` by the body of the answer.
-    pub(super) fn get(&mut self, page: &str, last: bool, out: &mut Vec<u8>) -> Result<Answer> {
+    /// Requests a page, and replaces what is in `out` by the body of the answer.
+    pub(super) fn request(&mut self, page: &str, how: Request, out: &mut Vec<u8>) -> Result<Answer> {
         self.request.clear();
+        let Request { writes, last } = how;
+        let (method, length) = if writes { ("POST ", "Content-Length: 0\r\n") } else { ("GET ", "") };
         let end = if last { "Connection: close\r\n\r\n" } else { "\r\n" };
-        for part in [self.begin.as_str(), page, &self.rest, end] {
+        for part in [method, &self.prefix, page, &self.rest, length, end] {
             self.request.extend_from_slice(part.as_bytes());
         }
         self.wire.send(&self.request)?;
@@ -217,7 +228,7 @@ mod tests {
     fn ask(answers: &[u8], piece: usize) -> Result<(Answer, Vec<u8>)> {
         let mut client = Client::new(Script::in_pieces(answers.to_vec(), piece), "a:1", "");
         let mut out = b"before".to_vec();
-        let answer = client.get("/kv", false, &mut out)?;
+        let answer = client.request("/kv", Request::default(), &mut out)?;
         Ok((answer, out))
     }
 
@@ -232,11 +243,19 @@ mod tests {
     #[test]
     fn a_request_is_one_write_and_names_its_host() {
         let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "/shop");
-        client.get("/kv/read?key=1", true, &mut Vec::new()).unwrap();
+        let last = Request { writes: false, last: true };
+        client.request("/kv/read?key=1", last, &mut Vec::new()).unwrap();
         let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
         assert_eq!(
             sent,
             "GET /shop/kv/read?key=1 HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n"
+        );
+        let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "");
+        client.request("/kv/write", Request { writes: true, last: false }, &mut Vec::new()).unwrap();
+        let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
+        assert_eq!(
+            sent,
+            "POST /kv/write HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nContent-Length: 0\r\n\r\n"
         );
     }
 
@@ -256,7 +275,7 @@ mod tests {
         let mut client = Client::new(Script::new(both), "a:1", "");
         for _ in 0..3 {
             let mut out = Vec::new();
-            assert!(client.get("/kv", false, &mut out).unwrap().stays);
+            assert!(client.request("/kv", Request::default(), &mut out).unwrap().stays);
             assert_eq!(out, b"hello");
         }
     }

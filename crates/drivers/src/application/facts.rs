@@ -1,6 +1,7 @@
 //! What an application says of itself on the page of an experiment that is driven through it.
 
 use super::INFO;
+use super::client::Request;
 use super::session::ApplicationSession;
 use crate::prelude::*;
 use serde_json::{Map, Value};
@@ -27,7 +28,7 @@ pub(super) fn ask(session: &mut ApplicationSession) -> Result<Reported> {
     let mut served = Reported::new();
     let mut missing = None;
     for page in PAGES {
-        match session.get(page, false) {
+        match session.request(page, Request::default()) {
             Ok(body) => {
                 let told = parse(body)?;
                 first.get_or_insert(told);

@@ -1,7 +1,7 @@
 //! A connection to an application, opened anew where the application closed it and said so.
 
 use super::Address;
-use super::client::Client;
+use super::client::{Client, Request};
 use crate::prelude::*;
 use crate::wire::{Peer as _, Place, Stream};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ impl ApplicationSession {
         Ok(Self { address, options: *options, client, used, body })
     }
 
-    /// The body of a page; `last` says that this connection is asked nothing more.
-    pub(super) fn get(&mut self, page: &str, last: bool) -> Result<&[u8]> {
+    /// Requests a page and returns its body.
+    pub(super) fn request(&mut self, page: &str, how: Request) -> Result<&[u8]> {
         let now = Instant::now();
         if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
             self.client = None;
@@ -38,7 +38,7 @@ impl ApplicationSession {
             Some(client) => client,
             None => self.client.insert(connect(&self.address, &self.options)?),
         };
-        let answered = client.get(page, last, &mut self.body);
+        let answered = client.request(page, how, &mut self.body);
         self.used = now;
         // After an error nobody knows what would be read next.
         if !answered.as_ref().is_ok_and(|answer| answer.stays) {
@@ -63,7 +63,7 @@ fn connect(address: &Address, options: &ConnectOptions) -> Result<Client<Stream>
 impl Session for ApplicationSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         match operation {
-            Operation::Page { last } => Ok(Prepared(usize::from(*last))),
+            Operation::Page { writes, last } => Ok(Prepared(usize::from(*writes) << 1 | usize::from(*last))),
             other => Err(Error::unsupported(format!("an application has pages, and no {}", other.name()))),
         }
     }
@@ -73,8 +73,8 @@ impl Session for ApplicationSession {
             return Err(Error::new(ErrorKind::Internal, "a page has one parameter, its path"));
         };
         out.clear();
-        let last = *prepared == Prepared(1);
-        out.push_bytes(self.get(page, last)?);
+        let how = Request { writes: prepared.0 & 2 != 0, last: prepared.0 & 1 != 0 };
+        out.push_bytes(self.request(page, how)?);
         out.end_row();
         Ok(())
     }

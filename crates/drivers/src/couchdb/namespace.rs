@@ -15,24 +15,20 @@ use super::errors;
 use super::http::Client;
 use super::session::{Buffers, Work};
 use super::table::Table;
-use crate::ownership::{self, Lease, MADE_BY, NamespaceOps, Words};
+use crate::ownership::{self, Claim, ClaimStore, MADE_BY, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::sql::marker;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a claim lasts without being renewed, and after what time it is.
-const CLAIM: Duration = Duration::from_secs(60);
-const RENEW: Duration = Duration::from_secs(20);
 /// How often a database is made where the server says that it is still there: a cluster forgets one bit by bit.
 const ATTEMPTS: usize = 20;
 
 pub(super) struct CouchNamespace {
     client: Client,
     marker: Table,
-    /// With its present revision, as long as it is ours.
-    claim: Option<Lease<Option<String>>>,
+    claim: Claim,
 }
 
 impl CouchNamespace {
@@ -45,7 +41,7 @@ impl CouchNamespace {
             return Err(errors::no_administrator(client.config()));
         }
         let marker = Table::new(&Arc::new(marker()), client.config());
-        Ok(Self { client, marker, claim: None })
+        Ok(Self { client, marker, claim: Claim::default() })
     }
 
     /// Removes the database, if it is there.
@@ -85,23 +81,15 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_some() {
-            return Ok(());
-        }
         let path = self.marker.path.clone();
         self.make_database(&path)?;
-        let (holder, path) = (ownership::holder(run), self.claim_path());
-        let Some(revision) = take_claim(&mut self.client, &path, &holder)? else { return Ok(()) };
-        let config = Arc::clone(self.client.config());
-        self.claim = Some(Lease::keep(RENEW, Some(revision), move |revision| {
-            // Where another has taken it, it must not be taken from that one.
-            let Some(ours) = revision.as_deref() else { return };
-            let mut client = Client::new(&config, &ConnectOptions::within(RENEW));
-            if let Ok(next) = write_claim(&mut client, &path, &holder, Some(ours)) {
-                *revision = next;
-            }
-        }));
-        Ok(())
+        let words = self.words();
+        let (config, path) = (Arc::clone(self.client.config()), self.claim_path());
+        let mut store =
+            ClaimDocument { client: Client::new(&config, &ConnectOptions::default()), path: path.clone() };
+        self.claim.take(&words, &mut store, run, move |options| {
+            Ok(ClaimDocument { client: Client::new(&config, options), path: path.clone() })
+        })
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
@@ -187,7 +175,7 @@ impl NamespaceOps for CouchNamespace {
 
     fn remove_marker(&mut self) -> Result<()> {
         // The claim lies in it: no renewal may come between.
-        self.claim.take().map(Lease::stop);
+        self.claim = Claim::default();
         let path = self.marker.path.clone();
         self.drop_database(&path)
     }
@@ -195,62 +183,87 @@ impl NamespaceOps for CouchNamespace {
 
 impl Drop for CouchNamespace {
     fn drop(&mut self) {
-        if let Some(revision) = self.claim.take().and_then(Lease::stop) {
-            let path = self.claim_path();
-            let _ = self.client.delete(&format!("{path}?rev={revision}"));
+        let client = Client::new(self.client.config(), &ConnectOptions::default());
+        self.claim.give_back(&mut ClaimDocument { client, path: self.claim_path() });
+    }
+}
+
+/// The document `claim`, and a connection.
+struct ClaimDocument {
+    client: Client,
+    path: String,
+}
+
+/// What the document holds.
+struct Held {
+    by: String,
+    until: i64,
+    revision: String,
+}
+
+impl ClaimDocument {
+    fn read(&mut self) -> Result<Option<Held>> {
+        let status = self.client.get(&self.path)?;
+        if self.client.is_no_document(status) {
+            return Ok(None);
+        }
+        self.client.accept(status)?;
+        let claim: Object<'_> = parse(self.client.answer())?;
+        let text = |name| claim.text(name).unwrap_or_default().to_owned();
+        let until = claim.number("until").unwrap_or(0);
+        let revision = claim.get("_rev").and_then(Json::text).unwrap_or_default().to_owned();
+        Ok(Some(Held { by: text("holder"), until, revision }))
+    }
+
+    /// Writes the claim on top of a revision of it, or where there is none; `false` where another came first.
+    fn write(&mut self, holder: &str, on: Option<&str>) -> Result<bool> {
+        let mut json = Vec::new();
+        let mut writer = Writer::new(&mut json, on);
+        push_text(writer.name("holder"), holder);
+        let until = now() + Self::LASTS.as_secs() as i64;
+        // Writing to a vector cannot fail.
+        let _ = write!(writer.name("until"), "{until}");
+        writer.end();
+        let status = self.client.put(&self.path, Some(&json))?;
+        match status {
+            201 | 202 => Ok(true),
+            409 => Ok(false),
+            _ => Err(self.client.refused(status)),
         }
     }
 }
 
-/// Takes the claim and gives its revision; `None` where this run has it already, by another target on the same server.
-fn take_claim(client: &mut Client, path: &str, holder: &str) -> Result<Option<String>> {
-    let mut replaced: Option<String> = None;
-    // Twice: another may let go, or come, between the two requests.
-    for _ in 0..3 {
-        if let Some(revision) = write_claim(client, path, holder, replaced.as_deref())? {
-            return Ok(Some(revision));
+impl ClaimStore for ClaimDocument {
+    const LASTS: Duration = Duration::from_secs(60);
+
+    fn add(&mut self, holder: &str) -> Result<bool> {
+        if self.write(holder, None)? {
+            return Ok(true);
         }
-        let status = client.get(path)?;
-        if client.is_no_document(status) {
-            replaced = None;
-            continue;
+        match self.read()? {
+            Some(held) if held.until <= now() => self.write(holder, Some(&held.revision)),
+            _ => Ok(false),
         }
-        client.accept(status)?;
-        let claim: Object<'_> = parse(client.answer())?;
-        if claim.number("until").is_some_and(|until| until > now()) {
-            let by = claim.text("holder").unwrap_or("another run").to_owned();
-            return if by == holder { Ok(None) } else { Err(in_use(&by)) };
-        }
-        replaced = claim.get("_rev").and_then(Json::text).map(ToOwned::to_owned);
     }
-    Err(in_use("another run, just now"))
-}
 
-fn in_use(by: &str) -> Error {
-    Error::new(ErrorKind::InUse, format!("CouchDB: is in use by {by}"))
-        .hint("wait for it to end; if it was killed, its claim ends within 60 s")
-}
+    fn holder(&mut self) -> Result<Option<String>> {
+        Ok(self.read()?.map(|held| held.by))
+    }
 
-/// Writes the claim on top of a revision of it, or where there is none; gives the new one, or nothing where another
-/// came first.
-fn write_claim(client: &mut Client, path: &str, holder: &str, on: Option<&str>) -> Result<Option<String>> {
-    let mut json = Vec::new();
-    let mut writer = Writer::new(&mut json, on);
-    push_text(writer.name("holder"), holder);
-    let until = now() + CLAIM.as_secs() as i64;
-    // Writing to a vector cannot fail.
-    let _ = write!(writer.name("until"), "{until}");
-    writer.end();
-    let status = client.put(path, Some(&json))?;
-    match status {
-        201 | 202 => {
-            let revision = parse::<Object<'_>>(client.answer())?.text("rev").map(ToOwned::to_owned);
-            revision
-                .map(Some)
-                .ok_or_else(|| Error::mismatch("the server took a document and named no revision"))
+    fn renew(&mut self, holder: &str) -> Result<()> {
+        match self.read()? {
+            Some(held) if held.by == holder => self.write(holder, Some(&held.revision)).map(drop),
+            _ => Ok(()),
         }
-        409 => Ok(None),
-        _ => Err(client.refused(status)),
+    }
+
+    fn release(&mut self, holder: &str) -> Result<()> {
+        match self.read()? {
+            Some(held) if held.by == holder => {
+                self.client.delete(&format!("{}?rev={}", self.path, held.revision)).map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::document::{AllDocs, Found, Json, Object, parse, push_text, push_value
 use super::http::Client;
 use super::table::Table;
 use crate::prelude::*;
-use crate::slots::{Slots, check_parameters};
+use crate::slots::{Slots, check_parameters, check_supported};
 
 /// More than any answer of ours has; `_find` gives 25 where nothing is said, and views take no more than this (CouchDB's
 /// own default limit of views).
@@ -78,9 +78,7 @@ impl CouchSession {
 
 impl Session for CouchSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if let Some(reason) = unsupported(operation) {
-            return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
-        }
+        check_supported(operation, unsupported(operation))?;
         let table = operation.collection().map(|collection| Table::new(collection, self.client.config()));
         let slot = Slot { operation: operation.clone(), parameters: operation.parameters(), table };
         Ok(self.slots.insert(slot))

@@ -10,7 +10,7 @@
 //! given back only as long as it is ours, by its CAS number; one that memcached evicted is added again.
 
 use super::protocol::Client;
-use crate::ownership::{self, Lease, NamespaceOps, Words};
+use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Place, Stream};
 use std::collections::BTreeMap;
@@ -30,10 +30,6 @@ const WORDS: Words = Words {
 
 /// The first line of the marker, which tells ours from another's.
 const TITLE: &str = "kurabe collections";
-
-/// How long a claim lasts without being renewed, and after what time it is.
-const CLAIM_FLAG: &str = " T60";
-const RENEW: Duration = Duration::from_secs(20);
 
 /// The present generation of each collection, shared by all that this driver opened.
 #[derive(Debug, Default)]
@@ -73,13 +69,12 @@ pub(super) struct MemcachedNamespace {
     client: Client<Stream>,
     place: Place,
     generations: Arc<Generations>,
-    /// With its holder.
-    claim: Option<Lease<String>>,
+    claim: Claim,
 }
 
 impl MemcachedNamespace {
     pub(super) fn new(client: Client<Stream>, place: Place, generations: Arc<Generations>) -> Self {
-        Self { client, place, generations, claim: None }
+        Self { client, place, generations, claim: Claim::default() }
     }
 
     /// Gives the collection a generation that it never had.
@@ -99,19 +94,10 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_some() {
-            return Ok(());
-        }
-        let holder = ownership::holder(run);
-        if take_claim(&mut self.client, &holder)? {
-            let place = self.place.clone();
-            self.claim = Some(Lease::keep(RENEW, holder, move |holder| {
-                if let Ok(stream) = Stream::connect(&place, &ConnectOptions::within(RENEW)) {
-                    let _ = renew_claim(&mut Client::new(stream), holder);
-                }
-            }));
-        }
-        Ok(())
+        let place = self.place.clone();
+        self.claim.take(&WORDS, &mut self.client, run, move |options| {
+            Stream::connect(&place, options).map(Client::new)
+        })
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
@@ -147,48 +133,41 @@ impl NamespaceOps for MemcachedNamespace {
 
 impl Drop for MemcachedNamespace {
     fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            let _ = release_claim(&mut self.client, &claim.stop());
-        }
+        self.claim.give_back(&mut self.client);
         self.client.quit();
     }
 }
 
-/// Takes the claim; `false` where this run has it already, by another target on the same server.
-fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
-    if add_claim(client, holder)? {
-        return Ok(true);
+/// The key `kurabe_claim`, which expires.
+impl<S: Peer> ClaimStore for Client<S> {
+    const LASTS: Duration = Duration::from_secs(60);
+
+    fn add(&mut self, holder: &str) -> Result<bool> {
+        self.set(CLAIM.as_bytes(), " ME T60", [holder.as_bytes(), b"", b""])
     }
-    let by = match client.get_with_cas(CLAIM.as_bytes())? {
-        Some((by, _)) if by == holder.as_bytes() => return Ok(false),
-        Some((by, _)) => String::from_utf8_lossy(&by).into_owned(),
-        None => "another run, just now".to_owned(),
-    };
-    Err(Error::new(ErrorKind::InUse, format!("memcached: is in use by {by}"))
-        .hint("wait for it to end; if it was killed, its claim ends within 60 s"))
-}
 
-fn add_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
-    client.set(CLAIM.as_bytes(), &format!(" ME{CLAIM_FLAG}"), [holder.as_bytes(), b"", b""])
-}
+    fn holder(&mut self) -> Result<Option<String>> {
+        let found = self.get_with_cas(CLAIM.as_bytes())?;
+        Ok(found.map(|(by, _)| String::from_utf8_lossy(&by).into_owned()))
+    }
 
-/// Has the claim last longer, unless another has it by now.
-fn renew_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
-    match client.get_with_cas(CLAIM.as_bytes())? {
-        Some((by, cas)) if by == holder.as_bytes() => {
-            let flags = format!(" C{cas}{CLAIM_FLAG}");
-            client.set(CLAIM.as_bytes(), &flags, [holder.as_bytes(), b"", b""]).map(drop)
+    /// One that memcached evicted is added again.
+    fn renew(&mut self, holder: &str) -> Result<()> {
+        match self.get_with_cas(CLAIM.as_bytes())? {
+            Some((by, cas)) if by == holder.as_bytes() => {
+                let flags = format!(" C{cas} T60");
+                self.set(CLAIM.as_bytes(), &flags, [holder.as_bytes(), b"", b""]).map(drop)
+            }
+            Some(_) => Ok(()),
+            None => self.add(holder).map(drop),
         }
-        Some(_) => Ok(()),
-        None => add_claim(client, holder).map(drop),
     }
-}
 
-/// Gives the claim back, unless another has it by now.
-fn release_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<()> {
-    match client.get_with_cas(CLAIM.as_bytes())? {
-        Some((by, cas)) if by == holder.as_bytes() => client.delete_by_cas(CLAIM.as_bytes(), cas).map(drop),
-        _ => Ok(()),
+    fn release(&mut self, holder: &str) -> Result<()> {
+        match self.get_with_cas(CLAIM.as_bytes())? {
+            Some((by, cas)) if by == holder.as_bytes() => self.delete_by_cas(CLAIM.as_bytes(), cas).map(drop),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -252,34 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_another_holds_names_the_holder_and_ones_own_is_known() {
-        let answers = b"NS\r\nVA 5 c1\r\nrun x\r\n";
-        let mut client = Client::new(Script::new(answers.to_vec()));
-        let error = take_claim(&mut client, "run y").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InUse);
-        assert!(error.to_string().contains("run x"), "{error}");
-        let mut client = Client::new(Script::new(answers.to_vec()));
-        assert_eq!(take_claim(&mut client, "run x"), Ok(false));
-    }
-
-    #[test]
     fn claim_is_renewed_and_given_back_only_where_it_is_ones_own() {
         type Change = fn(&mut Client<Script>, &str) -> Result<()>;
         let get = "mg kurabe_claim v c\r\n";
         for (change, answers, sent) in [
             (
-                renew_claim as Change,
+                Client::renew as Change,
                 "VA 5 c18446744073709551615\r\nrun x\r\nHD\r\n",
                 "ms kurabe_claim 5 C18446744073709551615 T60\r\nrun x\r\n",
             ),
             // Another run wrote it between the two requests.
-            (renew_claim, "VA 5 c7\r\nrun x\r\nEX\r\n", "ms kurabe_claim 5 C7 T60\r\nrun x\r\n"),
-            (renew_claim, "VA 5 c7\r\nrun y\r\n", ""),
-            (renew_claim, "EN\r\nHD\r\n", "ms kurabe_claim 5 ME T60\r\nrun x\r\n"),
-            (release_claim, "VA 5 c7\r\nrun x\r\nHD\r\n", "md kurabe_claim C7\r\n"),
-            (release_claim, "VA 5 c7\r\nrun x\r\nEX\r\n", "md kurabe_claim C7\r\n"),
-            (release_claim, "VA 5 c7\r\nrun y\r\n", ""),
-            (release_claim, "EN\r\n", ""),
+            (Client::renew, "VA 5 c7\r\nrun x\r\nEX\r\n", "ms kurabe_claim 5 C7 T60\r\nrun x\r\n"),
+            (Client::renew, "VA 5 c7\r\nrun y\r\n", ""),
+            (Client::renew, "EN\r\nHD\r\n", "ms kurabe_claim 5 ME T60\r\nrun x\r\n"),
+            (Client::release, "VA 5 c7\r\nrun x\r\nHD\r\n", "md kurabe_claim C7\r\n"),
+            (Client::release, "VA 5 c7\r\nrun x\r\nEX\r\n", "md kurabe_claim C7\r\n"),
+            (Client::release, "VA 5 c7\r\nrun y\r\n", ""),
+            (Client::release, "EN\r\n", ""),
         ] {
             let mut client = Client::new(Script::new(answers.as_bytes().to_vec()));
             change(&mut client, "run x").unwrap();

@@ -4,7 +4,7 @@ use super::namespace::Generations;
 use super::protocol::Client;
 use super::{key, server_error, value};
 use crate::prelude::*;
-use crate::slots::{Slots, check_parameters};
+use crate::slots::{Slots, check_parameters, check_supported};
 use crate::wire::{LONG, Peer};
 use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
@@ -78,9 +78,7 @@ impl<S: Peer> MemcachedSession<S> {
 
 impl<S: Peer + Send> Session for MemcachedSession<S> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if let Some(reason) = unsupported(operation) {
-            return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
-        }
+        check_supported(operation, unsupported(operation))?;
         let mut slot = Slot {
             operation: operation.clone(),
             parameters: operation.parameters(),

@@ -10,7 +10,7 @@
 use super::link::{Link, Shared};
 use super::plan::name;
 use super::session::{exists, number};
-use crate::ownership::{self, Lease, MADE_BY, MARKER, NamespaceOps, Words};
+use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
@@ -20,21 +20,16 @@ use std::time::Duration;
 const TITLE: &str = "Kurabe's own collections";
 const CLAIM: &str = "the run that uses them";
 
-/// How long a claim lasts without being renewed, and after what time it is.
-const LEASE: Duration = Duration::from_secs(60);
-const RENEW: Duration = Duration::from_secs(20);
-
 pub(super) struct MongoNamespace {
     link: Link,
+    claim: Claim,
     /// Whom the claim of this run belongs to, once it was asked for.
     holder: Option<String>,
-    /// With its token; none where another target of this run on the same database has the claim.
-    claim: Option<(String, Lease<()>)>,
 }
 
 impl MongoNamespace {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, holder: None, claim: None }
+        Self { link, claim: Claim::default(), holder: None }
     }
 
     /// All documents of the marker; none where there is no marker.
@@ -85,23 +80,12 @@ impl NamespaceOps for MongoNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_some() {
-            return Ok(());
-        }
         self.begin_marker()?;
-        let token = mongodb::bson::oid::ObjectId::new().to_hex();
-        let holder = self.holder.insert(ownership::holder(run));
-        if take_claim(&mut self.link, holder, &token)? {
-            let (shared, ours) = (Arc::clone(&self.link.shared), token.clone());
-            let lease = Lease::keep(RENEW, (), move |()| {
-                if let Ok(mut link) = Link::open(Arc::clone(&shared), RENEW) {
-                    let query = rawdoc! { "_id": CLAIM, "token": ours.as_str() };
-                    let _ = write(&mut link, update(&query, rawdoc! { "renewed": now() }));
-                }
-            });
-            self.claim = Some((token, lease));
-        }
-        Ok(())
+        self.holder = Some(ownership::holder(run));
+        let (words, shared) = (self.words(), Arc::clone(&self.link.shared));
+        self.claim.take(&words, &mut self.link, run, move |options| {
+            Link::open(Arc::clone(&shared), options.timeout)
+        })
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
@@ -165,48 +149,42 @@ impl NamespaceOps for MongoNamespace {
 
 impl Drop for MongoNamespace {
     fn drop(&mut self) {
-        if let Some((token, lease)) = self.claim.take() {
-            lease.stop();
-            let _ = write(&mut self.link, delete(&rawdoc! { "_id": CLAIM, "token": token }));
-        }
+        self.claim.give_back(&mut self.link);
     }
 }
 
 const DUPLICATE: &str = "11000";
 
-/// Takes the claim; `false` where this run has it already, by another target on the same database.
-fn take_claim(link: &mut Link, holder: &str, token: &str) -> Result<bool> {
-    let mut claim = entry(CLAIM);
-    for (key, value) in [(mongodb::bson::cstr!("holder"), holder), (mongodb::bson::cstr!("token"), token)] {
-        claim.append(key, value);
-    }
-    claim.append(mongodb::bson::cstr!("renewed"), now());
-    for _ in 0..3 {
-        match write(link, insert(&claim)) {
+/// The document of the marker that is the claim.
+impl ClaimStore for Link {
+    const LASTS: Duration = Duration::from_secs(60);
+
+    fn add(&mut self, holder: &str) -> Result<bool> {
+        let mut claim = entry(CLAIM);
+        claim.append(mongodb::bson::cstr!("holder"), holder);
+        claim.append(mongodb::bson::cstr!("renewed"), now());
+        match write(self, insert(&claim)) {
             Err(error) if error.server_code() == Some(DUPLICATE) => {}
             result => return result.map(|_| true),
         }
-        let found = documents(link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
-        // Gone between the two requests: once more.
-        let Some(other) = found.first() else { continue };
-        let renewed = number(other, "renewed").unwrap_or(0);
-        if now() - renewed < LEASE.as_millis() as i64 {
-            let by = other.get_str("holder").unwrap_or("another run");
-            if by == holder {
-                return Ok(false);
-            }
-            return Err(Error::new(ErrorKind::InUse, format!("mongodb: the database is in use by {by}"))
-                .hint("wait for it to end, or use another database; if it was killed, its claim ends within 60 s"));
-        }
-        let query =
-            rawdoc! { "_id": CLAIM, "token": other.get_str("token").unwrap_or(""), "renewed": renewed };
-        let ours = rawdoc! { "holder": holder, "token": token, "renewed": now() };
-        if write(link, update(&query, ours))? == 1 {
-            return Ok(true);
-        }
+        let ended = now() - Self::LASTS.as_millis() as i64;
+        let query = rawdoc! { "_id": CLAIM, "renewed": { "$lte": ended } };
+        Ok(write(self, update(&query, rawdoc! { "holder": holder, "renewed": now() }))? == 1)
     }
-    Err(Error::new(ErrorKind::InUse, "mongodb: another run has just claimed the database")
-        .hint("wait for it to end, or use another database"))
+
+    fn holder(&mut self) -> Result<Option<String>> {
+        let found = documents(self, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
+        Ok(found.first().map(|claim| claim.get_str("holder").unwrap_or("another run").to_owned()))
+    }
+
+    fn renew(&mut self, holder: &str) -> Result<()> {
+        let query = rawdoc! { "_id": CLAIM, "holder": holder };
+        write(self, update(&query, rawdoc! { "renewed": now() })).map(drop)
+    }
+
+    fn release(&mut self, holder: &str) -> Result<()> {
+        write(self, delete(&rawdoc! { "_id": CLAIM, "holder": holder })).map(drop)
+    }
 }
 
 /// Milliseconds since 1970.

@@ -1,6 +1,6 @@
 //! Values in the text of a statement, and fields that come as text (MySQL manual, "Literal Values").
 
-use super::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::sql::{Literals, Read, digits, quoted, quoted_hex, read_int};
 use crate::wire::malformed;

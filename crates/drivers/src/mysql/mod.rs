@@ -1,7 +1,6 @@
 //! MySQL and MariaDB, which share a protocol and most of their settings.
 
 mod config;
-pub(crate) mod datetime;
 mod dialect;
 mod durability;
 mod edition;

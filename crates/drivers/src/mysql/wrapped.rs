@@ -1,9 +1,9 @@
 //! The `mysql` crate as it is used by everyone: what `?client=driver` selects.
 
 use super::config::Config;
-use super::datetime::DateTime;
 use super::errors;
 use super::lean::{cleartext_refused, several_sets};
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};

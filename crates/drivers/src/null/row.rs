@@ -1,17 +1,12 @@
-//! A row in one piece of memory, and the order-keeping form of keys.
+//! A row with its key before it, so that finding and reading touch one piece of memory.
 
-use kurabe_core::value::{Reply, Value};
+use crate::row::pack as pack_fields;
+pub(super) use crate::row::{encode, field, push, push_key};
+use kurabe_core::value::Value;
 use std::sync::Arc;
 
-/// A row starts with its key in the form of [`encode`], so that finding and reading touch one piece of memory: the
-/// key's length (four bytes), the key. Each field then has a head: what it is (one byte), and its number or where its
-/// bytes end (eight). The bytes of all fields follow the heads.
+/// The key's length stands before the key, in so many bytes; the fields follow.
 const LENGTH: usize = 4;
-const HEAD: usize = 9;
-const NULL: u8 = 0;
-const INT: u8 = 1;
-const TIME: u8 = 2;
-const BYTES: u8 = 3;
 
 pub(super) type Row = Arc<[u8]>;
 
@@ -24,24 +19,7 @@ pub(super) fn pack<'a>(
     scratch.clear();
     scratch.extend_from_slice(&(key.len() as u32).to_le_bytes());
     scratch.extend_from_slice(key);
-    let mut end = 0;
-    for value in fields.clone() {
-        let (tag, number) = match value {
-            Value::Null => (NULL, end),
-            Value::Int(n) => (INT, n as u64),
-            Value::Time(n) => (TIME, n as u64),
-            Value::Bool(truth) => (INT, u64::from(truth)),
-            Value::Text(_) | Value::Bytes(_) => {
-                end += bytes(value).map_or(0, <[u8]>::len) as u64;
-                (BYTES, end)
-            }
-        };
-        scratch.push(tag);
-        scratch.extend_from_slice(&number.to_le_bytes());
-    }
-    for value in fields {
-        scratch.extend_from_slice(bytes(value).unwrap_or_default());
-    }
+    pack_fields(scratch, fields);
     Arc::from(scratch.as_slice())
 }
 
@@ -50,118 +28,5 @@ pub(super) fn parts(row: &[u8]) -> (&[u8], &[u8]) {
     match row.split_first_chunk::<LENGTH>() {
         Some((length, rest)) => rest.split_at((u32::from_le_bytes(*length) as usize).min(rest.len())),
         None => (&[], &[]),
-    }
-}
-
-/// One of `width` fields of what [`parts`] gives as a row's rest.
-pub(super) fn field(row: &[u8], width: usize, position: usize) -> Value<'_> {
-    let (tag, number) = head(row, position);
-    match tag {
-        INT => Value::Int(number as i64),
-        TIME => Value::Time(number as i64),
-        BYTES => {
-            // Where the nearest field of bytes before it ends. Rows are narrow: looking back is quicker than
-            // keeping every start.
-            let before = (0..position).rev().map(|i| head(row, i)).find(|(tag, _)| *tag == BYTES);
-            let start = before.map_or(0, |(_, end)| end as usize);
-            let base = width * HEAD;
-            row.get(base + start..base + number as usize).map_or(Value::Null, Value::Bytes)
-        }
-        _ => Value::Null,
-    }
-}
-
-fn head(row: &[u8], position: usize) -> (u8, u64) {
-    match row.get(position * HEAD..).and_then(<[u8]>::first_chunk::<HEAD>) {
-        Some([tag, number @ ..]) => (*tag, u64::from_le_bytes(*number)),
-        None => (NULL, 0),
-    }
-}
-
-/// Appends a field of a row to a reply.
-pub(super) fn push(out: &mut Reply, value: Value<'_>) {
-    match value {
-        Value::Null => out.push_null(),
-        Value::Int(n) => out.push_int(n),
-        Value::Time(n) => out.push_time(n),
-        Value::Bool(truth) => out.push_int(i64::from(truth)),
-        Value::Text(text) => out.push_bytes(text.as_bytes()),
-        Value::Bytes(bytes) => out.push_bytes(bytes),
-    }
-}
-
-fn bytes(value: Value<'_>) -> Option<&[u8]> {
-    match value {
-        Value::Text(text) => Some(text.as_bytes()),
-        Value::Bytes(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
-/// Appends a field of a key so that keys compare, byte by byte, as their fields do one after the other. Only the
-/// last field of a key may go without its end sign. `false` for `Null`, which no key holds.
-pub(super) fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
-    match value {
-        Value::Null => return false,
-        // Flipping the sign bit puts negative numbers first.
-        Value::Int(n) | Value::Time(n) => out.extend_from_slice(&((n as u64) ^ (1 << 63)).to_be_bytes()),
-        Value::Bool(truth) => return encode(out, Value::Int(i64::from(truth)), last),
-        Value::Text(_) | Value::Bytes(_) => {
-            let bytes = bytes(value).unwrap_or_default();
-            if last {
-                out.extend_from_slice(bytes);
-            } else {
-                // 0x00 inside a field becomes 0x00 0xFF; 0x00 0x00 ends it, and so sorts before any more of it.
-                for &byte in bytes {
-                    out.push(byte);
-                    if byte == 0 {
-                        out.push(0xFF);
-                    }
-                }
-                out.extend_from_slice(&[0, 0]);
-            }
-        }
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_row_gives_back_its_fields() {
-        let fields = [
-            Value::Text("id"),
-            Value::Null,
-            Value::Int(i64::MIN),
-            Value::Bytes(&[0, 255]),
-            Value::Time(-1),
-            Value::Bytes(b""),
-        ];
-        let row = pack(&mut Vec::new(), b"key", fields.iter().copied());
-        let (key, rest) = parts(&row);
-        assert_eq!(key, b"key");
-        let back: Vec<Value<'_>> = (0..fields.len()).map(|i| field(rest, fields.len(), i)).collect();
-        assert_eq!(back[0], Value::Bytes(b"id"));
-        assert_eq!(back[1..], fields[1..]);
-    }
-
-    proptest! {
-        #[test]
-        fn encoded_keys_sort_as_their_fields(
-            a in (prop::collection::vec(0u8..3, 0..4), any::<i64>(), prop::collection::vec(0u8..3, 0..4)),
-            b in (prop::collection::vec(0u8..3, 0..4), any::<i64>(), prop::collection::vec(0u8..3, 0..4)),
-        ) {
-            let key = |(x, n, y): &(Vec<u8>, i64, Vec<u8>)| {
-                let mut out = Vec::new();
-                encode(&mut out, Value::Bytes(x), false);
-                encode(&mut out, Value::Int(*n), false);
-                encode(&mut out, Value::Bytes(y), true);
-                out
-            };
-            prop_assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b));
-        }
     }
 }

@@ -114,12 +114,8 @@ impl Table {
             return Ok(text.as_bytes());
         }
         scratch.clear();
-        for (i, value) in fields.iter().enumerate() {
-            if !row::encode(scratch, *value, i + 1 == fields.len()) {
-                let message = format!("{}: NULL in the primary key", self.collection.name);
-                return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
-            }
-        }
+        row::push_key(scratch, fields.iter().copied(), true)
+            .map_err(|error| error.context(&self.collection.name))?;
         Ok(scratch)
     }
 

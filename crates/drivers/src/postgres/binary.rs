@@ -2,7 +2,7 @@
 //! into the text that the server's text format has. Layouts: the types' `…_send` functions in PostgreSQL's source.
 
 use super::values::Form;
-use crate::mysql::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::{hex, malformed};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Values in the text of a statement, and fields that come as text (manual, "Lexical Structure", "Constants"; "Date/Time
 //! Types"; "Binary Data Types").
 
-use crate::mysql::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::sql::{Literals, Read, digits, hex, quoted, read_int};
 use crate::wire::{malformed, unhex};

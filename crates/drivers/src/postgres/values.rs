@@ -1,7 +1,7 @@
 //! Values by type number (`pg_type.dat`): binary for the few types that Kurabe's tables have, text for all others, which
 //! users' own tables may have.
 
-use crate::mysql::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::malformed;
 use std::io::Write as _;

@@ -99,7 +99,8 @@ impl Query for Wrapped {
             match message {
                 SimpleQueryMessage::Row(row) => {
                     for column in 0..row.len() {
-                        match row.get(column) {
+                        // `get` panics if the text is not UTF-8.
+                        match row.try_get(column).map_err(|e| failed(&e))? {
                             Some(text) => out.push_bytes(text.as_bytes()),
                             None => out.push_null(),
                         }

@@ -12,7 +12,7 @@
 use super::config::Config;
 use super::connect;
 use super::protocol::{Client, Node};
-use crate::ownership::{self, Lease, MADE_BY, MARKER, NamespaceOps, Words};
+use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Stream};
 use std::collections::BTreeMap;
@@ -32,9 +32,8 @@ const WORDS: Words = Words {
 /// The marker's field that tells ours from another's, and what it says.
 const TITLE: (&str, &str) = ("title", "collections of Kurabe");
 
-/// How long a claim lasts without being renewed, in milliseconds, and after what time it is.
+/// How long a claim lasts without being renewed, in milliseconds.
 const LASTS: &str = "30000";
-const RENEW: Duration = Duration::from_secs(10);
 
 /// Keys that the server looks at in one step of a walk: well under a millisecond.
 const STEP: &str = "1000";
@@ -75,13 +74,12 @@ pub(super) struct RedisNamespace {
     client: Client<Stream>,
     config: Config,
     collections: Arc<Collections>,
-    /// With its holder.
-    claim: Option<Lease<String>>,
+    claim: Claim,
 }
 
 impl RedisNamespace {
     pub(super) fn new(client: Client<Stream>, config: Config, collections: Arc<Collections>) -> Self {
-        Self { client, config, collections, claim: None }
+        Self { client, config, collections, claim: Claim::default() }
     }
 }
 
@@ -91,19 +89,10 @@ impl NamespaceOps for RedisNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        if self.claim.is_some() {
-            return Ok(());
-        }
-        let holder = ownership::holder(run);
-        if take_claim(&mut self.client, &holder)? {
-            let config = self.config.clone();
-            self.claim = Some(Lease::keep(RENEW, holder, move |holder| {
-                if let Ok((mut client, _)) = connect::connect(&config, &ConnectOptions::within(RENEW)) {
-                    let _ = while_ours(&mut client, holder, &["PEXPIRE", CLAIM, LASTS]);
-                }
-            }));
-        }
-        Ok(())
+        let config = self.config.clone();
+        self.claim.take(&WORDS, &mut self.client, run, move |options| {
+            connect::connect(&config, options).map(|(client, _)| client)
+        })
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
@@ -148,30 +137,31 @@ impl NamespaceOps for RedisNamespace {
 
 impl Drop for RedisNamespace {
     fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            let _ = while_ours(&mut self.client, &claim.stop(), &["DEL", CLAIM]);
-        }
+        self.claim.give_back(&mut self.client);
     }
 }
 
-/// Takes the claim; `false` where this run has it already, by another target on the same database.
-fn take_claim<S: Peer>(client: &mut Client<S>, holder: &str) -> Result<bool> {
-    let taken = client.ask_text(&["SET", CLAIM, holder, "NX", "PX", LASTS])?;
-    if !matches!(taken, Node::Null) {
-        return Ok(true);
+/// The key `kurabe_claim`, which expires.
+impl<S: Peer> ClaimStore for Client<S> {
+    const LASTS: Duration = Duration::from_secs(30);
+
+    fn add(&mut self, holder: &str) -> Result<bool> {
+        let added = self.ask_text(&["SET", CLAIM, holder, "NX", "PX", LASTS])?;
+        Ok(!matches!(added, Node::Null))
     }
-    let by = client.ask_text(&["GET", CLAIM])?.text();
-    if by == holder {
-        return Ok(false);
+
+    fn holder(&mut self) -> Result<Option<String>> {
+        let by = shown(&self.ask_text(&["GET", CLAIM])?.text());
+        Ok((!by.is_empty()).then_some(by))
     }
-    let left = match client.ask_text(&["PTTL", CLAIM])? {
-        Node::Int(left) if left > 0 => (left as u64).div_ceil(1000),
-        _ => 0,
-    };
-    let by = shown(&by);
-    let by = if by.is_empty() { "another run, just now".to_owned() } else { by };
-    Err(Error::new(ErrorKind::InUse, format!("the database is in use by {by}"))
-        .hint(format!("wait for it to end; if it was killed, its claim ends within {left} s")))
+
+    fn renew(&mut self, holder: &str) -> Result<()> {
+        while_ours(self, holder, &["PEXPIRE", CLAIM, LASTS])
+    }
+
+    fn release(&mut self, holder: &str) -> Result<()> {
+        while_ours(self, holder, &["DEL", CLAIM])
+    }
 }
 
 /// Does something with the claim in one step, unless it is another's by now.

@@ -7,7 +7,7 @@ use super::plan::{Plan, unsupported};
 use super::protocol::Client;
 use super::request::Keys;
 use crate::prelude::*;
-use crate::slots::{Slots, check_parameters};
+use crate::slots::{Slots, check_parameters, check_supported};
 use crate::wire::{Outbox, Peer};
 use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
@@ -46,9 +46,7 @@ impl<S: Peer> RedisSession<S> {
 
 impl<S: Peer + Send> Session for RedisSession<S> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        if let Some(reason) = unsupported(operation, self.ttl) {
-            return Err(Error::unsupported(format!("{}: {reason}", operation.name())));
-        }
+        check_supported(operation, unsupported(operation, self.ttl))?;
         let gone = match operation.collection() {
             Some(collection) => {
                 let found = self.collections.get(&collection.name, &mut self.work.client);

@@ -38,3 +38,43 @@ fn text(out: &mut String, text: &str) -> Result<()> {
     out.push_str("', char(0))");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use crate::sql::Template;
+    use crate::sqlite::DIALECT;
+    use kurabe_core::collection::Field;
+    use std::sync::Arc;
+
+    fn template(kind: FieldType) -> Template {
+        let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind }];
+        let collection = Arc::new(Collection::new("kurabe_t", fields, vec![0]));
+        Template::new(&DIALECT, &Operation::Update { collection, fields: vec![1] }).unwrap()
+    }
+
+    #[test]
+    fn values_stand_in_the_text_in_their_order() {
+        let mut out = "left from before".to_owned();
+        let text = template(FieldType::LongText);
+        text.fill(&[Value::Text("it's ?"), Value::Int(-3)], &mut out).unwrap();
+        assert_eq!(out, r#"UPDATE "kurabe_t" SET "data" = 'it''s ?' WHERE "id" = -3"#);
+        template(FieldType::LongBytes).fill(&[Value::Bytes(b"\0'\xff"), Value::Null], &mut out).unwrap();
+        assert_eq!(out, r#"UPDATE "kurabe_t" SET "data" = x'0027ff' WHERE "id" = NULL"#);
+    }
+
+    #[test]
+    fn a_value_of_another_type_or_too_few_are_refused_without_showing_them() {
+        let mut out = String::new();
+        for values in [
+            &[Value::Int(1), Value::Int(1)][..],
+            &[Value::Time(1), Value::Int(1)],
+            &[Value::Text("hunter2"), Value::Text("hunter2")],
+            &[Value::Bytes(b"hunter2\xff"), Value::Int(1)],
+            &[Value::Text("hunter2")],
+        ] {
+            let error = template(FieldType::LongText).fill(values, &mut out).unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -5,31 +5,23 @@
 //! as `sqlite:x.db` is; an absolute path is `sqlite:/x.db`.
 
 mod error;
-mod file;
 mod literals;
-mod metrics;
 mod namespace;
 mod session;
 mod settings;
-mod temporary;
 
+use crate::embedded::{Place, ProcessStatsProbe};
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
 use error::explain;
-use file::Place;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
-
-/// Removes the temporary folders of runs that were killed.
-pub fn sweep() {
-    temporary::sweep(&std::env::temp_dir());
-}
 
 /// What the registry knows of it.
 pub static INFO: DriverInfo = DriverInfo {
@@ -87,6 +79,10 @@ fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
 }
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    if url.path == ":memory:" {
+        return Err(Error::usage("sqlite::memory: gives every connection a database of its own")
+            .hint("name a file on a memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
+    }
     let settings = Settings::parse(url)?;
     Ok(Box::new(Sqlite { place: Place::parse(url)?, settings, ready: Mutex::new(false) }))
 }
@@ -121,8 +117,8 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(self.place.path(), flags).map_err(|e| self.place.explain_open(&e))?;
+        let connection = Connection::open_with_flags(self.place.path(), flags)
+            .map_err(|e| self.place.explain_open(explain(&e)))?;
         if connection.is_readonly("main").map_err(|e| explain(&e))? {
             return Err(self.place.read_only());
         }
@@ -184,7 +180,7 @@ impl Driver for Sqlite {
     }
 
     fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::SqliteStatsProbe))
+        Ok(Box::new(ProcessStatsProbe))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

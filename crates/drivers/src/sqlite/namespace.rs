@@ -2,29 +2,22 @@
 
 use super::DIALECT;
 use super::error::explain;
-use crate::ownership;
+use crate::embedded::Claim;
 use crate::sql::{Dialect, SqlNamespaceOps};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::Result;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-/// The locks that this process holds.
-static HELD: Mutex<Vec<Weak<Lock>>> = Mutex::new(Vec::new());
+use std::path::PathBuf;
 
 pub(super) struct SqliteNamespace {
     connection: Connection,
     lock_path: PathBuf,
-    lock: Option<Arc<Lock>>,
+    claim: Claim,
 }
 
 impl SqliteNamespace {
     pub(super) fn new(connection: Connection, lock_path: PathBuf) -> Self {
-        Self { connection, lock_path, lock: None }
+        Self { connection, lock_path, claim: Claim::default() }
     }
 }
 
@@ -95,70 +88,6 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 
     fn lock(&mut self, run: &str) -> Result<()> {
-        if self.lock.is_none() {
-            self.lock = Some(take_lock(&self.lock_path, run)?);
-        }
-        Ok(())
-    }
-}
-
-/// A run's lock on a database: all targets of the run that reach the file share it.
-struct Lock {
-    path: PathBuf,
-    holder: String,
-    /// The device and number of the locked file.
-    identity: (u64, u64),
-    _file: File,
-}
-
-/// Whoever holds the lock removes the file before it lets go.
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// The system's lock on a file beside the database (`flock`): it ends with the process, however that ends.
-fn take_lock(path: &Path, run: &str) -> Result<Arc<Lock>> {
-    let failed = |error: &std::io::Error| {
-        Error::new(ErrorKind::NotPermitted, format!("sqlite: cannot lock {}: {error}", path.display()))
-    };
-    let us = ownership::holder(run);
-    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    held.retain(|lock| lock.strong_count() > 0);
-    loop {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|e| failed(&e))?;
-        let ours = file.metadata().map_err(|e| failed(&e))?;
-        let identity = (ours.dev(), ours.ino());
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                // The same run may reach the file by another target.
-                let same = |lock: &Arc<Lock>| lock.identity == identity && lock.holder == us;
-                if let Some(lock) = held.iter().filter_map(Weak::upgrade).find(same) {
-                    return Ok(lock);
-                }
-                let mut holder = String::new();
-                let _ = file.read_to_string(&mut holder);
-                let by = if holder.is_empty() { "another run".to_owned() } else { holder.trim().to_owned() };
-                return Err(Error::new(ErrorKind::InUse, format!("sqlite: the database is in use by {by}"))
-                    .hint("wait for it to end, or name another file"));
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(&error)),
-        }
-        // The holder before may have removed the file between our opening and our locking it: then we hold the lock
-        // of a file that nobody else will find.
-        if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == identity) {
-            file.set_len(0).and_then(|()| writeln!(file, "{us}")).map_err(|e| failed(&e))?;
-            let lock = Arc::new(Lock { path: path.to_owned(), holder: us, identity, _file: file });
-            held.push(Arc::downgrade(&lock));
-            return Ok(lock);
-        }
+        self.claim.take("sqlite", &self.lock_path, run)
     }
 }

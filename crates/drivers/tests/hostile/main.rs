@@ -8,3 +8,4 @@ mod limits;
 mod old;
 mod server;
 mod surplus;
+mod text;

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::packets::{MOST, Packets, length_encoded};
-use crate::mysql::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::{Peer, malformed};

@@ -1,7 +1,7 @@
 //! The execution of a prepared statement as it is sent (`COM_STMT_EXECUTE`, "Binary Protocol Value").
 
 use super::packets::{length_width, push_length};
-use crate::mysql::datetime::DateTime;
+use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
 

@@ -22,13 +22,11 @@ fn a_marker_that_is_not_ours_is_left_alone() {
 }
 
 #[test]
-fn a_claim_that_another_holds_names_the_holder_and_its_end() {
-    let mut held = client("_\r\n$5\r\nrun x\r\n:12300\r\n");
-    let error = take_claim(&mut held, "run y").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InUse);
-    assert!(error.to_string().contains("run x") && error.to_string().contains("within 13 s"), "{error}");
-    assert!(!take_claim(&mut client("_\r\n$5\r\nrun y\r\n"), "run y").unwrap());
-    assert!(take_claim(&mut client("+OK\r\n"), "run y").unwrap());
+fn claim_is_added_where_there_is_none_and_names_its_holder() {
+    assert!(!client("_\r\n").add("run y").unwrap());
+    assert!(client("+OK\r\n").add("run y").unwrap());
+    assert_eq!(client("$5\r\nrun x\r\n").holder().unwrap().as_deref(), Some("run x"));
+    assert_eq!(client("_\r\n").holder().unwrap(), None);
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! Panics of other crates become errors: a server's answer must not end the program, nor print a stack trace.
+
+use kurabe_core::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+thread_local! {
+    /// Whether a panic of this thread becomes an error, and is not printed too.
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls into a crate. A panic in there becomes an error that names `client`, the crate. The connection is of no use afterwards.
+pub fn contain<T>(client: &str, doing: &str, call: impl FnOnce() -> T) -> Result<T> {
+    silence();
+    let before = CONTAINED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    CONTAINED.set(before);
+    result.map_err(|panic| {
+        let text = text_of(&*panic);
+        // Dropping what was thrown is harmless: it is a text.
+        Error::new(ErrorKind::Protocol, format!("{client} failed while it was {doing}: {text}")).hint(
+            "the server's answer is one that this crate does not know; report it with the server's version",
+        )
+    })
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words")
+}
+
+/// Keeps contained panics off standard error; all others go where they went before.
+fn silence() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !CONTAINED.get() {
+                before(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,95 @@
+//! The claim of a run on an embedded database: a lock that ends with the process.
+
+use crate::ownership::holder;
+use kurabe_core::{Error, ErrorKind, Result};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The locks that this process holds.
+static HELD: Mutex<Vec<Weak<FileLock>>> = Mutex::new(Vec::new());
+
+/// The claim of a run on an embedded database, once it was asked for.
+#[derive(Default)]
+pub struct Claim(Option<Arc<FileLock>>);
+
+impl Claim {
+    /// Takes the system's lock on a file beside the database (`flock`): it ends with the process, however that ends.
+    ///
+    /// # Errors
+    /// [`InUse`](ErrorKind::InUse) where another run holds it.
+    pub fn take(&mut self, engine: &str, path: &Path, run: &str) -> Result<()> {
+        if self.0.is_none() {
+            self.0 = Some(FileLock::take(engine, path, run)?);
+        }
+        Ok(())
+    }
+}
+
+/// A run's lock on a database: all targets of the run that reach the file share it.
+struct FileLock {
+    path: PathBuf,
+    holder: String,
+    /// The device and number of the locked file.
+    identity: (u64, u64),
+    _file: File,
+}
+
+/// Whoever holds the lock removes the file before it lets go.
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl FileLock {
+    fn take(engine: &str, path: &Path, run: &str) -> Result<Arc<Self>> {
+        let failed = |error: &std::io::Error| {
+            Error::new(ErrorKind::NotPermitted, format!("{engine}: cannot lock {}: {error}", path.display()))
+        };
+        let us = holder(run);
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|lock| lock.strong_count() > 0);
+        loop {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .map_err(|e| failed(&e))?;
+            let ours = file.metadata().map_err(|e| failed(&e))?;
+            let identity = (ours.dev(), ours.ino());
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    // The same run may reach the file by another target.
+                    let same = |lock: &Arc<FileLock>| lock.identity == identity && lock.holder == us;
+                    if let Some(lock) = held.iter().filter_map(Weak::upgrade).find(same) {
+                        return Ok(lock);
+                    }
+                    let mut holder = String::new();
+                    let _ = file.read_to_string(&mut holder);
+                    let by =
+                        if holder.is_empty() { "another run".to_owned() } else { holder.trim().to_owned() };
+                    return Err(Error::new(
+                        ErrorKind::InUse,
+                        format!("{engine}: the database is in use by {by}"),
+                    )
+                    .hint("wait for it to end, or name another file"));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
+            }
+            // The holder before may have removed the file between our opening and our locking it: then we hold the lock
+            // of a file that nobody else will find.
+            if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == identity) {
+                file.set_len(0).and_then(|()| writeln!(file, "{us}")).map_err(|e| failed(&e))?;
+                let lock = Arc::new(FileLock { path: path.to_owned(), holder: us, identity, _file: file });
+                held.push(Arc::downgrade(&lock));
+                return Ok(lock);
+            }
+        }
+    }
+}

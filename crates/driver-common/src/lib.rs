@@ -1,0 +1,27 @@
+//! What Kurabe's drivers share, whatever they speak to.
+//!
+//! [`ownership`]: what Kurabe may make and remove. [`sql`]: statements of SQL engines, from a dialect that is data. [`wire`]:
+//! connections with one reused buffer and deadlines, over TCP, Unix sockets and TLS. [`info`]: what the registry knows of a
+//! driver.
+
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "errors are the server's or the connection's, unless a function says otherwise"
+)]
+
+pub mod account;
+pub mod cancel;
+pub mod charset;
+pub mod contain;
+pub mod datetime;
+pub mod embedded;
+pub mod info;
+pub mod ownership;
+pub mod packed;
+pub mod prelude;
+pub mod reported;
+pub mod row;
+pub mod slots;
+pub mod sql;
+pub mod watchdog;
+pub mod wire;

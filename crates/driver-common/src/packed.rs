@@ -1,0 +1,177 @@
+//! Several fields in one value, for engines that know no fields.
+//!
+//! Each field is a mark and what follows it: `0` no value; `1` a whole number, `2` a moment (microseconds since 1970), both
+//! of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are little-endian. Mark and length
+//! tell a value that was cut, or is not ours, from one that is whole.
+
+use crate::prelude::*;
+use crate::wire::{Peer, Wire};
+
+const NULL: u8 = 0;
+const INT: u8 = 1;
+const TIME: u8 = 2;
+const BYTES: u8 = 3;
+
+/// The most bytes that packing adds to one field.
+pub const PACKING: u64 = 9;
+
+/// The longest text or bytes that can be packed.
+pub const LONGEST: usize = u32::MAX as usize;
+
+/// Where a value is read from: the connection, or what was received before.
+pub trait Source {
+    /// The next `N` bytes.
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]>;
+    /// The next `n` of at most eight bytes, which stay.
+    fn look(&mut self, n: usize) -> Result<&[u8]>;
+    /// Appends the next `n` bytes.
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()>;
+    /// Skips `n` bytes.
+    fn skip(&mut self, n: usize) -> Result<()>;
+}
+
+impl<S: Peer> Source for Wire<S> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.peek(N)?);
+        self.consume(N);
+        Ok(bytes)
+    }
+
+    fn look(&mut self, n: usize) -> Result<&[u8]> {
+        self.peek(n)
+    }
+
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.take_into(n, out)
+    }
+
+    fn skip(&mut self, n: usize) -> Result<()> {
+        Wire::skip(self, n)
+    }
+}
+
+impl Source for &[u8] {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (first, rest) = self.split_first_chunk::<N>().ok_or_else(short)?;
+        *self = rest;
+        Ok(*first)
+    }
+
+    fn look(&mut self, n: usize) -> Result<&[u8]> {
+        self.get(..n).ok_or_else(short)
+    }
+
+    fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()> {
+        let (first, rest) = self.split_at_checked(n).ok_or_else(short)?;
+        out.extend_from_slice(first);
+        *self = rest;
+        Ok(())
+    }
+
+    fn skip(&mut self, n: usize) -> Result<()> {
+        *self = self.get(n..).ok_or_else(short)?;
+        Ok(())
+    }
+}
+
+fn short() -> Error {
+    Error::new(ErrorKind::Internal, "a value was read beyond its end")
+}
+
+/// The bytes of text, or bytes; none where a value is neither.
+#[inline]
+pub fn bytes_of<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
+    match value {
+        Value::Text(text) => Some(text.as_bytes()),
+        Value::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// How long a field is when it is packed.
+#[inline]
+pub fn length(value: &Value<'_>) -> usize {
+    match value {
+        Value::Null => 1,
+        Value::Int(_) | Value::Time(_) | Value::Bool(_) => 9,
+        Value::Text(text) => 5 + text.len(),
+        Value::Bytes(bytes) => 5 + bytes.len(),
+    }
+}
+
+/// Appends a field, all but the bytes of text or bytes, which are given to be appended by whoever need not copy them; of at
+/// most [`LONGEST`].
+#[inline]
+pub fn push<'a>(out: &mut Vec<u8>, value: &Value<'a>) -> Option<&'a [u8]> {
+    let mut put = |mark: u8, rest: &[u8]| {
+        out.push(mark);
+        out.extend_from_slice(rest);
+    };
+    match value {
+        Value::Null => put(NULL, &[]),
+        Value::Int(n) => put(INT, &n.to_le_bytes()),
+        Value::Time(n) => put(TIME, &n.to_le_bytes()),
+        Value::Bool(truth) => put(INT, &i64::from(*truth).to_le_bytes()),
+        Value::Text(_) | Value::Bytes(_) => {
+            let bytes = bytes_of(value).unwrap_or_default();
+            put(BYTES, &(bytes.len() as u32).to_le_bytes());
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+/// Reads `width` fields from a value that has `left` bytes, and appends those `wanted` (in rising order) to the reply.
+/// `false` where the value does not have the form described above.
+#[inline]
+pub fn read(
+    from: &mut impl Source,
+    left: &mut usize,
+    width: usize,
+    wanted: &[usize],
+    out: &mut Reply,
+) -> Result<bool> {
+    for position in 0..width {
+        let Some([mark]) = take::<1>(from, left)? else { return Ok(false) };
+        let wanted = wanted.contains(&position);
+        match mark {
+            NULL if wanted => out.push_null(),
+            NULL => {}
+            INT | TIME => {
+                let Some(number) = take::<8>(from, left)? else { return Ok(false) };
+                let number = i64::from_le_bytes(number);
+                match (wanted, mark) {
+                    (false, _) => {}
+                    (true, INT) => out.push_int(number),
+                    (true, _) => out.push_time(number),
+                }
+            }
+            BYTES => {
+                let Some(length) = take::<4>(from, left)? else { return Ok(false) };
+                let length = u32::from_le_bytes(length) as usize;
+                if length > *left {
+                    return Ok(false);
+                }
+                if wanted {
+                    out.push_bytes_with(|bytes| from.append(length, bytes))?;
+                } else {
+                    from.skip(length)?;
+                }
+                *left -= length;
+            }
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The next `N` bytes, where the value has so many left.
+#[inline]
+fn take<const N: usize>(from: &mut impl Source, left: &mut usize) -> Result<Option<[u8; N]>> {
+    if *left < N {
+        return Ok(None);
+    }
+    *left -= N;
+    from.bytes::<N>().map(Some)
+}

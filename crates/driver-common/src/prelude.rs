@@ -1,0 +1,15 @@
+//! The words of `core` that every driver speaks.
+
+pub use kurabe_core::collection::{Collection, FieldType};
+pub use kurabe_core::driver::{
+    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+};
+pub use kurabe_core::durability::DurabilityClass;
+pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
+pub use kurabe_core::observation::Endpoint;
+pub use kurabe_core::operation::Operation;
+pub use kurabe_core::secret::Secret;
+pub use kurabe_core::stats_probe::StatsProbe;
+pub use kurabe_core::target::TargetUrl;
+pub use kurabe_core::value::{Reply, Value};
+pub use kurabe_core::{Error, ErrorKind, Result};

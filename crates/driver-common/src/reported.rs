@@ -1,0 +1,64 @@
+//! What a server told of its settings and of its state, by name.
+
+use kurabe_core::facts::{Limit, Setting};
+use std::collections::BTreeMap;
+
+/// Values by name, as the server prints them. What this version has not, or this user may not read, is not there.
+#[derive(Clone, Debug, Default)]
+pub struct Reported(BTreeMap<String, String>);
+
+impl Reported {
+    /// Rows of a name and a value; names in small letters, whatever the server's.
+    pub fn of(rows: Vec<Vec<String>>) -> Self {
+        let pairs = rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
+        pairs.map(|[name, value]| (name.to_ascii_lowercase(), value)).collect()
+    }
+
+    /// A value, where there is one.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A value; empty where there is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    /// A value that is a whole number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.trim().parse().ok()
+    }
+
+    /// A limit that a setting makes; 0 is none.
+    pub fn limit(&self, name: &str) -> Option<Limit> {
+        self.number(name).filter(|most| *most > 0).map(|most| Limit::new(most, name))
+    }
+
+    /// Those of these settings that were told, in this order.
+    pub fn pick(&self, names: &[&str]) -> Vec<Setting> {
+        names.iter().filter_map(|name| Some(Setting::new(*name, self.get(name)?))).collect()
+    }
+
+    /// Adds values, in place of those of the same names.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = (String, String)>) {
+        self.0.extend(more);
+    }
+}
+
+impl FromIterator<(String, String)> for Reported {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl From<&[(&str, &str)]> for Reported {
+    fn from(pairs: &[(&str, &str)]) -> Self {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+}
+
+/// Names as a list of SQL: `'a', 'b'`. They hold no quotes.
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a &'a str>) -> String {
+    names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}

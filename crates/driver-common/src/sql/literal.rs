@@ -1,0 +1,213 @@
+//! Statements whose values stand in their text: how an engine writes a value as a literal, and how it writes one in an
+//! answer that comes as text.
+//!
+//! A literal must mean the value that it stands for whatever the server's settings are (`sql_mode`,
+//! `standard_conforming_strings`, …), and no text may end it early. The rules of each engine stand beside its dialect.
+
+use super::dialect::{Dialect, GAP, Placeholder};
+use super::shape::{Shape, shape};
+use super::statement;
+use crate::prelude::*;
+use crate::wire;
+use std::fmt::Write as _;
+
+/// Reads a field that came as text and appends it to the reply's row.
+pub type Read = fn(&[u8], &mut Reply) -> Result<()>;
+
+/// How an engine writes values into the text of a statement. Each appends a literal.
+#[derive(Clone, Copy, Debug)]
+pub struct Literals {
+    /// Text, for a field of a text type.
+    pub text: fn(&mut String, &str) -> Result<()>,
+    /// Bytes, for a field of bytes.
+    pub bytes: fn(&mut String, &[u8]) -> Result<()>,
+    /// A whole number.
+    pub int: fn(&mut String, i64),
+    /// A moment, in microseconds since 1970.
+    pub time: fn(&mut String, i64) -> Result<()>,
+    /// How a field of this type is read from an answer to such a statement, where all its fields come as text; `None`
+    /// where it comes as it is.
+    pub read: fn(FieldType) -> Option<Read>,
+}
+
+/// A statement with gaps where its values go.
+#[derive(Debug)]
+pub struct Template {
+    name: &'static str,
+    /// One more than there are gaps.
+    parts: Vec<String>,
+    shape: Shape,
+    literals: Literals,
+}
+
+impl Template {
+    /// The template of an operation.
+    ///
+    /// # Errors
+    /// As for [`statement::text`].
+    pub fn new(dialect: &Dialect, operation: &Operation) -> Result<Self> {
+        let text = statement::text(&with_gaps(dialect), operation)?;
+        Self::of(&text, shape(operation)?, operation.name(), dialect.literals)
+    }
+
+    /// The template of a statement that was made by a dialect [`with_gaps`], whose values come in the order of its gaps.
+    ///
+    /// # Errors
+    /// [`Internal`](ErrorKind::Internal) where it has more or fewer gaps than values.
+    pub fn of(text: &str, shape: Shape, name: &'static str, literals: Literals) -> Result<Self> {
+        let parts: Vec<String> = text.split(GAP).map(ToOwned::to_owned).collect();
+        if parts.len() != shape.takes.len() + 1 {
+            let message = format!("{name} has {} gaps for {} values", parts.len() - 1, shape.takes.len());
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        Ok(Self { name, parts, shape, literals })
+    }
+
+    /// The types of the fields that come back; none where no rows do.
+    pub fn gives(&self) -> &[FieldType] {
+        &self.shape.gives
+    }
+
+    /// Replaces `out` by the statement for these values.
+    ///
+    /// # Errors
+    /// Where there are more or fewer values than gaps, where a value is not of its field's type, or where no literal of the
+    /// engine can stand for it.
+    pub fn fill(&self, values: &[Value<'_>], out: &mut String) -> Result<()> {
+        crate::slots::check_parameters(self.name, self.shape.takes.len(), values.len())?;
+        out.clear();
+        out.push_str(self.parts.first().map_or("", String::as_str));
+        for ((value, kind), part) in values.iter().zip(&self.shape.takes).zip(self.parts.iter().skip(1)) {
+            self.literal(out, value, *kind)?;
+            out.push_str(part);
+        }
+        Ok(())
+    }
+
+    fn literal(&self, out: &mut String, value: &Value<'_>, kind: FieldType) -> Result<()> {
+        let is_text = matches!(kind, FieldType::Text { .. } | FieldType::LongText);
+        let is_bytes = matches!(kind, FieldType::Bytes { .. } | FieldType::LongBytes);
+        match *value {
+            Value::Null => {
+                out.push_str("NULL");
+                Ok(())
+            }
+            Value::Int(n) if kind == FieldType::Int => {
+                (self.literals.int)(out, n);
+                Ok(())
+            }
+            Value::Time(micros) if kind == FieldType::Timestamp => (self.literals.time)(out, micros),
+            Value::Text(text) if is_text => (self.literals.text)(out, text),
+            Value::Text(text) if is_bytes => (self.literals.bytes)(out, text.as_bytes()),
+            Value::Bytes(bytes) if is_bytes => (self.literals.bytes)(out, bytes),
+            Value::Bytes(bytes) if is_text => {
+                let text = std::str::from_utf8(bytes).map_err(|_| {
+                    Error::new(ErrorKind::Usage, "a field of text is given bytes that are not UTF-8")
+                })?;
+                (self.literals.text)(out, text)
+            }
+            Value::Int(_) => Err(unfit(kind, "a number")),
+            Value::Time(_) => Err(unfit(kind, "a timestamp")),
+            Value::Bool(_) => Err(unfit(kind, "a truth value")),
+            Value::Text(_) | Value::Bytes(_) => Err(unfit(kind, "text or bytes")),
+        }
+    }
+
+    /// How each field of an answer is read; empty where all come as they are.
+    pub fn readers(&self) -> Vec<Option<Read>> {
+        let readers: Vec<_> = self.shape.gives.iter().map(|kind| (self.literals.read)(*kind)).collect();
+        if readers.iter().all(Option::is_none) { Vec::new() } else { readers }
+    }
+}
+
+/// The dialect that leaves a gap for each value.
+pub fn with_gaps(dialect: &Dialect) -> Dialect {
+    Dialect { placeholder: Placeholder::Gap, ..dialect.clone() }
+}
+
+fn unfit(kind: FieldType, what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
+}
+
+/// Text between single quotes, each quote in it doubled: what every engine takes for text that holds nothing else of
+/// meaning to it.
+pub fn quoted(out: &mut String, text: &str) {
+    out.push('\'');
+    for (n, piece) in text.split('\'').enumerate() {
+        if n > 0 {
+            out.push_str("''");
+        }
+        out.push_str(piece);
+    }
+    out.push('\'');
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(out: &mut String, bytes: &[u8]) {
+    out.reserve(2 * bytes.len());
+    for byte in bytes {
+        out.extend(wire::hex(*byte).map(char::from));
+    }
+}
+
+/// Bytes as `x'…'`, the standard's own way.
+pub fn quoted_hex(out: &mut String, bytes: &[u8]) {
+    out.push_str("x'");
+    hex(out, bytes);
+    out.push('\'');
+}
+
+/// A whole number in digits, which every engine reads as what it is.
+pub fn digits(out: &mut String, n: i64) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{n}");
+}
+
+/// Reads a whole number.
+///
+/// # Errors
+/// [`Protocol`](ErrorKind::Protocol) where it is none.
+pub fn read_int(text: &[u8], out: &mut Reply) -> Result<()> {
+    let n = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    out.push_int(n.ok_or_else(|| Error::new(ErrorKind::Protocol, "a whole number that is none"))?);
+    Ok(())
+}
+
+/// Appends the rows of `raw`, whose fields all came as text, to `out`.
+///
+/// # Errors
+/// Whatever a reader returns; [`Protocol`](ErrorKind::Protocol) where the rows have another number of fields.
+pub fn read_rows(raw: &Reply, readers: &[Option<Read>], out: &mut Reply) -> Result<()> {
+    if raw.rows() > 0 && raw.width() != readers.len() {
+        let message = format!("rows of {} fields where {} were due", raw.width(), readers.len());
+        return Err(Error::new(ErrorKind::Protocol, message));
+    }
+    for row in 0..raw.rows() {
+        for (field, reader) in readers.iter().enumerate() {
+            match (raw.field_bytes(row, field), reader) {
+                (None, _) => out.push_null(),
+                (Some(bytes), None) => out.push_bytes(bytes),
+                (Some(bytes), Some(read)) => read(bytes, out)?,
+            }
+        }
+        out.end_row();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_ends_a_quoted_text_early(text in any::<String>()) {
+            let mut out = String::new();
+            quoted(&mut out, &text);
+            let inside = &out[1..out.len() - 1];
+            prop_assert_eq!(inside.replace("''", "").matches('\'').count(), 0);
+            prop_assert_eq!(inside.replace("''", "'"), text);
+        }
+    }
+}

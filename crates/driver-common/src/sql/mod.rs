@@ -1,0 +1,21 @@
+//! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's ownership rules.
+
+mod dialect;
+mod literal;
+mod namespace;
+mod raw;
+mod shape;
+mod statement;
+mod statistics;
+
+pub use crate::ownership::MARKER;
+pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
+pub use literal::{
+    Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_rows, with_gaps,
+};
+pub use namespace::SqlNamespaceOps;
+pub use namespace::{insert_into_marker, marker};
+pub use raw::{ENGINES, supports};
+pub use shape::{Shape, shape};
+pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
+pub use statistics::outgrown;

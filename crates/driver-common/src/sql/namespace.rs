@@ -1,0 +1,152 @@
+//! What the ownership rules need of an SQL engine: one connection, and a marker that is a table,
+//! `kurabe_marker(name, made_by, made_at)`.
+
+use super::dialect::Dialect;
+use super::statement;
+use crate::ownership::{self, MADE_BY, MARKER, Words};
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::{ErrorKind, Result};
+
+/// A connection to an SQL engine that manages the namespace.
+pub trait SqlNamespaceOps: Send {
+    /// The engine's SQL.
+    fn dialect(&self) -> &Dialect;
+
+    /// The SQL by which the marker is made, where our tables are of a kind that may lose their rows or is otherwise
+    /// unlike what the server makes by itself.
+    fn marker_dialect(&self) -> &Dialect {
+        self.dialect()
+    }
+
+    /// Sees to it that a table which was just made is what was asked for, and removes it where it is not.
+    fn made(&mut self, _table: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Executes a statement that has no parameters and whose rows, if any, do not matter.
+    fn execute(&mut self, sql: &str) -> Result<()>;
+
+    /// The first column, as text, of a statement without parameters.
+    fn column(&mut self, sql: &str) -> Result<Vec<String>>;
+
+    /// Whether a table (or a view, or whatever else stands in its way) of this name exists where we would make it.
+    fn table_exists(&mut self, name: &str) -> Result<bool>;
+
+    /// As [`ownership::NamespaceOps::unanalysed`], of a table whose name holds neither quotes nor backslashes.
+    fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Removes what the engine made of its own accord for our tables, where these are gone and it is of no use to others.
+    fn swept(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes the lock that keeps a second run out, by a means that ends with the connection or the process.
+    fn lock(&mut self, run: &str) -> Result<()>;
+}
+
+impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
+    fn words(&self) -> Words {
+        let engine = self.dialect().engine;
+        Words { engine, thing: "table", instead: "rename it, or use another database", kept: &[] }
+    }
+
+    fn claim(&mut self, run: &str) -> Result<()> {
+        self.lock(run)
+    }
+
+    fn entries(&mut self) -> Result<Vec<String>> {
+        if !self.table_exists(MARKER)? {
+            return Ok(Vec::new());
+        }
+        // The columns of our marker are all named, so that a foreign table of its name gives an error; with the
+        // table, since SQLite takes a quoted name that it does not know for a text.
+        let d = self.dialect();
+        let table = d.quoted(MARKER);
+        let [name, by, at] =
+            ["name", "made_by", "made_at"].map(|column| format!("{table}.{}", d.quoted(column)));
+        // A space and not '': to Oracle an empty text is no value, and nothing differs from no value.
+        let sql = format!("SELECT {name} FROM {table} WHERE {by} <> ' ' AND {at} > 0 ORDER BY {name}");
+        self.column(&sql).map_err(|error| match error.kind() {
+            ErrorKind::Server | ErrorKind::NotFound => self.words().foreign_marker(&format!(" ({error})")),
+            _ => error,
+        })
+    }
+
+    fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
+        Ok(self.table_exists(name)?.then(|| format!("table {name}")))
+    }
+
+    fn enter(&mut self, collection: &Collection) -> Result<()> {
+        if !self.table_exists(MARKER)? {
+            let sql = statement::create_table(self.marker_dialect(), &marker())?;
+            self.execute(&sql).map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
+        }
+        let sql = insert_into_marker(self.dialect(), &collection.name);
+        self.execute(&sql)
+    }
+
+    fn strike(&mut self, name: &str) -> Result<()> {
+        let d = self.dialect();
+        let sql = format!("DELETE FROM {} WHERE {} = '{name}'", d.quoted(MARKER), d.quoted("name"));
+        self.execute(&sql)
+    }
+
+    fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
+        let d = self.dialect();
+        let mut sql =
+            vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
+        sql.extend(statement::create_indexes(d, collection)?);
+        sql.iter().try_for_each(|sql| self.execute(sql))?;
+        self.made(&collection.name)
+    }
+
+    fn clear(&mut self, collection: &Collection) -> Result<()> {
+        let sql = statement::clear_table(self.dialect(), &collection.name);
+        self.execute(&sql)
+    }
+
+    fn destroy(&mut self, name: &str) -> Result<()> {
+        let sql = statement::drop_table(self.dialect(), name);
+        self.execute(&sql)
+    }
+
+    fn remove_marker(&mut self) -> Result<()> {
+        self.destroy(MARKER)?;
+        self.swept()
+    }
+
+    fn analyses(&self) -> bool {
+        self.dialect().analyse.is_some()
+    }
+
+    fn analyse(&mut self, name: &str) -> Result<()> {
+        let Some(analyse) = self.dialect().analyse else { return Ok(()) };
+        let sql = format!("{analyse} {}", self.dialect().quoted(name));
+        self.execute(&sql)
+    }
+
+    fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
+        if table.contains(['\'', '"', '`', '\\', '\0']) {
+            return Ok(None);
+        }
+        self.unanalysed_table(table)
+    }
+}
+
+/// The marker as a collection.
+pub fn marker() -> Collection {
+    let fields = vec![
+        Field { name: "name", kind: FieldType::Text { max: 60 } },
+        Field { name: "made_by", kind: FieldType::Text { max: 60 } },
+        Field { name: "made_at", kind: FieldType::Int },
+    ];
+    Collection::new(MARKER, fields, vec![0])
+}
+
+/// The statement that enters a name (one of ours, which holds no quotes) in the marker, with the seconds since 1970.
+pub fn insert_into_marker(dialect: &Dialect, name: &str) -> String {
+    let now = ownership::now().as_secs();
+    format!("INSERT INTO {} VALUES ('{name}', '{MADE_BY}', {now})", dialect.quoted(MARKER))
+}

@@ -1,0 +1,158 @@
+//! Time limits for crates that have none of their own for a whole answer, or for connecting.
+
+use crate::cancel;
+use crate::contain::contain;
+use kurabe_core::{Error, ErrorKind, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// How often the watchdog looks.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// Does what may block for ever in a thread of its own and waits for it so long. `None`: it did not end in time, and
+/// whatever comes of it later is given to `late`. A panic of it is an error.
+pub fn within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+    late: impl FnOnce(T) + Send + 'static,
+) -> Result<Option<T>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let spawned = thread::Builder::new().name("kurabe-within".to_owned()).spawn(move || {
+        // An error: nobody waits any more.
+        if let Err(unwanted) = sender.send(contain("the client library", "connecting", work)) {
+            let _ = unwanted.0.map(late);
+        }
+    });
+    match spawned {
+        Ok(_) => receiver.recv_timeout(limit).ok().transpose(),
+        Err(error) => Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
+            .hint("raise the limit of processes (ulimit -u), or use fewer clients")),
+    }
+}
+
+/// Ends a connection from another thread.
+type End = Box<dyn Fn() + Send + Sync>;
+
+/// A connection whose exchanges are watched. One exchange costs two stores and one read of the coarse clock.
+pub struct Watched(Arc<State>);
+
+struct State {
+    allowed: Duration,
+    /// When the present exchange began, in milliseconds of the coarse clock; 0: there is none.
+    began: AtomicU64,
+    overdue: AtomicBool,
+    end: End,
+}
+
+/// All connections that are watched, and whether the watchdog runs.
+static ALL: Mutex<(Vec<Weak<State>>, bool)> = Mutex::new((Vec::new(), false));
+
+fn all() -> MutexGuard<'static, (Vec<Weak<State>>, bool)> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watched {
+    /// Watches a connection, which `end` ends.
+    ///
+    /// # Errors
+    /// Where no thread can be started for it.
+    pub fn new(allowed: Duration, end: impl Fn() + Send + Sync + 'static) -> Result<Self> {
+        let state = Arc::new(State {
+            allowed,
+            began: AtomicU64::new(0),
+            overdue: AtomicBool::new(false),
+            end: Box::new(end),
+        });
+        let mut all = all();
+        all.0.push(Arc::downgrade(&state));
+        if !all.1 {
+            thread::Builder::new()
+                .name("kurabe-watchdog".to_owned())
+                .spawn(watch)
+                .map_err(|error| Error::new(ErrorKind::Limit, format!("no more threads: {error}")))?;
+            all.1 = true;
+        }
+        Ok(Self(state))
+    }
+
+    /// Does one exchange. Where its time is over, its connection is ended, and its error is that of a time-out.
+    pub fn exchange<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.0.began.store(now(), Ordering::Relaxed);
+        let done = work();
+        self.0.began.store(0, Ordering::Relaxed);
+        done.map_err(|error| self.reason(error))
+    }
+
+    fn reason(&self, error: Error) -> Error {
+        if self.0.overdue.load(Ordering::SeqCst) {
+            Error::new(ErrorKind::Timeout, "the server did not send its whole answer within the time allowed")
+                .hint("--timeout allows more")
+        } else if cancel::is_cut() {
+            cancel::error()
+        } else {
+            error
+        }
+    }
+}
+
+/// Looks until there is nothing to look at any more.
+fn watch() {
+    loop {
+        thread::sleep(EVERY);
+        let mut all = all();
+        all.0.retain(|state| state.strong_count() > 0);
+        if all.0.is_empty() {
+            all.1 = false;
+            return;
+        }
+        let now = now();
+        for state in all.0.iter().filter_map(Weak::upgrade) {
+            let began = state.began.load(Ordering::Relaxed);
+            let overdue = began > 0 && now.saturating_sub(began) > state.allowed.as_millis() as u64;
+            if overdue && !state.overdue.swap(true, Ordering::SeqCst) || began > 0 && cancel::is_cut() {
+                (state.end)();
+            }
+        }
+    }
+}
+
+/// The coarse monotonic clock in milliseconds, never 0.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec.unsigned_abs() * 1_000 + now.tv_nsec.unsigned_abs() / 1_000_000 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn work_that_blocks_is_not_waited_for_longer_than_allowed() {
+        let began = Instant::now();
+        let late =
+            within(Duration::from_millis(50), || thread::sleep(Duration::from_secs(20)), drop).unwrap();
+        assert!(late.is_none() && began.elapsed() < Duration::from_secs(10));
+        assert_eq!(within(Duration::from_secs(20), || 7, drop).unwrap(), Some(7));
+        let error = within(Duration::from_secs(20), || -> u8 { panic!("a bad answer") }, drop).unwrap_err();
+        assert!(error.to_string().contains("a bad answer"), "{error}");
+    }
+
+    #[test]
+    fn exchange_that_is_overdue_is_ended() {
+        let (end, ended) = mpsc::channel();
+        let watched = Watched::new(Duration::from_millis(100), move || {
+            let _ = end.send(());
+        })
+        .unwrap();
+        assert_eq!(watched.exchange(|| Ok(7)).unwrap(), 7);
+        let error = watched.exchange(|| -> Result<()> {
+            ended.recv_timeout(Duration::from_secs(20)).unwrap();
+            Err(Error::new(ErrorKind::ConnectionLost, "ended"))
+        });
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Timeout);
+    }
+}

@@ -1,0 +1,240 @@
+//! A TCP or Unix socket whose exchanges have a deadline, and that can be ended from another thread.
+
+use super::deadline::{Deadline, Way};
+use super::{Place, resolve};
+use crate::cancel;
+use rustix::buffer::spare_capacity;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A send of more than this may wait for the server to receive.
+const MUCH: usize = 64 * 1024;
+
+/// A connected socket of either kind.
+#[derive(Debug)]
+pub enum End {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Over a Unix socket.
+    Unix(UnixStream),
+}
+
+impl End {
+    /// Ends both directions: whoever blocks on the socket goes on with an error.
+    pub fn shut_down(&self) {
+        // An error means that it has ended already.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+
+    fn set_timeout(&self, way: Way, timeout: Duration) -> io::Result<()> {
+        match (self, way) {
+            (Self::Tcp(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
+            (Self::Tcp(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
+            (Self::Unix(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
+            (Self::Unix(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
+        }
+    }
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub struct Socket {
+    end: Arc<End>,
+    deadline: Deadline,
+    _listed: cancel::Listed,
+}
+
+impl Socket {
+    /// Connects. The time allowed is that of connecting, to [`Socket::ready`], and then of each exchange.
+    pub fn connect(place: &Place, allowed: Duration) -> io::Result<Self> {
+        cancel::check()?;
+        let deadline = Deadline::connecting(allowed);
+        let end = match place {
+            Place::Unix(path) => End::Unix(unix(path, deadline.allowed())?),
+            Place::Tcp { host, port } => {
+                let stream = tcp(host, *port, &deadline)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(deadline.allowed()))?;
+                stream.set_write_timeout(Some(deadline.allowed()))?;
+                End::Tcp(stream)
+            }
+        };
+        let end = Arc::new(end);
+        let listed = cancel::list(&end)?;
+        Ok(Self { end, deadline, _listed: listed })
+    }
+
+    /// What ends it from another thread.
+    pub fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// Connecting is over: each exchange has its own time from now on.
+    pub fn ready(&mut self) {
+        self.deadline.ready();
+    }
+
+    /// Begins an exchange.
+    #[inline]
+    pub fn begin(&mut self) -> io::Result<()> {
+        match self.deadline.begin() {
+            None => Ok(()),
+            Some(all) => {
+                self.end.set_timeout(Way::Receive, all)?;
+                self.end.set_timeout(Way::Send, all)
+            }
+        }
+    }
+
+    #[inline]
+    fn before(&mut self, way: Way) -> io::Result<()> {
+        match self.deadline.before(way)? {
+            None => Ok(()),
+            Some(left) => self.end.set_timeout(way, left),
+        }
+    }
+
+    /// Receives once, appended to `out`: into memory that was not set to zero first, as much of it as there is.
+    pub fn receive(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
+        self.before(Way::Receive)?;
+        let got = match &*self.end {
+            End::Tcp(stream) => rustix::io::read(stream, spare_capacity(out)),
+            End::Unix(stream) => rustix::io::read(stream, spare_capacity(out)),
+        };
+        Ok(got?)
+    }
+
+    #[inline]
+    fn sent(&mut self, asked: usize, sent: usize) {
+        if sent < asked || sent > MUCH {
+            self.deadline.sent_much();
+        }
+    }
+
+    /// Whether anything arrived, or the peer closed the connection, as far as is known here. Takes nothing.
+    pub fn stirred(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match &*self.end {
+            End::Tcp(stream) => recv(stream, &mut [0u8], flags),
+            End::Unix(stream) => recv(stream, &mut [0u8], flags),
+        };
+        !matches!(peeked, Err(rustix::io::Errno::AGAIN))
+    }
+}
+
+impl Read for Socket {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.before(Way::Receive)?;
+        match &*self.end {
+            End::Tcp(stream) => (&*stream).read(buffer),
+            End::Unix(stream) => (&*stream).read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.before(Way::Send)?;
+        let sent = match &*self.end {
+            End::Tcp(stream) => (&*stream).write(bytes),
+            End::Unix(stream) => (&*stream).write(bytes),
+        }?;
+        self.sent(bytes.len(), sent);
+        Ok(sent)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.before(Way::Send)?;
+        let sent = match &*self.end {
+            End::Tcp(stream) => (&*stream).write_vectored(slices),
+            End::Unix(stream) => (&*stream).write_vectored(slices),
+        }?;
+        self.sent(slices.iter().map(|slice| slice.len()).sum(), sent);
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Connects to any of a host's addresses, all of them within the time that is left: each has an equal share of it.
+fn tcp(host: &str, port: u16, deadline: &Deadline) -> io::Result<TcpStream> {
+    let addresses = resolve::addresses(host, port, deadline.allowed())?;
+    let connected = any_of(&addresses, deadline);
+    if connected.is_err() {
+        resolve::forget(host, port);
+    }
+    connected
+}
+
+fn any_of(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for (tried, address) in addresses.iter().enumerate() {
+        let share = deadline.left()? / (addresses.len() - tried) as u32;
+        match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Connects to a Unix socket. It waits where the server's queue is full, for as long as a send may take.
+fn unix(path: &Path, allowed: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(allowed))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(allowed))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{bind, listen};
+    use std::time::Instant;
+
+    const ALLOWED: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn unix_server_whose_queue_is_full_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full.sock");
+        let server =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&server, 0).unwrap();
+        let place = Place::Unix(path);
+        let (began, mut met) = (Instant::now(), Vec::new());
+        let error = loop {
+            match Socket::connect(&place, ALLOWED) {
+                Ok(socket) => met.push(socket),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{error}");
+        assert!(met.len() < 10 && began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn all_addresses_of_a_host_share_the_time_allowed() {
+        // Nobody answers there (RFC 5737), or nobody can be asked: either way all end with the time allowed.
+        let nowhere: Vec<SocketAddr> = (1..=20).map(|n| SocketAddr::from(([192, 0, 2, n], 9))).collect();
+        let began = Instant::now();
+        assert!(any_of(&nowhere, &Deadline::connecting(ALLOWED)).is_err());
+        assert!(began.elapsed() < ALLOWED * 15, "{:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,300 @@
+//! TLS where the URL asks for it: `tls=off` (the default), `tls=require`, `tls=verify` with `ca=FILE`; with `cert=FILE` and
+//! `key=FILE` where the server asks for the client's certificate.
+//!
+//! There is no `prefer`: a run must not be encrypted on one day and plain on another without saying so.
+
+use super::Place;
+use crate::info::OptionInfo;
+use crate::prelude::*;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The option that asks for it, of engines that are plain unless it does.
+pub const OPTION: OptionInfo =
+    OptionInfo::new("tls", "off (default), require (encrypted), verify (certificate checked too)");
+
+/// The option that names whom to trust.
+pub const CA: OptionInfo =
+    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
+
+/// The options that name the client's own certificate.
+pub const CERT: OptionInfo =
+    OptionInfo::new("cert", "file of the client's certificate (PEM), where the server asks for one");
+/// The option that names the key of the client's certificate.
+pub const KEY: OptionInfo =
+    OptionInfo::new("key", "file of the private key of cert= (PEM); default: the file of cert=");
+
+/// What is checked of a server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing: any certificate is accepted, as with libpq's `sslmode=require`.
+    Nothing,
+    /// That a known authority signed it, as with libpq's `sslmode=verify-ca`.
+    Authority,
+    /// That it is for this host too.
+    Host,
+}
+
+/// What is asked of TLS.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What is checked.
+    pub check: Check,
+    /// The file of the authorities, where it is not Mozilla's list.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate, where it has one.
+    pub identity: Option<Identity>,
+}
+
+/// The files of the client's own certificate.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The certificate (PEM).
+    pub certificate: PathBuf,
+    /// Its private key (PEM).
+    pub key: PathBuf,
+}
+
+impl Identity {
+    /// The certificate, with its key in a file of its own or beside it.
+    pub fn new(certificate: impl Into<PathBuf>, key: Option<impl Into<PathBuf>>) -> Self {
+        let certificate = certificate.into();
+        let key = key.map_or_else(|| certificate.clone(), Into::into);
+        Self { certificate, key }
+    }
+}
+
+/// Whether connections are encrypted, and how.
+#[derive(Clone)]
+pub enum Mode {
+    /// Plain text.
+    Off,
+    /// With TLS.
+    On {
+        /// What is asked of it.
+        wanted: Wanted,
+        /// Made once per driver: reading the roots for every connection would be charged to connecting.
+        config: Arc<ClientConfig>,
+    },
+}
+
+impl fmt::Debug for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::On { wanted, .. } => wanted.fmt(f),
+        }
+    }
+}
+
+impl Mode {
+    /// Reads `tls=`, `ca=`, `cert=` and `key=`; `secure`: the scheme stands for a certificate that is looked at, as in every
+    /// client.
+    ///
+    /// # Errors
+    /// Usage, where they are unknown or do not go together; the file's error where one holds no certificate.
+    pub fn from_url(url: &TargetUrl, secure: bool) -> Result<Self> {
+        let file = |name: &str| url.option(name).map(PathBuf::from);
+        let (ca, certificate, key) = (file("ca"), file("cert"), file("key"));
+        if certificate.is_none() && key.is_some() {
+            return Err(url.wrong("key= goes with cert=, the certificate"));
+        }
+        let identity = certificate.map(|certificate| Identity::new(certificate, key));
+        let asked = secure || ca.is_some() || identity.is_some();
+        let mode = url.option("tls").unwrap_or(if asked { "verify" } else { "off" });
+        let check = match mode {
+            "off" if identity.is_some() => {
+                return Err(url.wrong("cert= does not go with tls=off").hint("use tls=verify"));
+            }
+            "off" | "require" if ca.is_some() => {
+                return Err(url.wrong(format!("ca= does not go with tls={mode}")).hint("use tls=verify"));
+            }
+            "off" => return Ok(Self::Off),
+            "require" => Check::Nothing,
+            "verify" => Check::Host,
+            other => {
+                return Err(url
+                    .wrong(format!("tls={other} is unknown"))
+                    .hint("one of: off, require, verify"));
+            }
+        };
+        Self::on(Wanted { check, ca, identity })
+    }
+
+    /// Reads the files that are named.
+    ///
+    /// # Errors
+    /// Usage, with the file's error.
+    pub fn on(wanted: Wanted) -> Result<Self> {
+        let verifier: Arc<dyn ServerCertVerifier> = match wanted.check {
+            Check::Nothing => Arc::new(Lenient { authority: None, provider: provider() }),
+            Check::Authority => {
+                let authority = Some(verifier(wanted.ca.as_deref())?);
+                Arc::new(Lenient { authority, provider: provider() })
+            }
+            Check::Host => verifier(wanted.ca.as_deref())?,
+        };
+        let config = Arc::new(config(verifier, wanted.identity.as_ref())?);
+        Ok(Self::On { wanted, config })
+    }
+
+    /// Refuses TLS on a Unix socket.
+    pub fn check(&self, place: &Place, url: &TargetUrl) -> Result<()> {
+        if self.is_off() || matches!(place, Place::Tcp { .. }) {
+            return Ok(());
+        }
+        Err(url.wrong("TLS is for TCP, and a Unix socket needs none").hint("leave tls= or socket= out"))
+    }
+
+    /// Whether the connection is plain.
+    pub fn is_off(&self) -> bool {
+        matches!(self, Self::Off)
+    }
+
+    /// Whether the server's certificate must be valid for the host.
+    pub fn checks_host(&self) -> bool {
+        matches!(self, Self::On { wanted: Wanted { check: Check::Host, .. }, .. })
+    }
+
+    /// The settings for rustls; none where TLS is off.
+    pub fn config(&self) -> Option<&Arc<ClientConfig>> {
+        match self {
+            Self::Off => None,
+            Self::On { config, .. } => Some(config),
+        }
+    }
+
+    /// A new TLS session with `host`.
+    pub fn session(&self, host: &str) -> Result<ClientConnection> {
+        let config = self.config().ok_or_else(|| Error::new(ErrorKind::Internal, "TLS is off"))?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::usage(format!("'{host}' cannot be a TLS server's name")))?;
+        ClientConnection::new(Arc::clone(config), name)
+            .map_err(|e| Error::new(ErrorKind::Environment, format!("no TLS session: {e}")))
+    }
+}
+
+/// The error for people of a TLS session that was not to be.
+pub fn failed(error: &rustls::Error) -> Error {
+    let message = format!("no TLS connection: {error}");
+    match error {
+        rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message)
+            .hint("name the authority that signed the server's certificate with ca=FILE, or use tls=require"),
+        _ => Error::new(ErrorKind::Protocol, message),
+    }
+}
+
+/// `ring`, by name: with two providers in the tree rustls would refuse to choose.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// For crates that ask rustls for the process's provider instead of being given one.
+pub fn install_provider() {
+    // An error says that there is one already, which is as good.
+    let _ = ring::default_provider().install_default();
+}
+
+fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) -> Result<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("no TLS: {e}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let Some(Identity { certificate, key }) = identity else { return Ok(builder.with_no_client_auth()) };
+    let bad = |file: &Path, why: &dyn fmt::Display| {
+        Error::usage(format!("the client's certificate: {}: {why}", file.display()))
+    };
+    let chain = certificates(certificate).map_err(|why| bad(certificate, &why))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|why| bad(key, &why))?;
+    builder.with_client_auth_cert(chain, private).map_err(|why| bad(key, &why))
+}
+
+/// Checks that one of the authorities signed a certificate for the host.
+fn verifier(ca: Option<&Path>) -> Result<Arc<WebPkiServerVerifier>> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider())
+        .build()
+        .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+}
+
+/// All certificates of a PEM file, of which there is at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|e| e.to_string())?;
+    if all.is_empty() { Err("holds no certificate in PEM format".to_owned()) } else { Ok(all) }
+}
+
+fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = ca else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let bad = |why: String| Error::usage(format!("ca={}: {why}", path.display()));
+    for certificate in certificates(path).map_err(bad)? {
+        roots.add(certificate).map_err(|e| bad(e.to_string()))?;
+    }
+    Ok(roots)
+}
+
+/// Checks who signed a certificate and not for which host; or nothing of it, where no authority is given. That the peer holds
+/// the certificate's key is always checked.
+#[derive(Debug)]
+struct Lenient {
+    authority: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
+        // The name is looked at last, once all else is right.
+        match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,137 @@
+//! LMDB, in this process, by the crate `heed`.
+//!
+//! The database is one file, with LMDB's own lock file beside it. All rows lie in the unnamed database: the collection's
+//! name, a colon, and the primary key in a form that sorts as its fields do. Each operation is a transaction.
+
+mod namespace;
+mod session;
+mod store;
+
+use heed::EnvFlags;
+use kurabe_core::units;
+use kurabe_driver_common::embedded::{Claim, Place, ProcessStatsProbe};
+use kurabe_driver_common::info::{DriverInfo, OptionInfo};
+use kurabe_driver_common::ownership::Owned;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::slots::Slots;
+use namespace::LmdbNamespace;
+use session::LmdbSession;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::Store;
+
+/// What the registry knows of it.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["lmdb"],
+    engine: "LMDB",
+    about: "embedded key-value store, in this process; needs no server",
+    url: "lmdb:[path]",
+    options: &[
+        OptionInfo::new(
+            "sync",
+            "full (default), no-meta (MDB_NOMETASYNC), off (MDB_NOSYNC: power failure may damage the file)",
+        ),
+        OptionInfo::new("map_size", "the most that the file may grow to (default 64g)"),
+    ],
+    benchmark_clause: None,
+    statements: None,
+    open,
+};
+
+/// What a commit leaves to the operating system: nothing, the meta page, all pages. Source: `lmdb.h`.
+const SYNC: [(&str, EnvFlags); 3] =
+    [("full", EnvFlags::empty()), ("no-meta", EnvFlags::NO_META_SYNC), ("off", EnvFlags::NO_SYNC)];
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    let size = units::parse_size(url.option("map_size").unwrap_or("64g"));
+    let size = size.map_err(|error| error.context("lmdb: map_size="))?.next_multiple_of(1 << 16);
+    let (place, store) = (Place::parse(url)?, Mutex::default());
+    let (sync, named) = (url.choice("sync", &SYNC)?, url.option("sync").is_some());
+    Ok(Box::new(Lmdb { place, sync, named, map_size: size as usize, store }))
+}
+
+struct Lmdb {
+    place: Place,
+    sync: EnvFlags,
+    /// Whether the target names how it syncs.
+    named: bool,
+    map_size: usize,
+    /// Opened at its first use.
+    store: Mutex<Option<Arc<Store>>>,
+}
+
+impl Lmdb {
+    fn store(&self) -> Result<Arc<Store>> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = &*store {
+            return Ok(Arc::clone(store));
+        }
+        self.place.check()?;
+        let opened = Store::open(self.place.path(), self.sync, self.map_size);
+        Ok(Arc::clone(store.insert(Arc::new(opened.map_err(|e| self.place.explain_open(e))?))))
+    }
+
+    fn class(&self) -> DurabilityClass {
+        let synced = self.sync.is_empty() && !self.place.in_memory();
+        if synced { DurabilityClass::Synced } else { DurabilityClass::OsCache }
+    }
+}
+
+impl Driver for Lmdb {
+    fn describe(&self) -> Result<ServerFacts> {
+        let env = &self.store()?.env;
+        let longest = format!("a key has at most {} bytes", env.max_key_size());
+        let sync = SYNC.iter().find(|(_, flags)| *flags == self.sync).map_or("", |(name, _)| name);
+        Ok(ServerFacts {
+            engine: INFO.engine.to_owned(),
+            version: heed::lmdb_version().string.trim_start_matches("LMDB ").to_owned(),
+            client: "heed 0.23, LMDB compiled in".to_owned(),
+            transport: "in process".to_owned(),
+            durability: Some(self.class()),
+            durability_settings: vec![Setting::new("sync", sync)],
+            settings: vec![Setting::new("map_size", self.map_size.to_string())],
+            notes: [Some(longest), self.place.note()].into_iter().flatten().collect(),
+            ..ServerFacts::default()
+        })
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        if !self.named {
+            self.sync = if class == DurabilityClass::Synced { EnvFlags::empty() } else { EnvFlags::NO_SYNC };
+            self.store = Mutex::default();
+        }
+        if self.class() == class {
+            return Ok(());
+        }
+        let why = "LMDB syncs at each commit, or leaves it to the operating system";
+        Err(Error::unsupported(format!("lmdb: cannot be of durability class '{class}': {why}"))
+            .hint("leave --durability or sync= out, or name a file on a disk"))
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::InProcess
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        Support::unless(session::unsupported(operation))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let pipelining = Support::no("LMDB is in process: there is no round trip to save");
+        let is_temporary = self.place.is_temporary();
+        Capabilities { is_temporary, ..Capabilities::without_statements("LMDB", pipelining) }
+    }
+
+    fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let (store, slots, key, row) = (self.store()?, Slots::default(), Vec::new(), Vec::new());
+        Ok(Box::new(LmdbSession { store, slots, key, row }))
+    }
+
+    fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(ProcessStatsProbe))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        let lock = self.place.lock_path();
+        Ok(Box::new(Owned(LmdbNamespace { store: self.store()?, lock, claim: Claim::default() })))
+    }
+}

@@ -1,0 +1,129 @@
+//! Oracle Database, by Oracle's own driver in Rust, the crate `oracledb` (blocking).
+//!
+//! No server was at hand when this was written. What that leaves unproven is said in `docs/oracle.md`.
+
+mod config;
+mod dialect;
+mod errors;
+mod facts;
+mod guard;
+mod link;
+mod literals;
+mod metrics;
+mod namespace;
+mod plan;
+mod session;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use kurabe_driver_common::{
+    contain, datetime, info, ownership, prelude, reported, slots, sql, watchdog, wire,
+};
+
+use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
+use crate::ownership::Owned;
+use crate::prelude::*;
+use config::Config;
+use link::Link;
+use session::OracleSession;
+use std::sync::Arc;
+
+/// The driver, for the registry.
+pub static INFO: DriverInfo = DriverInfo {
+    schemes: &["oracle"],
+    engine: "Oracle Database",
+    about: "relational server; not yet verified against one",
+    url: "oracle://user[:password]@host[:port]/service",
+    options: &[
+        OptionInfo::new("sid", "the instance's SID, instead of a service name"),
+        OptionInfo::new(
+            "descriptor",
+            "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
+        ),
+        OptionInfo::new("server", "dedicated, shared or pooled; default: what the listener gives"),
+        OptionInfo::new("tls", "off (default), verify (TCPS; the certificate is always checked)"),
+        OptionInfo::new("wallet", "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD"),
+        OptionInfo::new("statement_cache", "statements that a connection keeps open (default 20)"),
+        OptionInfo::new("prefetch", "rows that come with a query's first answer (default 100)"),
+        OptionInfo::new("fetch_size", "rows of each further answer (default 100)"),
+        OptionInfo::new(
+            "lob",
+            "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
+        ),
+        OptionInfo::new("text", "varchar2 (default) or clob: where text of up to 4,000 bytes goes"),
+    ],
+    // Read in public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
+    benchmark_clause: Some(BenchmarkClause {
+        name: "Oracle Technology Network License Agreement, License Rights and Restrictions",
+        says: "it forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
+               other licences of Oracle's differ, so read the one that your copy came with",
+        source: "https://www.oracle.com/downloads/licenses/standard-license.html",
+        holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
+    }),
+    statements: None,
+    open,
+};
+
+fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
+    Ok(Box::new(Oracle { config: Arc::new(Config::from_url(url)?) }))
+}
+
+struct Oracle {
+    config: Arc<Config>,
+}
+
+impl Driver for Oracle {
+    fn describe(&self) -> Result<ServerFacts> {
+        let mut link = Link::connect(&self.config, ConnectOptions::default().timeout)?;
+        let facts = facts::read(&mut link, &self.config)?;
+        link.quit()?;
+        Ok(facts)
+    }
+
+    fn supports(&self, operation: &Operation) -> Support {
+        match operation {
+            Operation::Raw { .. } => Support::No(plan::NO_RAW.to_owned()),
+            Operation::Page { .. } => Support::no("a database has no pages"),
+            _ => Support::Native,
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let why = "the crate oracledb awaits each answer before it sends the next request";
+        Capabilities::of_sql(Support::no(why))
+    }
+
+    fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
+        let wait = match class {
+            DurabilityClass::Synced => Some(true),
+            DurabilityClass::PeriodicSync => Some(false),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            let mut config = (*self.config).clone();
+            config.wait_for_redo = Some(wait);
+            self.config = Arc::new(config);
+        }
+        let facts = self.describe()?;
+        if facts.durability == Some(class) {
+            return Ok(());
+        }
+        let why = "and a session may choose between 'synced' and 'periodic-sync' only, by COMMIT_WAIT";
+        Err(facts.refuse_durability(class, why, "ask the server's owner, or leave --durability out"))
+    }
+
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let link = Link::connect(&self.config, options.timeout)?;
+        Ok(Box::new(OracleSession::new(link, &self.config)))
+    }
+
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        let link = Link::connect(&self.config, options.timeout)?;
+        Ok(Box::new(metrics::OracleStatsProbe::new(link)))
+    }
+
+    fn namespace(&self) -> Result<Box<dyn Namespace>> {
+        Ok(Box::new(Owned(namespace::OracleNamespace::open(&self.config)?)))
+    }
+}

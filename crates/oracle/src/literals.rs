@@ -1,0 +1,96 @@
+//! Values in the text of a statement (SQL Language Reference, "Literals"). Empty texts and bytes are written as
+//! [`Bind`](super::values::Bind) binds them.
+
+use crate::datetime::DateTime;
+use crate::sql::{Literals, digits, hex, quoted};
+use kurabe_core::{Error, Result};
+use std::fmt::Write as _;
+
+/// Answers come in the types of their columns, whatever the statement.
+pub(super) const LITERALS: Literals = Literals { text, bytes, int: digits, time, read: |_| None };
+
+/// Bytes of the longest text literal with `MAX_STRING_SIZE=STANDARD`.
+const MOST_TEXT: usize = 4_000;
+
+/// Bytes of the longest `RAW`, each two digits of a text literal.
+const MOST_BYTES: usize = 2_000;
+
+/// A doubled quote is all that has a meaning between quotes, so that Oracle's other quotes (`q'[…]'`), which a text may
+/// end early, are not needed. A zero character would be taken by some layers for the end: it is made by a function.
+fn text(out: &mut String, text: &str) -> Result<()> {
+    if text.len() >= MOST_TEXT {
+        return Err(too_long(MOST_TEXT));
+    }
+    if text.bytes().all(|byte| byte == 0) {
+        out.push_str("CHR(0)");
+        (0..text.len()).for_each(|_| out.push_str("||CHR(0)"));
+        return Ok(());
+    }
+    let mut first = true;
+    let mut join = |out: &mut String| {
+        if !std::mem::take(&mut first) {
+            out.push_str("||");
+        }
+    };
+    for (n, piece) in text.split('\0').enumerate() {
+        if n > 0 {
+            join(out);
+            out.push_str("CHR(0)");
+        }
+        // '' is no value, and adds nothing.
+        if !piece.is_empty() {
+            join(out);
+            quoted(out, piece);
+        }
+    }
+    Ok(())
+}
+
+fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
+    if bytes.len() >= MOST_BYTES {
+        return Err(too_long(MOST_BYTES));
+    }
+    out.push_str("HEXTORAW('");
+    hex(out, bytes);
+    if bytes.iter().all(|byte| *byte == 0) {
+        out.push_str("00");
+    }
+    out.push_str("')");
+    Ok(())
+}
+
+fn time(out: &mut String, micros: i64) -> Result<()> {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "TIMESTAMP '{}'", DateTime::from_micros(micros)?);
+    Ok(())
+}
+
+fn too_long(most: usize) -> Error {
+    Error::unsupported(format!("Oracle takes no literal of {most} bytes or more")).hint("bind such values")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_a_value_even_where_it_is_empty_or_holds_quotes_and_zeros() {
+        for (value, literal) in [
+            ("it's", "'it''s'"),
+            ("a\\n", "'a\\n'"),
+            ("", "CHR(0)"),
+            ("\0", "CHR(0)||CHR(0)"),
+            ("a\0'b\0", "'a'||CHR(0)||'''b'||CHR(0)"),
+            ("\0a", "CHR(0)||'a'"),
+        ] {
+            let mut out = String::new();
+            text(&mut out, value).unwrap();
+            assert_eq!(out, literal);
+        }
+        let mut out = String::new();
+        bytes(&mut out, b"").unwrap();
+        bytes(&mut out, b"\0'").unwrap();
+        assert_eq!(out, "HEXTORAW('00')HEXTORAW('0027')");
+        assert!(text(&mut out, &"x".repeat(4_000)).is_err() && bytes(&mut out, &[1; 2_000]).is_err());
+    }
+}

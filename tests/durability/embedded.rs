@@ -1,0 +1,105 @@
+//! Embedded databases have no server: the writing process is killed.
+
+use super::load::{data, tell};
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{ConnectOptions, Driver};
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Passes the path to the child.
+const TARGET: &str = "KURABE_TEST_CRASH_TARGET";
+const CLIENTS: i64 = 3;
+
+fn open(url: &str) -> (Box<dyn Driver>, Arc<Collection>) {
+    let fields = vec![
+        Field { name: "id", kind: FieldType::Int },
+        Field { name: "data", kind: FieldType::Text { max: 100 } },
+    ];
+    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    (driver, Arc::new(Collection::new("kurabe_0_crash", fields, vec![0])))
+}
+
+/// The child: writes rows until it is killed, and prints the key of each acknowledged row.
+#[test]
+#[ignore = "is the process that the test below starts and kills"]
+fn the_process_that_writes() {
+    let Ok(url) = std::env::var(TARGET) else { return };
+    let (driver, collection) = open(&url);
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (driver, collection) = (&driver, Arc::clone(&collection));
+            scope.spawn(move || {
+                let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+                let put = session.prepare(&Operation::Put { collection }).unwrap();
+                for key in client * 1_000_000.. {
+                    let row = [Value::Int(key), Value::Text(&data(key))];
+                    session.execute(&put, &row, &mut Reply::new()).unwrap();
+                    std::io::stdout().write_all(format!("\n#{key}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn embedded_databases_keep_their_promises_when_their_process_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (engine, options, class)) in [
+        ("sqlite", "", DurabilityClass::Synced),
+        ("sqlite", "?synchronous=normal", DurabilityClass::OsCache),
+        ("sqlite", "?synchronous=off", DurabilityClass::OsCache),
+        ("sqlite", "?journal_mode=delete&synchronous=extra", DurabilityClass::Synced),
+        ("sqlite", "?journal_mode=delete&synchronous=off", DurabilityClass::OsCache),
+        ("lmdb", "", DurabilityClass::Synced),
+        ("lmdb", "?sync=no-meta", DurabilityClass::OsCache),
+        ("lmdb", "?sync=off", DurabilityClass::OsCache),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let url = format!("{engine}:{}/{number}.db{options}", folder.path().display());
+        let (driver, collection) = open(&url);
+        assert_eq!(driver.describe().unwrap().durability, Some(class), "{options}");
+        driver.namespace().unwrap().create(&collection).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["durability::embedded::the_process_that_writes", "--exact", "--ignored", "--nocapture"])
+            .env(TARGET, &url)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let output = child.stdout.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            let keys = lines.filter_map(|line| line.strip_prefix('#')?.parse().ok());
+            keys.collect::<HashSet<i64>>()
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let acknowledged = reader.join().unwrap();
+        assert!(acknowledged.len() > 20, "{options}: {} rows prove nothing", acknowledged.len());
+        let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+        let get = session.prepare(&Operation::Get { collection, fields: vec![1] }).unwrap();
+        let mut reply = Reply::new();
+        let lost = acknowledged
+            .iter()
+            .filter(|key| {
+                session.execute(&get, &[Value::Int(**key)], &mut reply).unwrap();
+                reply.field_bytes(0, 0) != Some(data(**key).as_bytes())
+            })
+            .count();
+        tell(&format!(
+            "{engine}:{options} ({class}): {} acknowledged, {lost} of them gone",
+            acknowledged.len()
+        ));
+        assert_eq!(lost, 0, "{engine}:{options}");
+    }
+}
