@@ -86,6 +86,8 @@ pub enum Operation {
     /// ([`NotFound`](crate::ErrorKind::NotFound)), or if the application failed, with its reason and the HTTP status
     /// as code.
     Page {
+        /// Whether the page changes the application's data: it is then requested by POST instead of GET.
+        writes: bool,
         /// Whether this is the last request of the connection, so that the application may close it.
         last: bool,
     },

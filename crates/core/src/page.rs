@@ -66,7 +66,7 @@ pub trait Page: Transaction {
 /// # Errors
 /// As for [`Session::execute`] of [`Operation::Page`].
 pub fn get(session: &mut dyn Session, path: &str) -> Result<Vec<u8>> {
-    let page = session.prepare(&Operation::Page { last: false })?;
+    let page = session.prepare(&Operation::Page { writes: false, last: false })?;
     let mut reply = Reply::new();
     session.execute(&page, &[Value::Text(path)], &mut reply)?;
     session.release(page)?;

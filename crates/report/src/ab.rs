@@ -2,7 +2,7 @@
 //!
 //! Names, order and columns are ab's. What was not measured is omitted: separate times of connecting and waiting, and
 //! bytes of headers. Times have decimals, since databases answer in less than the whole milliseconds that ab prints.
-//! Results are over all rounds together, as ab would print them for one long run. The median of the rounds, which
+//! Results are over all rounds together, as ab would print them for one long run. The mean of the rounds, which
 //! other formats show, is an additional line.
 
 use crate::finding::Section;
@@ -81,7 +81,7 @@ fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {
         each * clients,
     );
     if let Some(rate) = rate {
-        let _ = writeln!(text, "Median of the rounds:   {:.2} [#/sec]", rate.median);
+        let _ = writeln!(text, "Mean of the rounds:     {:.2} [#/sec]", rate.mean);
     }
     let service = &totals.service;
     let (Some(mean), Some(min), Some(max)) = (service.mean(), service.min(), service.max()) else { return };

@@ -17,7 +17,7 @@ use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::interim::{further_rounds, is_within};
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, mix};
+use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::BTreeMap;
 
 /// The name of the difference between two targets.
@@ -94,9 +94,9 @@ fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
     }
 }
 
-/// The result of a ratio, given the noise floor and the margin.
-pub(crate) fn result_of(ratio: &PairedRatio, floor: f64, margin: f64) -> VerdictResult {
-    match judge(ratio, floor, Direction::HigherIsBetter) {
+/// The result of a ratio, given the margin.
+pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
+    match judge(ratio, Direction::HigherIsBetter) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
@@ -147,9 +147,9 @@ pub(crate) fn compare(
         let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
         these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
     });
-    let judged = found.into_iter().enumerate().map(|(n, (metric, pair, sides))| {
-        let settings = IntervalSettings::new(mix(spec.seed, n as u64));
-        let settings = settings.for_comparisons(count[usize::from(!metric.primary)].max(1));
+    let judged = found.into_iter().map(|(metric, pair, sides)| {
+        let settings =
+            IntervalSettings::default().for_comparisons(count[usize::from(!metric.primary)].max(1));
         judge_pair(labels, (metric, pair), sides, (noise, rule, spec), &settings)
     });
     (judged.collect(), count)
@@ -249,7 +249,7 @@ fn judge_pair(
         }
         None => targets.map(name),
     };
-    let noise_floor = noise.floor(&targets, &planned.operation, metric);
+    let variance = noise.variance(&targets, &planned.operation, metric);
     let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
     let limit = |cell: &CellResult| {
         let found = cell.attribution.as_ref()?;
@@ -267,7 +267,7 @@ fn judge_pair(
         low: None,
         high: None,
         rounds: 0,
-        noise_floor,
+        noise_floor: None,
         smallest_detectable: None,
         corrected_for: 0,
         conclusive: true,
@@ -292,8 +292,10 @@ fn judge_pair(
         verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return verdict;
     };
-    let floor = noise_floor.unwrap_or(0.0);
-    verdict.result = result_of(&ratio, floor, rule.margin);
+    verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
+    let variance = variance.unwrap_or(0.0);
+    let ratio = ratio.among_instances(variance);
+    verdict.result = result_of(&ratio, rule.margin);
     verdict.conclusive = verdict.result != VerdictResult::Inconclusive;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], sides);
@@ -302,12 +304,12 @@ fn judge_pair(
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
-        let further = further_rounds(&ratio, floor, rule.margin, rule.analyses(), once);
+        let further = further_rounds(&ratio, variance, rule.margin, rule.analyses(), once);
         // Additional samples need as many rounds each as the existing ones.
         let each = pair.rounds.div_ceil(ratio.rounds.max(1));
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
-    verdict.smallest_detectable = minimum_detectable_ratio(&ratio, floor).map(|factor| factor - 1.0);
+    verdict.smallest_detectable = minimum_detectable_ratio(&ratio).map(|factor| factor - 1.0);
     verdict.ratio = Some(ratio.ratio);
     (verdict.low, verdict.high) = (ratio.low(), ratio.high());
     verdict.corrected_for = ratio.comparisons;

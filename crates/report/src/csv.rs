@@ -1,7 +1,7 @@
 //! CSV output (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
 //! whose cells have the same metrics.
 //!
-//! `ops_per_second` is the median of the rounds; `ops_per_second_pooled` is over all rounds together, as in
+//! `ops_per_second` is the geometric mean of the rounds; `ops_per_second_pooled` is over all rounds together, as in
 //! `--format ab`.
 
 use crate::attribution::Attribution;
@@ -22,7 +22,7 @@ const COLUMNS: &[Column] = &[
     ("second_instance", |_, cell| cell.second_instance.to_string()),
     ("noise_floor", |_, cell| cell.noise_floor.map_or_else(String::new, |floor| format!("{floor:.6}"))),
     ("rounds", |_, cell| cell.rounds.to_string()),
-    ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.median))),
+    ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.mean))),
     ("ops_per_second_low", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.low))),
     ("ops_per_second_high", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.high))),
     ("ops_per_second_pooled", |_, cell| number(cell.totals.as_ref().map(|totals| totals.pooled()))),

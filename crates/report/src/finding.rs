@@ -212,7 +212,7 @@ pub struct RatePoint {
 pub struct MetricPoint {
     /// The values of the varying axes.
     pub axes: Cell,
-    /// The median of the rounds with its interval.
+    /// The mean of the rounds with its interval.
     #[serde(flatten)]
     pub figure: Interval,
 }
@@ -228,7 +228,7 @@ pub struct PublishedHere {
     pub other_work_us: Option<Span>,
 }
 
-/// The noise floor of one target and operation.
+/// What two instances of one target differ by in an operation, beyond the noise of the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
     /// The target's name.
@@ -364,7 +364,8 @@ pub enum Finding {
     TargetNote { target: String, note: String },
     /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
     /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
-    /// could detect smaller differences.
+    /// could detect smaller differences. `restarts_help`: instances of a server differ by more than the margin, which
+    /// only restarts average.
     Undecided {
         inconclusive: u32,
         of: u32,
@@ -373,6 +374,7 @@ pub enum Finding {
         further_rounds: Option<u32>,
         until: bool,
         slices_help: bool,
+        restarts_help: bool,
     },
     /// Additional rounds would change nothing: some comparisons cannot be made, and the others are conclusive.
     AllConclusive { margin: f64, of: u32, not_comparable: u32 },

@@ -11,9 +11,8 @@ use kurabe_core::metric::{
     speed,
 };
 use kurabe_core::run::{Measurement, Outcome, Run, RunSpec};
-use kurabe_stats::distribution::student_t_quantile;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, interval_of_median, median, mix};
+use kurabe_stats::{IntervalSettings, interval_of_mean, mean};
 use std::collections::BTreeMap;
 
 /// The metrics of speed, by which loops are compared.
@@ -93,7 +92,7 @@ pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     metrics
 }
 
-/// The samples for medians, ratios and intervals: one per round, or, if servers were restarted between blocks of
+/// The samples for means, ratios and intervals: one per round, or, if servers were restarted between blocks of
 /// rounds, the mean of each block.
 pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &RunSpec) -> Vec<f64> {
     if spec.restarts == 0 {
@@ -120,7 +119,7 @@ pub(crate) fn of_cell(
     load: Load,
     counted: &BTreeMap<u32, &Measurement>,
     measured: &BTreeMap<u32, &Measurement>,
-    (spec, seed): (&RunSpec, u64),
+    spec: &RunSpec,
 ) -> Vec<MetricResult> {
     let rounds = |metric: &MetricInfo, trials: &BTreeMap<u32, &Measurement>| -> Rounds {
         trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))).collect()
@@ -128,16 +127,17 @@ pub(crate) fn of_cell(
     let figures = |metric: &MetricInfo| {
         let found = rounds(metric, counted);
         let found = if found.is_empty() { rounds(metric, measured) } else { found };
-        MetricResult::of(metric, found, (spec, seed))
+        MetricResult::of(metric, found, spec)
     };
     metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
 }
 
 impl MetricResult {
-    /// The median of the rounds with its interval; `None` without rounds.
-    fn of(metric: &MetricInfo, by_round: Rounds, (spec, seed): (&RunSpec, u64)) -> Option<Self> {
+    /// The mean of the rounds with its interval; `None` without rounds.
+    fn of(metric: &MetricInfo, by_round: Rounds, spec: &RunSpec) -> Option<Self> {
         let values = samples(by_round.clone(), spec);
-        let Interval { value, low, high } = interval(&values, &IntervalSettings::new(seed))?;
+        let mean = if metric.unit == Unit::Share { arithmetic } else { interval };
+        let Interval { value, low, high } = mean(&values, &IntervalSettings::default())?;
         // A share needs no rounds to be a share of the whole.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
         let (low, high) = (low.map(within), high.map(within));
@@ -145,25 +145,29 @@ impl MetricResult {
     }
 }
 
-/// The interval of the median: on logarithms if all values have the same sign, otherwise Student's around the mean.
+/// The mean and its interval: on logarithms if all values have the same sign, otherwise as they are.
 pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
-    let value = median(values)?;
-    let sign = if value < 0.0 { -1.0 } else { 1.0 };
+    let sign = if *values.first()? < 0.0 { -1.0 } else { 1.0 };
     let sizes: Vec<f64> = values.iter().map(|value| value * sign).collect();
-    let (low, high) = if let Ok(found) = interval_of_median(&sizes, settings) {
-        ((found.low * sign).min(found.high * sign), (found.low * sign).max(found.high * sign))
-    } else {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        let tail = 0.5 * (1.0 - settings.confidence) / f64::from(settings.comparisons);
-        let several = values.len() > 1;
-        let reach =
-            if several { -student_t_quantile(tail, count - 1.0) * (variance / count).sqrt() } else { 0.0 };
-        (mean - reach, mean + reach)
-    };
-    let ends = (values.len() > 1).then_some((low.min(value), high.max(value)));
-    Some(Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) })
+    let Ok(found) = interval_of_mean(&sizes, settings) else { return arithmetic(values, settings) };
+    let (one, other) = (found.low * sign, found.high * sign);
+    Some(with_ends(found.value * sign, one.min(other), one.max(other), values.len()))
+}
+
+/// The arithmetic mean and its interval: of shares, whose sum is that of their means.
+fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
+    let (mean, count) = (mean(values)?, values.len() as f64);
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    let several = values.len() > 1;
+    let reach =
+        if several { settings.student(count - 1.0) * (squares / (count - 1.0) / count).sqrt() } else { 0.0 };
+    Some(with_ends(mean, mean - reach, mean + reach, values.len()))
+}
+
+/// One round has no interval.
+fn with_ends(value: f64, low: f64, high: f64, rounds: usize) -> Interval {
+    let ends = (rounds > 1).then_some((low.min(value), high.max(value)));
+    Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
 }
 
 /// Adds the metrics that are derived from several cells.
@@ -175,8 +179,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellR
             Source::Cost(axis) => costs(labels, cells, axis),
         };
         for (line, rounds) in found {
-            let seed = mix(mix(spec.seed, n as u64), line[0] as u64);
-            let Some(figures) = MetricResult::of(metric, rounds, (spec, seed)) else { continue };
+            let Some(figures) = MetricResult::of(metric, rounds, spec) else { continue };
             for at in line {
                 let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
                 let place = metrics[..n].iter().filter(before).count();
@@ -267,14 +270,17 @@ mod tests {
     }
 
     #[test]
-    fn interval_holds_its_median_whatever_the_signs() {
-        let of = |values: &[f64]| interval(values, &IntervalSettings::new(1)).unwrap();
+    fn interval_holds_its_mean_whatever_the_signs() {
+        let of = |values: &[f64]| interval(values, &IntervalSettings::default()).unwrap();
         for values in [&[1.0, 2.0, 3.0][..], &[-1.0, -2.0, -3.0], &[-1.0, 0.0, 5.0], &[0.0, 0.0, 0.0]] {
             let Interval { value, low, high } = of(values);
             assert!(low.unwrap() <= value && value <= high.unwrap(), "{values:?}: {low:?} {value} {high:?}");
         }
         assert!((of(&[-300.0]).value + 300.0).abs() < 1e-9 && of(&[-300.0]).low.is_none());
-        assert!(interval(&[], &IntervalSettings::new(1)).is_none());
+        assert!(interval(&[], &IntervalSettings::default()).is_none());
+        // Shares of a whole stay shares of a whole.
+        let share = |values: &[f64]| arithmetic(values, &IntervalSettings::default()).unwrap().value;
+        assert!((share(&[0.1, 0.5]) + share(&[0.9, 0.5]) - 1.0).abs() < 1e-12);
         // A slope that is never significant spans zero.
         assert!(of(&[-300.0, 200.0]).low.unwrap() < 0.0);
     }

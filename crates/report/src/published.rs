@@ -113,12 +113,12 @@ pub(crate) fn load(set: &str) -> Vec<Published> {
 
 fn read((table, about): &File) -> Option<Published> {
     let about: About = serde_json::from_str(about).ok()?;
-    let mut rows = table.lines().map(|row| row.split(',').map(str::trim).collect::<Vec<&str>>());
-    let head = rows.next()?;
+    let mut rows = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(table.as_bytes());
+    let head = rows.headers().ok()?.clone();
     let mut lines: Vec<Line> = Vec::new();
-    for row in rows {
-        let field =
-            |name: &String| head.iter().position(|head| head == name).and_then(|at| row.get(at).copied());
+    for row in rows.records() {
+        let row = row.ok()?;
+        let field = |name: &String| row.get(head.iter().position(|head| head == name)?);
         let Some((name, operation, point)) = about.point(&field) else { continue };
         if let Some(line) = lines.iter_mut().find(|line| line.name == name && line.operation == operation) {
             line.points.push(point);

@@ -13,7 +13,7 @@ use kurabe_core::metric::speed;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
 use kurabe_core::verification::Verification;
-use kurabe_stats::{Histogram, IntervalSettings, mix};
+use kurabe_stats::{Histogram, IntervalSettings};
 use std::collections::BTreeMap;
 
 /// All cells × operations of a run, in the order of the header and the spec.
@@ -25,8 +25,7 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
     for (index, cell) in run.header.cells.iter().enumerate() {
         for operation in operations {
             let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
-            let seed = mix(run.header.spec.seed, all.len() as u64);
-            all.push(of_cell(run, metrics, (cell, operation), rounds, seed));
+            all.push(of_cell(run, metrics, (cell, operation), rounds));
         }
     }
     all
@@ -46,7 +45,6 @@ fn of_cell(
     metrics: &[MetricInfo],
     (cell, operation): (&CellRecord, &str),
     rounds: &BTreeMap<u32, &TrialRecord>,
-    seed: u64,
 ) -> CellResult {
     let target = run.header.targets.get(cell.target);
     let facts = target.map(|target| &target.facts);
@@ -81,6 +79,7 @@ fn of_cell(
         aa_control: cell.aa_control,
         second_instance: cell.second_instance,
         noise_floor: None,
+        instance_variance: None,
         metric: speed(Load::of(&cell.axes)).name,
         target_index: cell.target,
         totals: None,
@@ -105,11 +104,11 @@ fn of_cell(
     } else {
         figures.status = Status::Ok;
         let counted = counted(&measured);
-        fill(&mut figures, &counted, (&run.header.spec, seed));
+        fill(&mut figures, &counted, &run.header.spec);
         // Interleaved trials are not observed; the separate trial before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.metrics =
-            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, (&run.header.spec, seed));
+            metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, &run.header.spec);
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
@@ -161,11 +160,11 @@ fn failure(
     Some(format!("no transaction was completed in round {}", empty.0 + 1))
 }
 
-fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, (spec, seed): (&RunSpec, u64)) {
+fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: &RunSpec) {
     figures.rounds = measured.len() as u32;
     let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
-    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::new(seed))
-        .map(|Interval { value, low, high }| Rate { median: value, low, high });
+    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::default())
+        .map(|Interval { value, low, high }| Rate { mean: value, low, high });
     let mut service = Histogram::new();
     let (mut cpu_ns, mut completed, mut verify_ns) = (0.0, 0.0, 0.0);
     for measurement in measured.values() {

@@ -18,6 +18,8 @@ pub(crate) struct Rule {
     until: Option<Until>,
     /// Whether interleaving could detect smaller differences: not if it was used, or a rate is given.
     slices_help: bool,
+    /// Whether servers could be restarted between blocks of rounds, and were not.
+    can_restart: bool,
 }
 
 impl Rule {
@@ -37,6 +39,9 @@ impl Rule {
             }),
             until: spec.until,
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
+            can_restart: spec.restarts == 0
+                && spec.until.is_none()
+                && run.header.cells.iter().any(|cell| cell.second_instance),
         }
     }
 
@@ -76,6 +81,9 @@ impl Rule {
                 not_comparable,
             });
         }
+        let varies = |verdict: &&Verdict| {
+            verdict.further_rounds.is_none() && verdict.noise_floor.is_some_and(|floor| floor >= self.margin)
+        };
         Some(Finding::Undecided {
             inconclusive: open.len() as u32,
             of: compared.len() as u32,
@@ -84,6 +92,7 @@ impl Rule {
             further_rounds: open.iter().filter_map(|verdict| verdict.further_rounds).max(),
             until,
             slices_help: self.slices_help,
+            restarts_help: self.can_restart && open.iter().any(varies),
         })
     }
 }

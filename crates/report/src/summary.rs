@@ -108,7 +108,7 @@ pub struct MetricResult {
     pub name: String,
     /// The unit.
     pub unit: Unit,
-    /// The median of the rounds.
+    /// The mean of the rounds.
     pub value: f64,
     /// The lower end of its interval; `None` with one round, which has no interval.
     pub low: Option<f64>,
@@ -200,7 +200,7 @@ pub struct CellResult {
     pub status: Status,
     /// Why there are none.
     pub reason: Option<String>,
-    /// Throughput: the median of the rounds with its interval.
+    /// Throughput: the geometric mean of the rounds with its interval.
     pub ops_per_second: Option<Rate>,
     /// Service times over all rounds, in microseconds.
     pub latency_us: Option<Latency>,
@@ -253,8 +253,12 @@ pub struct CellResult {
     /// Whether this control ran on a second instance of the server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub second_instance: bool,
-    /// The noise floor of its target and operation for speed, as a relative difference; `None` if not measured.
+    /// What instances of its target may make equal cells differ by, as a relative difference of the operation's speed,
+    /// beyond the noise of the rounds; `None` if not measured.
     pub noise_floor: Option<f64>,
+    /// The variance between instances from which that follows, of the logarithm of a ratio.
+    #[serde(skip)]
+    pub(crate) instance_variance: Option<f64>,
     /// Its metric of speed.
     pub metric: &'static str,
     /// The target, by position.
@@ -355,7 +359,7 @@ pub struct Steady {
 /// The additional results of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OpenLoopResult {
-    /// Transactions due per second; in a rate search, the median of the found rates.
+    /// Transactions due per second; in a rate search, the mean of the found rates.
     pub due_per_second: f64,
     /// Response times over all rounds, from when each transaction was due, in microseconds.
     pub response_us: Latency,
@@ -382,11 +386,11 @@ impl OpenLoopResult {
     }
 }
 
-/// A rate with the interval of its median.
+/// A mean rate with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rate {
-    /// The median of the rounds, per second.
-    pub median: f64,
+    /// The geometric mean of the rounds, per second.
+    pub mean: f64,
     /// The interval's lower end; `None` with one round, which has no interval.
     pub low: Option<f64>,
     /// The interval's upper end.
@@ -444,7 +448,8 @@ pub struct Verdict {
     pub high: Option<f64>,
     /// The number of rounds in which both were measured.
     pub rounds: u32,
-    /// The noise floor that applies; `None` if none was measured.
+    /// What instances of the targets may make equal sides differ by, as a relative difference; its interval includes it.
+    /// `None` if not measured.
     pub noise_floor: Option<f64>,
     /// The smallest detectable difference: 0.12 is 12 %.
     pub smallest_detectable: Option<f64>,

@@ -49,7 +49,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             let least = if cell.is_lower_bound() { "≥ " } else { "" };
             // Throughput changed until the trial ended: a longer one would have another result.
             let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
-            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.median)))
+            cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
         });
         add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());

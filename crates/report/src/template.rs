@@ -562,7 +562,16 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             of_cells(*cells, *of)
         ),
         F::TargetNote { target: name, note } => format!("note on {}: {note}", target(name)),
-        F::Undecided { inconclusive, of, margin, decidable, further_rounds, until, slices_help } => {
+        F::Undecided {
+            inconclusive,
+            of,
+            margin,
+            decidable,
+            further_rounds,
+            until,
+            slices_help,
+            restarts_help,
+        } => {
             let all = units::count(u64::from(*of));
             let verb = if *inconclusive == 1 { "is" } else { "are" };
             let which = match (*decidable == *inconclusive, *decidable) {
@@ -579,8 +588,10 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 },
             );
             let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
+            let averaged =
+                if *restarts_help { "; --restarts averages over instances of the servers" } else { "" };
             format!(
-                "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}.",
+                "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}{averaged}.",
                 percent(*margin)
             )
         }
@@ -708,7 +719,8 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 let whose =
                     if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
                 format!(
-                    "noise floor: two measurements of {whose} in each round may differ by {} ({}).",
+                    "noise floor: two measurements of {whose} in each round may differ by {} more than their rounds \
+                     explain ({}); intervals include it.",
                     percent(*largest),
                     targets.join("; ")
                 )
@@ -781,8 +793,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
         F::NotInterleaved { noise_floor } => {
             let floor = noise_floor.map_or_else(String::new, |floor| {
                 format!(
-                    " Differences are compared with the larger noise floor of their target and operation, \
-                     at most {}.",
+                    " Intervals include the noise floor of their target and operation, at most {}.",
                     percent(floor)
                 )
             });

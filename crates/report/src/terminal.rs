@@ -5,7 +5,9 @@ use crate::finding::Section;
 use crate::format::{GLUE, command_line, glued, list, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use kurabe_core::units;
+use unicode_width::UnicodeWidthStr;
 
 /// The layout of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,22 +147,25 @@ impl Page {
 
     /// A table, without the columns that do not fit.
     pub fn grid(&mut self, table: &Table) {
-        let widths: Vec<usize> = table
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| {
-                let cells = table.rows.iter().map(|row| length(&row[at]));
-                cells.chain([length(&column.head)]).max().unwrap_or(0)
-            })
-            .collect();
+        let mut grid = comfy_table::Table::new();
+        grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);
+        let widths: Vec<usize> = grid.column_max_content_widths().into_iter().map(usize::from).collect();
         let shown = fitting(table, &widths, self.width);
-        let head: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
-        let head = row(table, &head, &widths, &shown);
-        let head = self.styled(&head, "2");
-        self.line(&head);
-        for cells in &table.rows {
-            self.line(&row(table, cells, &widths, &shown));
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(cells) = grid.column_mut(at) else { continue };
+            cells.set_padding((0, 2));
+            if column.right {
+                cells.set_cell_alignment(CellAlignment::Right);
+            }
+            if !shown.contains(&at) {
+                cells.set_constraint(ColumnConstraint::Hidden);
+            }
+        }
+        for (n, line) in grid.lines().enumerate() {
+            let line = line.trim_end();
+            let line = if n == 0 { self.styled(line, "2") } else { line.to_owned() };
+            self.line(&line);
         }
     }
 
@@ -223,26 +228,6 @@ fn fitting(table: &Table, widths: &[usize], width: usize) -> Vec<usize> {
     }
 }
 
-fn row(table: &Table, cells: &[String], widths: &[usize], shown: &[usize]) -> String {
-    let padded: Vec<String> = shown
-        .iter()
-        .map(|at| {
-            let space = " ".repeat(widths[*at].saturating_sub(length(&cells[*at])));
-            if table.columns[*at].right {
-                format!("{space}{}", cells[*at])
-            } else {
-                format!("{}{space}", cells[*at])
-            }
-        })
-        .collect();
-    padded.join("  ")
-}
-
-/// The display width of a text, assuming one column per character.
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
 /// Removes control characters, so that a server's message cannot move the cursor.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -253,7 +238,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in glued(&plain(text)).split(' ').filter(|word| !word.is_empty()) {
-        if !line.is_empty() && length(&line) + 1 + length(word) > width {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
@@ -265,4 +250,38 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Column;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let column = |head: &str, right| Column { head: head.to_owned(), right, spare: 0 };
+        let table = Table {
+            columns: vec![column("target", false), column("ops/s", true)],
+            rows: [["比べ", "9"], ["sqlite", "10,000"]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
+            ..Table::new(String::new())
+        };
+        let mut page = Page::new(&Options::default());
+        page.grid(&table);
+        assert_eq!(page.text, "target   ops/s\n比べ         9\nsqlite  10,000\n");
+        assert_eq!(wrap("比べ 比べ 比べ", 9), ["比べ 比べ", "比べ"]);
+    }
+
+    #[test]
+    fn column_with_highest_priority_is_dropped_first() {
+        let column = |head: &str, spare| Column { head: head.to_owned(), right: false, spare };
+        let wide = "x".repeat(25);
+        let table = Table {
+            columns: vec![column("a", 0), column("b", 2), column("c", 1)],
+            rows: vec![vec![wide.clone(), wide.clone(), wide.clone()]],
+            ..Table::new(String::new())
+        };
+        let mut page = Page::new(&Options { width: 60, ..Options::default() });
+        page.grid(&table);
+        assert_eq!(page.text.lines().next(), Some(format!("a{}c", " ".repeat(26)).as_str()));
+    }
 }

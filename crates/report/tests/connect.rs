@@ -147,7 +147,7 @@ fn partial_metrics_have_their_own_table() {
         let cell = &run.header.cells[trial.cell];
         let Outcome::Measured(figures) = &mut trial.outcome else { panic!("{trial:?}") };
         if cell.axes.word("connection").unwrap() == "per-request" {
-            // The median of the rounds is shown, including rounds without a value.
+            // The mean of the rounds is shown, including rounds without a value.
             let off = if n == 0 { 100.0 } else { 1.0 };
             figures.metrics = vec![
                 CLOSE.value(2_000.0 * off),

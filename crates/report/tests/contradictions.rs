@@ -266,7 +266,7 @@ impl Compared<'_> {
         let (low, high) = (self.verdict.low.unwrap(), self.verdict.high.unwrap());
         let span = if self.forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
         assert!(span.low > 1.0, "an interval that excludes 1: {:?}", self.verdict);
-        // The medians of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
+        // The means of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
         let metric = &self.verdict.pair.metric;
         let (a, b) = (self.a.metric(metric).unwrap(), self.b.metric(metric).unwrap());
         let lower = INFO.metrics.iter().any(|known| known.name == metric && known.better == Better::Lower)

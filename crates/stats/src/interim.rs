@@ -101,31 +101,29 @@ pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> boo
 }
 
 /// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
-/// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if
-/// more than once. `settings` are those of one analysis.
+/// is no interval, it is conclusive, or no allowed number would be enough. `variance`: that between instances, which
+/// rounds do not reduce. `analyses`: when the run is analysed, if more than once. `settings` are those of one
+/// analysis.
 #[must_use]
 pub fn further_rounds(
     ratio: &PairedRatio,
-    noise_floor: f64,
+    variance: f64,
     margin: f64,
     analyses: Option<&Analyses>,
     settings: &IntervalSettings,
 ) -> Option<usize> {
-    let interval = ratio.interval?;
-    let made = ratio.rounds;
-    // The half width is a quantile times the spread of one round ÷ √rounds; the spread stays the same.
-    let unit = |rounds: usize| {
-        let settings =
-            analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(rounds as u32)));
-        settings.student(rounds) / (rounds as f64).sqrt()
-    };
-    let half = (interval.high.ln() - interval.low.ln()) / 2.0;
-    let (per_unit, floor_per_unit) = (half / unit(made), noise_floor.max(0.0).ln_1p() * (made as f64).sqrt());
+    let (error, made) = (ratio.error?, ratio.rounds);
+    // The spread of one round stays the same.
+    let spread = error * error * made as f64;
     let off = ratio.ratio.ln().abs();
     let is_decided = |rounds: &usize| {
-        let half = per_unit * unit(*rounds);
-        let called = off > half && off > floor_per_unit / (*rounds as f64).sqrt();
-        called || off + half <= margin.ln_1p()
+        let settings =
+            analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(*rounds as u32)));
+        let freedom = (*rounds - 1) as f64;
+        let of_rounds = settings.student(freedom).powi(2) * spread / *rounds as f64;
+        let of_instances = settings.for_comparisons(1).student(freedom).powi(2) * 2.0 * variance;
+        let half = (of_rounds + of_instances).sqrt();
+        off > half || off + half <= margin.ln_1p()
     };
     // Doubles the rounds, then bisects: each quantile takes some microseconds.
     let mut high = made + 1;
@@ -146,15 +144,17 @@ pub fn further_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::Interval;
 
     #[test]
     fn all_analyses_together_spend_less_than_available() {
-        let one = IntervalSettings::new(1);
+        let one = IntervalSettings::default();
         let spent: f64 = (1..10_000).map(|k| 1.0 - at_analysis(one, k).confidence).sum();
         assert!(spent < 0.05 && spent > 0.0499, "{spent}");
         let wider = |k, rounds| at_analysis(one, k).student(rounds) / one.student(rounds);
-        assert!((1.2..1.3).contains(&wider(1, 6)) && (1.4..1.6).contains(&wider(2, 9)), "as the page says");
+        assert!(
+            (1.2..1.3).contains(&wider(1, 5.0)) && (1.4..1.6).contains(&wider(2, 8.0)),
+            "as the page says"
+        );
     }
 
     #[test]
@@ -185,34 +185,37 @@ mod tests {
         assert_eq!(Analyses::new(6, [14, 14]).number(21), 4);
     }
 
-    fn ratio(ratio: f64, low: f64, high: f64) -> PairedRatio {
-        let interval = Some(Interval { low, high });
-        PairedRatio { ratio, interval, rounds: 6, confidence: 0.95, comparisons: 1 }
+    /// A ratio of six rounds with the interval from `ratio ÷ reach` to `ratio · reach`.
+    fn ratio(ratio: f64, reach: f64) -> PairedRatio {
+        let settings = IntervalSettings::default();
+        PairedRatio::new(ratio.ln(), Some(reach.ln() / settings.student(5.0)), 5.0, 6, &settings)
     }
 
     #[test]
     fn called_or_whole_interval_within_margin_is_conclusive() {
-        let wide = ratio(1.01, 0.97, 1.06);
+        let wide = ratio(1.01, 1.05);
         assert!(!is_conclusive(&Verdict::Indistinguishable, &wide, 0.05));
         assert!(is_conclusive(&Verdict::Indistinguishable, &wide, 0.07));
-        assert!(is_conclusive(&Verdict::Faster, &ratio(1.5, 1.2, 1.9), 0.05));
+        assert!(is_conclusive(&Verdict::Faster, &ratio(1.5, 1.25), 0.05));
         let none = PairedRatio { interval: None, ..wide };
         assert!(!is_conclusive(&Verdict::Inconclusive, &none, 10.0));
     }
 
     #[test]
     fn a_narrow_interval_needs_fewer_rounds_than_a_wide_one() {
-        let settings = IntervalSettings::new(1);
+        let settings = IntervalSettings::default();
         let more = |ratio: &PairedRatio| further_rounds(ratio, 0.0, 0.05, None, &settings);
-        let (narrow, wide) = (more(&ratio(1.0, 0.94, 1.064)), more(&ratio(1.0, 0.8, 1.25)));
+        let (narrow, wide) = (more(&ratio(1.0, 1.064)), more(&ratio(1.0, 1.25)));
         assert!(narrow.unwrap() >= 1 && narrow < wide, "{narrow:?} {wide:?}");
         // A difference as large as the margin can only become conclusive by being called.
-        let seen = more(&ratio(1.05, 0.97, 1.137)).unwrap();
+        let seen = more(&ratio(1.05, 1.083)).unwrap();
         assert!((4..30).contains(&seen), "{seen}");
         // More analyses need more rounds.
         let analyses = Analyses::new(6, []);
-        let several = further_rounds(&ratio(1.0, 0.8, 1.25), 0.0, 0.05, Some(&analyses), &settings);
+        let several = further_rounds(&ratio(1.0, 1.25), 0.0, 0.05, Some(&analyses), &settings);
         assert!(several > wide, "{several:?} {wide:?}");
-        assert_eq!(more(&ratio(1.0, 1e-9, 1e9)), None);
+        assert_eq!(more(&ratio(1.0, 1e9)), None);
+        // Rounds do not reduce what instances differ by.
+        assert_eq!(further_rounds(&ratio(1.02, 1.03), 0.03 * 0.03, 0.01, None, &settings), None);
     }
 }

@@ -8,7 +8,7 @@
 //! | [`histogram`] | how long did the operations take (counts per latency, 1 % apart) |
 //! | [`summary`] | median and spread of a few values |
 //! | [`distribution`] | quantiles of the normal and Student t distributions |
-//! | [`interval`] | how far may the centre of a few rounds be off |
+//! | [`interval`] | how far may the mean of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
 //! | [`verdict`] | may that be called faster or slower |
@@ -18,17 +18,17 @@
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
-//! use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Verdict, judge, noise_floor};
+//! use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Verdict, instance_variance, judge};
 //!
-//! let settings = IntervalSettings::new(42);
+//! let settings = IntervalSettings::default();
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
 //! let repeated = [1004.0, 1009.0, 995.0, 1001.0, 1005.0];
 //! let subject = [1302.0, 1317.0, 1290.0, 1311.0, 1299.0];
 //!
 //! let aa = PairedRatio::of(&repeated, &baseline, &settings)?;
-//! let floor = noise_floor(&[aa]).unwrap_or(0.0);
-//! let ratio = PairedRatio::of(&subject, &baseline, &settings)?;
-//! assert_eq!(judge(&ratio, floor, Direction::HigherIsBetter), Verdict::Faster);
+//! let variance = instance_variance(&[aa]).unwrap_or(0.0);
+//! let ratio = PairedRatio::of(&subject, &baseline, &settings)?.among_instances(variance);
+//! assert_eq!(judge(&ratio, Direction::HigherIsBetter), Verdict::Faster);
 //! # Ok::<(), kurabe_stats::StatsError>(())
 //! ```
 
@@ -47,9 +47,9 @@ pub mod verdict;
 
 pub use error::StatsError;
 pub use histogram::{Histogram, HistogramError};
-pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean, interval_of_median};
+pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean};
 pub use paired::PairedRatio;
 pub use permutation::Permutation;
 pub use rng::{Rng, mix};
 pub use summary::{coefficient_of_variation, geometric_mean, mean, median, median_absolute_deviation};
-pub use verdict::{Direction, Verdict, judge, minimum_detectable_ratio, noise_floor};
+pub use verdict::{Direction, Verdict, instance_variance, judge, minimum_detectable_ratio, noise_floor};

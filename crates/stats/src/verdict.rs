@@ -1,22 +1,18 @@
 //! Decides whether a difference is called faster or slower.
 //!
-//! Two conditions, both needed:
+//! It is if **the interval excludes 1**: neither the rounds of this comparison, nor the differences between instances of
+//! a server that were seen, allow "no difference". The interval is corrected for all the comparisons that are shown
+//! together (Bonferroni).
 //!
-//! 1. **The interval excludes 1**: the rounds of this comparison do not allow "no difference", with Bonferroni's
-//!    care for all the comparisons that are shown together.
-//! 2. **The ratio is farther from 1 than the noise floor**: farther than a cell was found, or could have been,
-//!    from *itself* when it was measured twice in each round (A/A). That guards against what an interval cannot
-//!    see: an effect of the position within a round, warm caches, rounds that happen to agree.
+//! Rounds alone cannot show what an instance of a server does to all of them: its layout of memory and files, its
+//! plans, its connections. Each target's first cell is therefore measured twice in each round, on two instances (A/A).
+//! [`instance_variance`] is what these pairs differ by beyond the noise of their rounds, and
+//! [`PairedRatio::among_instances`] widens the interval by it. This is a random-effects model: the variance between
+//! instances is estimated by moments (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 //!
-//! The second asks for the ratio, not for the interval's nearest end: the floor is itself the far end of an
-//! interval, so that it holds the sampling error already, and to demand it twice would hide real differences
-//! without preventing a false one. Both are judged on logarithms, so that ×1.25 and ×0.8 are equally far.
-//!
-//! What simulation found for runs of forty comparisons: of runs without any difference at most 2 % show one. A cell
-//! that is ×1.2 or ×0.8 its baseline, with a standard deviation of 3 % in the ratio of one round, is found in
-//! five rounds with more than 95 %. If each *side* varies by 3 % (4.2 % in the ratio) five rounds find ×1.2 with
-//! 72 % and ×0.8 with 89 %, six rounds with 95 % and more: Student's t is 8.1 for four degrees of freedom and forty
-//! comparisons, 6.5 for five. Five rounds are the least for many comparisons, and one more is worth a lot.
+//! What simulation found (`tests/nested.rs`, `tests/simulation.rs`): of pairs of equal servers at most 9 % are called
+//! different, whatever instances and rounds differ by; and 1 to 3 % if instances do not differ. Of runs of forty comparisons
+//! without a difference, 5 % show one.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,22 +45,20 @@ pub enum Verdict {
         /// The reason, as a phrase.
         reason: String,
     },
-    /// Not yet decidable: there are fewer than two rounds and hence no interval, or the noise floor is not a number.
+    /// Not yet decidable: there are fewer than two rounds and hence no interval.
     Inconclusive,
 }
 
-/// Judges a comparison against the noise floor, a relative difference such as 0.03 (see [`noise_floor`]; 0 if
-/// none was measured, so that the interval decides alone).
+/// Judges a comparison by its interval.
 ///
-/// A noise floor that is negative, infinite or NaN makes the verdict inconclusive, as does a ratio without interval.
+/// A ratio without interval is inconclusive.
 #[must_use]
-pub fn judge(ratio: &PairedRatio, noise_floor: f64, direction: Direction) -> Verdict {
+pub fn judge(ratio: &PairedRatio, direction: Direction) -> Verdict {
     let Some(interval) = ratio.interval else { return Verdict::Inconclusive };
-    let known = noise_floor >= 0.0 && noise_floor.is_finite();
-    if !known || ratio.ratio.is_nan() {
+    if ratio.ratio.is_nan() {
         return Verdict::Inconclusive;
     }
-    if interval.contains(1.0) || ratio.ratio.ln().abs() <= noise_floor.ln_1p() {
+    if interval.contains(1.0) {
         return Verdict::Indistinguishable;
     }
     match (ratio.ratio > 1.0, direction) {
@@ -73,36 +67,32 @@ pub fn judge(ratio: &PairedRatio, noise_floor: f64, direction: Direction) -> Ver
     }
 }
 
-/// The smallest factor, at least 1, that this comparison could have called a difference: the larger of the interval's
-/// wider half and the noise floor.
+/// The smallest factor, at least 1, that this comparison could have called a difference: the interval's wider half.
 ///
 /// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
 /// "indistinguishable" informative. `None` if the verdict is inconclusive.
 #[must_use]
-pub fn minimum_detectable_ratio(ratio: &PairedRatio, noise_floor: f64) -> Option<f64> {
+pub fn minimum_detectable_ratio(ratio: &PairedRatio) -> Option<f64> {
     let interval = ratio.interval?;
-    if !(noise_floor >= 0.0 && noise_floor.is_finite()) {
-        return None;
-    }
     let centre = ratio.ratio.ln();
     let half = (interval.high.ln() - centre).max(centre - interval.low.ln()).max(0.0);
-    Some(half.max(noise_floor.ln_1p()).exp().min(f64::MAX))
+    Some(half.exp().min(f64::MAX))
 }
 
-/// The noise floor that A/A pairs show, as a relative difference: 0.03 when a cell against itself may differ by
-/// a factor of 1.03 or of 1 ÷ 1.03.
+/// The variance of a comparison that differences between instances cause, from A/A pairs: the mean over the pairs of
+/// d² − SE², where d is the logarithm of a pair's ratio and SE its standard error; 0 where the rounds explain d.
 ///
-/// It is the end of any of the intervals that is farthest from 1 on the logarithmic scale. Compute these pairs
-/// with `comparisons` set to the number of A/A pairs (1 for one repeated baseline), not to that of the run's
-/// comparisons: the floor describes the noise, and the care for many comparisons is already in the interval of
-/// each of them. `None` when there is no pair or one has no interval: then noise was not measured.
+/// `None` if there is no pair, or one has fewer than two rounds: then it was not measured.
 #[must_use]
-pub fn noise_floor(aa: &[PairedRatio]) -> Option<f64> {
-    let mut largest: Option<f64> = None;
-    for pair in aa {
-        let interval = pair.interval?;
-        let far = interval.low.ln().abs().max(interval.high.ln().abs());
-        largest = Some(largest.map_or(far, |l| l.max(far)));
-    }
-    largest.map(|l| l.exp_m1().min(f64::MAX))
+pub fn instance_variance(aa: &[PairedRatio]) -> Option<f64> {
+    let excess = aa.iter().map(|pair| Some(pair.ratio.ln().powi(2) - pair.error?.powi(2)));
+    let excess: Vec<f64> = excess.collect::<Option<_>>()?;
+    (!excess.is_empty()).then(|| (excess.iter().sum::<f64>() / excess.len() as f64).max(0.0))
+}
+
+/// The noise floor as a relative difference: what instances may make two equal targets differ by, however many rounds
+/// are made. 0.03 means: by a factor of up to 1.03. `quantile` is that of the [comparison](PairedRatio::quantile).
+#[must_use]
+pub fn noise_floor(variance: f64, quantile: f64) -> f64 {
+    (quantile * (2.0 * variance).sqrt()).exp_m1().min(f64::MAX)
 }

@@ -37,8 +37,7 @@ fn cell(rng: &mut Rng, noise: Noise, rounds: u32, rate: f64) -> Vec<f64> {
 
 fn judged(a: &[f64], b: &[f64], settings: &IntervalSettings) -> (PairedRatio, Verdict) {
     let ratio = PairedRatio::of(a, b, settings).unwrap();
-    // Without a noise floor, so that only the intervals limit the error rate.
-    let verdict = judge(&ratio, 0.0, Direction::HigherIsBetter);
+    let verdict = judge(&ratio, Direction::HigherIsBetter);
     (ratio, verdict)
 }
 
@@ -61,8 +60,7 @@ fn runs_that(
             .map(|_| (cell(&mut rng, noise, most, 1_000.0 * factor), cell(&mut rng, noise, most, 1_000.0)))
             .collect();
         let any = analyses.rounds().take_while(|rounds| *rounds <= most).any(|rounds| {
-            let once = IntervalSettings { resamples: 200, ..IntervalSettings::new(run) }
-                .for_comparisons(comparisons);
+            let once = IntervalSettings::default().for_comparisons(comparisons);
             let settings = if spending { at_analysis(once, analyses.number(rounds)) } else { once };
             let rounds = rounds as usize;
             pairs.iter().any(|(a, b)| {
@@ -128,7 +126,7 @@ fn predicted_rounds_decide_most_comparisons() {
         let mut rng = Rng::new(mix(11, run));
         let (a, b) =
             (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
-        let settings = IntervalSettings { resamples: 200, ..IntervalSettings::new(run) };
+        let settings = IntervalSettings::default();
         let (ratio, verdict) = judged(&a[..6], &b[..6], &settings);
         if is_conclusive(&verdict, &ratio, 0.03) {
             continue;

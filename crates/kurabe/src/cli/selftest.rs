@@ -23,7 +23,7 @@ pub(super) fn command() -> Command {
                 .long("rounds")
                 .value_name("N")
                 .default_value("3")
-                .help("How often each cause is planted on each engine"),
+                .help("How often each cause is planted on each engine; with --differences: rounds of each comparison [16]"),
         )
         .arg(Arg::new("differences").long("differences").value_name("N").conflicts_with("kind").help(
             "Plants a difference of a known size, and none, N times each over all engines together, and counts right verdicts; \

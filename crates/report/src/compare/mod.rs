@@ -14,15 +14,11 @@ use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, Targ
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_stats::PairedRatio;
-use kurabe_stats::distribution::student_t_quantile;
+use kurabe_stats::{IntervalSettings, PairedRatio};
 use serde::Serialize;
 
 pub use differences::Difference;
 pub use render::{json, markdown, terminal};
-
-/// The confidence level of all intervals together.
-const CONFIDENCE: f64 = 0.95;
 
 /// The names of the two sides in findings.
 const SIDES: [&str; 2] = ["the second run", "the first run"];
@@ -246,11 +242,10 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    // The noise floor of the speed says nothing about other metrics.
-    let floor = |cell: &CellResult| cell.noise_floor.filter(|_| metric.is_speed()).unwrap_or(0.0);
-    let floor = floor(a).max(floor(b));
-    (row.result, row.why, row.lower_bound) =
-        bounded(metric, result_of(&ratio, floor, DEFAULT_MARGIN), cells, SIDES);
+    // What instances do to the speed says nothing about other metrics.
+    let variance = |cell: &CellResult| cell.instance_variance.filter(|_| metric.is_speed()).unwrap_or(0.0);
+    let ratio = ratio.among_instances(f64::midpoint(variance(a), variance(b)));
+    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, SIDES);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
 }
@@ -261,22 +256,16 @@ fn row(
 fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRatio> {
     let (a, b) = (logs(subject)?, logs(other)?);
     let (mean_a, mean_b) = (mean(&a), mean(&b));
-    let difference = mean_a - mean_b;
-    let interval = (a.len() > 1 && b.len() > 1).then(|| {
+    let settings = IntervalSettings::default().for_comparisons(comparisons as u32);
+    let (mut error, mut freedom) = (None, 0.0);
+    if a.len() > 1 && b.len() > 1 {
         let (va, vb) = (variance(&a, mean_a) / a.len() as f64, variance(&b, mean_b) / b.len() as f64);
-        let error = (va + vb).sqrt();
-        let freedom = (va + vb).powi(2) / (va * va / (a.len() - 1) as f64 + vb * vb / (b.len() - 1) as f64);
-        let tail = 0.5 * (1.0 - CONFIDENCE) / comparisons as f64;
-        let reach = if error > 0.0 { -student_t_quantile(tail, freedom) * error } else { 0.0 };
-        kurabe_stats::Interval { low: (difference - reach).exp(), high: (difference + reach).exp() }
-    });
-    Some(PairedRatio {
-        ratio: difference.exp(),
-        interval,
-        rounds: a.len().min(b.len()),
-        confidence: CONFIDENCE,
-        comparisons: comparisons as u32,
-    })
+        error = Some((va + vb).sqrt());
+        // Not a number if no round differs from another.
+        freedom = (va + vb).powi(2) / (va * va / (a.len() - 1) as f64 + vb * vb / (b.len() - 1) as f64);
+        freedom = freedom.max(1.0);
+    }
+    Some(PairedRatio::new(mean_a - mean_b, error, freedom, a.len().min(b.len()), &settings))
 }
 
 fn logs(figures: &[f64]) -> Option<Vec<f64>> {

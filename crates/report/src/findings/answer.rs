@@ -7,7 +7,7 @@ use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
-use kurabe_stats::{IntervalSettings, mix};
+use kurabe_stats::IntervalSettings;
 
 /// Whether the answer includes the result of a comparison.
 type Answered = Box<dyn Fn(&Verdict) -> bool>;
@@ -81,7 +81,7 @@ fn rate(cell: &CellResult) -> Option<TargetRate> {
     let rate = cell.ops_per_second?;
     Some(TargetRate {
         target: cell.target.clone(),
-        per_second: Interval { value: rate.median, low: rate.low, high: rate.high },
+        per_second: Interval { value: rate.mean, low: rate.low, high: rate.high },
         lower_bound: cell.is_lower_bound(),
     })
 }
@@ -101,8 +101,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
     if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
         return None;
     }
-    let settings = IntervalSettings::new(mix(context.run.header.spec.seed, 0xC0))
-        .for_comparisons(context.comparisons[0].max(1));
+    let settings = IntervalSettings::default().for_comparisons(context.comparisons[0].max(1));
     let us = |ns: f64| ns / 1e3;
     let cost = interval(&rounds, &context.rule.settings(settings))?;
     Some(Finding::Cost {

@@ -88,7 +88,7 @@ fn overloaded(line: &Line<'_>) -> Option<Finding> {
     let (lowest, first) = cells.first()?;
     Some(Finding::Overloaded {
         scope: line.at(&cells),
-        served_per_second: first.ops_per_second?.median,
+        served_per_second: first.ops_per_second?.mean,
         dropped: cells.iter().filter_map(|(_, cell)| Some(cell.open_loop?.dropped)).sum(),
         from: line.cells.iter().filter(|(rate, _)| rate >= lowest).all(|(_, cell)| cell.is_overloaded()),
     })
@@ -119,7 +119,7 @@ fn not_kept(context: &Context<'_>, cell: &CellResult) -> Option<Finding> {
     Some(if open.kept_up {
         Finding::GeneratorLate { scope, lag_us: open.dispatch_lag_p99_us?, p99_us: open.response_us.p99 }
     } else {
-        let served_per_second = cell.ops_per_second?.median;
+        let served_per_second = cell.ops_per_second?.mean;
         Finding::Overloaded { scope, served_per_second, dropped: open.dropped, from: false }
     })
 }

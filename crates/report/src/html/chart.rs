@@ -1,14 +1,14 @@
 //! A panel as SVG: lines over logarithmic axes, intervals as bars, labels at the ends of lines.
 
-use super::escape::Escaped;
 use super::lines::{Line, Panel};
-use super::palette::{DASHES, marker};
+use super::palette::{DASHES, Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
 use crate::summary::{CellResult, Latency, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
+use maud::{Markup, html};
 use std::fmt::Write as _;
 
 /// The width of a panel in its own units, about the width of a phone in pixels.
@@ -25,18 +25,18 @@ const NAMED: usize = 8;
 /// The value on the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum View<'a> {
-    /// Operations per second: the median with its interval.
+    /// Operations per second: the mean of the rounds with its interval.
     Rate,
     /// Service time: the median, with a bar to the 99th percentile.
     Time,
-    /// A metric: the median of the rounds with its interval.
+    /// A metric: the mean of the rounds with its interval.
     Metric(&'a MetricInfo),
 }
 
 impl<'a> View<'a> {
     pub fn unit(self) -> &'a str {
         match self {
-            Self::Rate => "operations per second, median with interval",
+            Self::Rate => "operations per second, mean with interval",
             Self::Time => "time per operation, median with a bar to p99",
             Self::Metric(metric) => &metric.name,
         }
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         match self {
             Self::Rate => {
                 let rate = cell.ops_per_second?;
-                Some((rate.median, rate.low.unwrap_or(rate.median), rate.high.unwrap_or(rate.median)))
+                Some((rate.mean, rate.low.unwrap_or(rate.mean), rate.high.unwrap_or(rate.mean)))
             }
             // Times with a backlog grow with the trial, and those of a late generator are invalid.
             Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
@@ -138,14 +138,14 @@ impl<'a> Frame<'a> {
     }
 
     /// A panel as an SVG element.
-    pub fn draw(&self, panel: &Panel<'_>, name: &str) -> String {
+    pub fn draw(&self, panel: &Panel<'_>, name: &str) -> Markup {
         match self.xs() {
             Some(xs) => self.draw_lines(panel, name, &xs),
             None => self.draw_dots(panel, name),
         }
     }
 
-    fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> String {
+    fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> Markup {
         let named = panel.lines.len() <= NAMED && panel.lines.len() > 1;
         let lines = panel.lines.iter().filter(|_| named).map(|line| line.label.as_str());
         let longest = lines
@@ -158,48 +158,57 @@ impl<'a> Frame<'a> {
         let (low, high) = range(all.iter().copied(), 2.0).unwrap_or((1.0, 10.0));
         let x = Log::new(low, high, LEFT, WIDTH - right);
         let y = Log::new(self.range.0, self.range.1, HEIGHT - BOTTOM, TOP);
-        let mut svg = open(WIDTH, HEIGHT, name);
-        self.vertical_grid(&mut svg, &y, WIDTH - right);
-        self.horizontal_ticks(&mut svg, &x, WIDTH - right);
         let mut labels: Vec<Label> = Vec::new();
-        for reference in &self.references {
-            let points: Vec<(f64, f64)> = reference
-                .points
-                .iter()
-                .map(|point| (x.at(point.0), y.at(reference.figure(self.view, *point))))
-                .collect();
-            // A single point is drawn as a dot.
-            let drawn = match points[..] {
-                [(px, py)] => format!("<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\"/>"),
-                _ => format!("<polyline points=\"{}\"/>", coordinates(&points)),
-            };
-            let _ = write!(svg, "<g class=\"reference\">{drawn}</g>");
-            labels.extend(points.last().map(|(px, py)| Label {
-                text: reference.name.to_owned(),
-                color: None,
-                x: *px,
-                y: *py,
-            }));
-        }
-        for line in &panel.lines {
-            let placed = self.line(&mut svg, line, xs, &x, &y);
-            labels.extend(placed.filter(|_| named).map(|(px, py)| Label {
-                text: line.label.clone(),
-                color: Some(line.color),
-                x: px,
-                y: py,
-            }));
-        }
-        write_labels(&mut svg, labels, WIDTH - right + 8.0);
-        svg + "</svg>"
+        let mut label = |text: &str, color: Option<usize>, at: Option<&(f64, f64)>| {
+            labels.extend(at.map(|(x, y)| Label { text: text.to_owned(), color, x: *x, y: *y }));
+        };
+        let references: Vec<Vec<(f64, f64)>> = self
+            .references
+            .iter()
+            .map(|reference| {
+                let place = |point: &(f64, f64)| (x.at(point.0), y.at(reference.figure(self.view, *point)));
+                let points: Vec<(f64, f64)> = reference.points.iter().map(place).collect();
+                label(reference.name, None, points.last());
+                points
+            })
+            .collect();
+        let lines: Vec<Markup> = panel
+            .lines
+            .iter()
+            .map(|line| {
+                let (drawn, end) = self.line(line, xs, &x, &y);
+                label(&line.label, Some(line.color), end.as_ref().filter(|_| named));
+                drawn
+            })
+            .collect();
+        svg(
+            HEIGHT,
+            name,
+            &html! {
+                (self.vertical_grid(&y, WIDTH - right))
+                (self.horizontal_ticks(&x, WIDTH - right))
+                @for points in references {
+                    g class="reference" {
+                        // A single point is drawn as a dot.
+                        @if let [(px, py)] = points[..] {
+                            circle cx=(Px(px)) cy=(Px(py)) r="2.5" {}
+                        } @else {
+                            polyline points=(coordinates(&points)) {}
+                        }
+                    }
+                }
+                @for line in lines { (line) }
+                (labels_at_ends(labels, WIDTH - right + 8.0))
+            },
+        )
     }
 
-    /// Draws one line and returns its end.
-    fn line(&self, svg: &mut String, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> Option<(f64, f64)> {
+    /// One line, and its end.
+    fn line(&self, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> (Markup, Option<(f64, f64)>) {
         // A missing value leaves a gap.
         let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
         let mut before = None;
-        let mut marks = String::new();
+        let mut marks = Vec::new();
         for (at, cell) in &line.points {
             let (Some(value), Some((figure, low, high))) = (xs.get(*at), self.view.figure(cell)) else {
                 continue;
@@ -211,58 +220,66 @@ impl<'a> Frame<'a> {
                 _ => pieces.push(vec![(px, py)]),
             }
             before = Some(*at);
-            let _ = write!(
-                marks,
-                "<g class=\"pt\" data-tip=\"{0}\"><title>{0}</title><path class=\"bar\" d=\"M{px:.1} {top:.1}V{bottom:.1}M{1:.1} {top:.1}h6M{1:.1} {bottom:.1}h6\"/>{2}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"9\"/></g>",
-                Escaped(&tip(&line.label, self.axis, cell)),
-                px - 3.0,
-                marker(line.color, px, py) + &self.least(cell, px, py, true),
-            );
+            let left = px - 3.0;
+            let bar = format!("M{px:.1} {top:.1}V{bottom:.1}M{left:.1} {top:.1}h6M{left:.1} {bottom:.1}h6");
+            marks.push(self.point(line, cell, (px, py), &bar, true));
         }
         let dash = DASHES[line.dash % DASHES.len()];
-        let dash = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
-        let _ = write!(svg, "<g class=\"line c{}\">", line.color % 8);
-        for piece in &pieces {
-            let _ = write!(svg, "<polyline points=\"{}\"{dash}/>", coordinates(piece));
-        }
-        let _ = write!(svg, "{marks}</g>");
-        pieces.last().and_then(|piece| piece.last()).copied()
-    }
-
-    /// An arrow at a lower bound, in the direction of the server's capacity.
-    fn least(&self, cell: &CellResult, px: f64, py: f64, upwards: bool) -> String {
-        if self.view != View::Rate || !cell.is_lower_bound() {
-            return String::new();
-        }
-        let path = if upwards {
-            format!("M{px:.1} {:.1}v-9m-3 3l3 -3l3 3", py - 5.0)
-        } else {
-            format!("M{:.1} {py:.1}h9m-3 -3l3 3l-3 3", px + 5.0)
+        let drawn = html! {
+            g class={ "line c" (line.color % 8) } {
+                @for piece in &pieces {
+                    polyline points=(coordinates(piece)) stroke-dasharray=[(!dash.is_empty()).then_some(dash)] {}
+                }
+                @for mark in marks { (mark) }
+            }
         };
-        format!("<path class=\"bar least\" d=\"{path}\"/>")
+        (drawn, pieces.last().and_then(|piece| piece.last()).copied())
     }
 
-    fn vertical_grid(&self, svg: &mut String, y: &Log, right: f64) {
-        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", Escaped(self.view.unit()));
-        for (value, label) in ticks(self.range.0, self.range.1) {
-            let at = y.at(value);
-            let class = if label { "grid" } else { "grid minor" };
-            let _ = write!(svg, "<path class=\"{class}\" d=\"M{LEFT} {at:.1}H{right:.1}\"/>");
-            if label {
-                let _ = write!(
-                    svg,
-                    "<text class=\"tick y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                    LEFT - 6.0,
-                    at + 4.0,
-                    self.view.tick(value)
-                );
+    /// A point with its tooltip and its bar. An arrow at a lower bound has the direction of the server's capacity.
+    fn point(
+        &self,
+        line: &Line<'_>,
+        cell: &CellResult,
+        (px, py): (f64, f64),
+        bar: &str,
+        upwards: bool,
+    ) -> Markup {
+        let tip = tip(&line.label, self.axis, cell);
+        let least = (self.view == View::Rate && cell.is_lower_bound()).then(|| {
+            if upwards {
+                format!("M{px:.1} {:.1}v-9m-3 3l3 -3l3 3", py - 5.0)
+            } else {
+                format!("M{:.1} {py:.1}h9m-3 -3l3 3l-3 3", px + 5.0)
+            }
+        });
+        html! {
+            g class="pt" data-tip=(tip) {
+                title { (tip) }
+                path class="bar" d=(bar) {}
+                (marker(line.color, px, py))
+                @if let Some(least) = least { path class="bar least" d=(least) {} }
+                circle class="hit" cx=(Px(px)) cy=(Px(py)) r=(if upwards { 9 } else { 10 }) {}
+            }
+        }
+    }
+
+    fn vertical_grid(&self, y: &Log, right: f64) -> Markup {
+        html! {
+            (unit(self.view))
+            @for (value, label) in ticks(self.range.0, self.range.1) {
+                @let at = y.at(value);
+                path class=(if label { "grid" } else { "grid minor" }) d={ "M" (LEFT) " " (Px(at)) "H" (Px(right)) } {}
+                @if label {
+                    text class="tick y" x=(Px(LEFT - 6.0)) y=(Px(at + 4.0)) { (self.view.tick(value)) }
+                }
             }
         }
     }
 
     /// The tested values, with as many labels as fit.
-    fn horizontal_ticks(&self, svg: &mut String, x: &Log, right: f64) {
-        let Some(axis) = self.axis else { return };
+    fn horizontal_ticks(&self, x: &Log, right: f64) -> Markup {
+        let Some(axis) = self.axis else { return html! {} };
         let base = HEIGHT - BOTTOM;
         // Tested values are labelled first, published ones if there is space left.
         let published = self
@@ -271,33 +288,29 @@ impl<'a> Frame<'a> {
             .flat_map(|reference| reference.points)
             .map(|(x, _)| AxisValue::Number(*x as u64));
         let mut taken: Vec<(f64, f64)> = Vec::new();
+        let mut shown: Vec<(f64, String)> = Vec::new();
         for value in axis.sorted().into_iter().chain(published) {
             let AxisValue::Number(n) = value else { continue };
             let at = x.at((n as f64).max(0.5));
             let text = axis.show(&value);
             let half = (text.chars().count() as f64).mul_add(LETTER / 2.0, 2.0);
-            if taken.iter().any(|(from, to)| at + half > *from && at - half < *to) {
-                continue;
+            if taken.iter().all(|(from, to)| at + half <= *from || at - half >= *to) {
+                taken.push((at - half, at + half));
+                shown.push((at, text));
             }
-            taken.push((at - half, at + half));
-            let _ = write!(
-                svg,
-                "<path class=\"axis\" d=\"M{at:.1} {base:.1}v4\"/><text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                base + 16.0,
-                Escaped(&text)
-            );
         }
-        let _ = write!(
-            svg,
-            "<path class=\"axis\" d=\"M{LEFT} {base:.1}H{right:.1}\"/><text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            right,
-            HEIGHT - 4.0,
-            Escaped(&axis.name)
-        );
+        html! {
+            @for (at, text) in shown {
+                path class="axis" d={ "M" (Px(at)) " " (Px(base)) "v4" } {}
+                text class="tick x" x=(Px(at)) y=(Px(base + 16.0)) { (text) }
+            }
+            path class="axis" d={ "M" (LEFT) " " (Px(base)) "H" (Px(right)) } {}
+            text class="unit" x=(Px(right)) y=(Px(HEIGHT - 4.0)) text-anchor="end" { (axis.name) }
+        }
     }
 
     /// A chart with one horizontal value: a row for each series.
-    fn draw_dots(&self, panel: &Panel<'_>, name: &str) -> String {
+    fn draw_dots(&self, panel: &Panel<'_>, name: &str) -> Markup {
         let rows: Vec<(String, &Line<'_>, &CellResult)> = panel
             .lines
             .iter()
@@ -310,40 +323,43 @@ impl<'a> Frame<'a> {
         let height = (rows.len() as f64).mul_add(24.0, TOP + BOTTOM);
         let x = Log::new(self.range.0, self.range.1, left, WIDTH - 24.0);
         let base = height - BOTTOM + 4.0;
-        let mut svg = open(WIDTH, height, name);
-        let _ = write!(svg, "<text class=\"unit\" x=\"0\" y=\"10\">{}</text>", Escaped(self.view.unit()));
         let mut free_from = 0.0;
-        for (value, label) in ticks(self.range.0, self.range.1) {
-            let at = x.at(value);
-            let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {TOP}V{base:.1}\"/>");
-            let text = self.view.tick(value);
-            let half = text.chars().count() as f64 * LETTER / 2.0;
-            if label && at - half >= free_from {
-                let _ = write!(
-                    svg,
-                    "<text class=\"tick x\" x=\"{at:.1}\" y=\"{:.1}\">{text}</text>",
-                    base + 15.0
-                );
-                free_from = at + half + 6.0;
-            }
-        }
-        for (n, (label, line, cell)) in rows.iter().enumerate() {
-            let Some((figure, low, high)) = self.view.figure(cell) else { continue };
+        let grid: Vec<(f64, Option<String>)> = ticks(self.range.0, self.range.1)
+            .into_iter()
+            .map(|(value, label)| {
+                let (at, text) = (x.at(value), self.view.tick(value));
+                let half = text.chars().count() as f64 * LETTER / 2.0;
+                let fits = label && at - half >= free_from;
+                if fits {
+                    free_from = at + half + 6.0;
+                }
+                (at, fits.then_some(text))
+            })
+            .collect();
+        let row = |n: usize, label: &str, line: &Line<'_>, cell: &CellResult| {
+            let (figure, low, high) = self.view.figure(cell)?;
             let py = (n as f64).mul_add(24.0, TOP + 14.0);
-            let (px, from, to) = (x.at(figure), x.at(low), x.at(high));
-            let _ = write!(
-                svg,
-                "<text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><g class=\"line c{}\"><g class=\"pt\" data-tip=\"{4}\"><title>{4}</title><path class=\"bar\" d=\"M{from:.1} {py:.1}H{to:.1}M{from:.1} {5:.1}v6M{to:.1} {5:.1}v6\"/>{6}<circle class=\"hit\" cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"10\"/></g></g>",
-                left - 8.0,
-                py + 4.0,
-                Escaped(label),
-                line.color % 8,
-                Escaped(&tip(&line.label, self.axis, cell)),
-                py - 3.0,
-                marker(line.color, px, py) + &self.least(cell, px, py, false),
-            );
-        }
-        svg + "</svg>"
+            let (px, from, to, top) = (x.at(figure), x.at(low), x.at(high), py - 3.0);
+            let bar = format!("M{from:.1} {py:.1}H{to:.1}M{from:.1} {top:.1}v6M{to:.1} {top:.1}v6");
+            Some(html! {
+                text class="name" x=(Px(left - 8.0)) y=(Px(py + 4.0)) text-anchor="end" { (label) }
+                g class={ "line c" (line.color % 8) } { (self.point(line, cell, (px, py), &bar, false)) }
+            })
+        };
+        svg(
+            height,
+            name,
+            &html! {
+                (unit(self.view))
+                @for (at, text) in grid {
+                    path class="grid" d={ "M" (Px(at)) " " (TOP) "V" (Px(base)) } {}
+                    @if let Some(text) = text { text class="tick x" x=(Px(at)) y=(Px(base + 15.0)) { (text) } }
+                }
+                @for (n, (label, line, cell)) in rows.iter().enumerate() {
+                    @if let Some(row) = row(n, label, line, cell) { (row) }
+                }
+            },
+        )
     }
 }
 
@@ -364,13 +380,13 @@ impl Reference<'_> {
     }
 }
 
-fn open(width: f64, height: f64, name: &str) -> String {
-    format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", Escaped(name))
+fn svg(height: f64, name: &str, content: &Markup) -> Markup {
+    html! { svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(name) { (content) } }
 }
 
-fn coordinates(points: &[(f64, f64)]) -> String {
-    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    points.join(" ")
+/// The unit of the vertical axis, above the chart.
+fn unit(view: View<'_>) -> Markup {
+    html! { text class="unit" x="0" y="10" { (view.unit()) } }
 }
 
 struct Label {
@@ -380,8 +396,8 @@ struct Label {
     y: f64,
 }
 
-/// Draws labels at the ends of lines, moved apart if they overlap, each connected to its line.
-fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
+/// Labels at the ends of lines, moved apart if they overlap, each connected to its line.
+fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
     const STEP: f64 = 13.0;
     labels.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut places: Vec<f64> = labels.iter().map(|label| label.y).collect();
@@ -394,17 +410,13 @@ fn write_labels(svg: &mut String, mut labels: Vec<Label>, x: f64) {
         *place = place.min(most);
         most = *place - STEP;
     }
-    for (label, place) in labels.iter().zip(places) {
-        let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
-        let _ = write!(
-            svg,
-            "<path class=\"leader\" d=\"M{:.1} {:.1}L{:.1} {place:.1}\"/><text class=\"name {class}\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            label.x + 5.0,
-            label.y,
-            x - 2.0,
-            place + 4.0,
-            Escaped(&label.text)
-        );
+    html! {
+        @for (label, place) in labels.iter().zip(places) {
+            @let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
+            @let leader = format!("M{:.1} {:.1}L{:.1} {place:.1}", label.x + 5.0, label.y, x - 2.0);
+            path class="leader" d=(leader) {}
+            text class={ "name " (class) } x=(Px(x)) y=(Px(place + 4.0)) { (label.text) }
+        }
     }
 }
 
@@ -419,7 +431,7 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
         );
     }
     if let Some(rate) = cell.ops_per_second {
-        let _ = write!(text, "\n{} ops/s", figure(rate.median));
+        let _ = write!(text, "\n{} ops/s", figure(rate.mean));
         if let (Some(low), Some(high)) = (rate.low, rate.high) {
             let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
         }

@@ -4,6 +4,9 @@
 //! and any two are distinguishable with protanopia, deuteranopia and tritanopia. The tests verify both. Markers and
 //! labels carry the same information.
 
+use maud::{Markup, Render, html};
+use std::fmt::Write as _;
+
 /// Colours of the light mode.
 pub(crate) const LIGHT: [&str; 8] =
     ["#0f359b", "#ad5010", "#2e7e70", "#6a3a59", "#a98c35", "#8347cf", "#65181a", "#339cc4"];
@@ -16,28 +19,41 @@ pub(crate) const PAGE: [&str; 2] = ["#fcfcfa", "#16191d"];
 /// `stroke-dasharray` of the second property of a series; none for the first.
 pub(crate) const DASHES: [&str; 4] = ["", "6 3", "2 3", "9 3 2 3"];
 
-/// A marker around a point, filled with the series' colour.
-pub(crate) fn marker(kind: usize, x: f64, y: f64) -> String {
-    let path = |points: &[(f64, f64)]| {
-        let points: Vec<String> =
-            points.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
-        format!("<polygon points=\"{}\"/>", points.join(" "))
-    };
-    match kind % 8 {
-        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\"/>"),
-        1 => path(&[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)]),
-        2 => path(&[(0.0, -4.0), (3.8, 3.0), (-3.8, 3.0)]),
-        3 => path(&[(0.0, -4.4), (4.0, 0.0), (0.0, 4.4), (-4.0, 0.0)]),
-        4 => path(&[(0.0, 4.0), (3.8, -3.0), (-3.8, -3.0)]),
-        5 => path(&[(-4.4, -1.5), (4.4, -1.5), (4.4, 1.5), (-4.4, 1.5)]),
-        6 => path(&[(-1.5, -4.4), (1.5, -4.4), (1.5, 4.4), (-1.5, 4.4)]),
-        _ => path(&[(-4.0, 0.0), (3.0, -3.8), (3.0, 3.8)]),
+/// A pixel coordinate: one decimal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Px(pub f64);
+
+impl Render for Px {
+    fn render_to(&self, out: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{:.1}", self.0);
     }
+}
+
+/// The `points` of a line or polygon.
+pub(crate) fn coordinates(points: &[(f64, f64)]) -> String {
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    points.join(" ")
+}
+
+/// A marker around a point, filled with the series' colour.
+pub(crate) fn marker(kind: usize, x: f64, y: f64) -> Markup {
+    let corners: &[(f64, f64)] = match kind % 8 {
+        0 => return html! { circle cx=(Px(x)) cy=(Px(y)) r="3.2" {} },
+        1 => &[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)],
+        2 => &[(0.0, -4.0), (3.8, 3.0), (-3.8, 3.0)],
+        3 => &[(0.0, -4.4), (4.0, 0.0), (0.0, 4.4), (-4.0, 0.0)],
+        4 => &[(0.0, 4.0), (3.8, -3.0), (-3.8, -3.0)],
+        5 => &[(-4.4, -1.5), (4.4, -1.5), (4.4, 1.5), (-4.4, 1.5)],
+        6 => &[(-1.5, -4.4), (1.5, -4.4), (1.5, 4.4), (-1.5, 4.4)],
+        _ => &[(-4.0, 0.0), (3.0, -3.8), (3.0, 3.8)],
+    };
+    let points: Vec<(f64, f64)> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+    html! { polygon points=(coordinates(&points)) {} }
 }
 
 /// The custom properties of one mode: `--s0:#…;--s1:…`.
 pub(crate) fn properties(colors: &[&str; 8]) -> String {
-    use std::fmt::Write as _;
     colors.iter().enumerate().fold(String::new(), |mut text, (n, color)| {
         let _ = write!(text, "--s{n}:{color};");
         text

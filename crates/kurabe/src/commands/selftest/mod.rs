@@ -86,6 +86,10 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
+            rounds: match matches.value_source("rounds") {
+                Some(ValueSource::CommandLine) => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
+                _ => differences::ROUNDS,
+            },
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
             // Trials as short as these are enough for many, and only a time that was asked for is another.
             time: match matches.value_source("duration") {

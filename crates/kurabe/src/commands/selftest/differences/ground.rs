@@ -1,6 +1,6 @@
 //! One comparison of a server with itself, one side of which may be slower by requests that are made twice.
 
-use super::{Plan, ROUNDS, Tally};
+use super::{Plan, Tally};
 use crate::machine;
 use crate::targets::open_one;
 use kurabe_core::axis::AxisValue;
@@ -200,7 +200,7 @@ impl<'a> Ground<'a> {
             axes,
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
             duration_ns: Some(self.plan.time.as_nanos() as u64),
-            rounds: ROUNDS,
+            rounds: self.plan.rounds,
             seed,
             records: Some(RECORDS),
             slice_ns: self.plan.slice.map(|slice| slice.as_nanos() as u64),

@@ -17,8 +17,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rounds of each comparison.
-const ROUNDS: u32 = 10;
+/// Rounds of each comparison: as many as the default run of one cell of two targets makes.
+pub(super) const ROUNDS: u32 = 16;
 /// At most so many of those without a difference may be called different, …
 const WRONG: f64 = 0.05;
 /// … at least so many of those with one must be found, where the machine is quiet, …
@@ -36,6 +36,8 @@ pub(super) struct Plan {
     pub(super) comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
     pub(super) effect: f64,
+    /// Rounds of each comparison.
+    pub(super) rounds: u32,
     /// Each trial's measured phase.
     pub(super) time: Duration,
     /// The length of a slice, where the trials are interleaved.
@@ -210,13 +212,14 @@ fn table(
     let clients = if plan.clients > 1 { format!(" of {} clients", plan.clients) } else { String::new() };
     let _ = writeln!(
         text,
-        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {ROUNDS} rounds, {} of {} \
+        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {} rounds, {} of {} \
          intervals hold the truth; trials of {}{}",
         none.called,
         none.judged(),
         some.called - some.reversed,
         some.judged(),
         plan.effect * 100.0,
+        plan.rounds,
         none.covered + some.covered,
         none.all + some.all,
         units::time(plan.time),
