@@ -62,7 +62,12 @@ impl App {
 
     /// A page, requested on a new connection.
     pub(crate) fn get(&self, page: &str) -> Said {
-        self.send(format!("GET {page} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
+        self.send(format!("GET {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())
+    }
+
+    /// A page that changes the database, requested on a new connection.
+    pub(crate) fn post(&self, page: &str) -> Said {
+        self.send(format!("POST {page} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())
     }
 
     /// The answer to these bytes.

@@ -9,20 +9,22 @@ use std::net::TcpStream;
 #[test]
 fn invalid_request_gets_error_status_and_server_continues() {
     let app = App::start("null:", &[]);
-    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(20_000));
-    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(1_000));
+    let long = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(20_000));
+    let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "x: y\r\n".repeat(1_000));
     for (bytes, status) in [
         (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"[..], 400),
         (b"hello there\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
-        (b"POST /kv/write HTTP/1.1\r\nHost: a\r\n\r\n", 405),
-        (b"POST /kv/write HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 413),
-        (b"GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n", 404),
-        (b"GET /kv/read?key=1;drop HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-        (b"GET /kv/write?key=1 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-        (b"GET /kv/read?key=501 HTTP/1.1\r\nHost: a\r\n\r\n", 404),
-        (b"GET /kv/read?key=18446744073709551615 HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        (b"GET /kv/write HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"POST /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"GET /kv/read HTTP/1.1\r\nHost: kurabe.example\r\n\r\n", 421),
+        (b"POST /kv/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", 413),
+        (b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET /kv/read?key=1;drop HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"POST /kv/write?key=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /kv/read?key=501 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET /kv/read?key=18446744073709551615 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
         (long.as_bytes(), 431),
         (many.as_bytes(), 431),
     ] {
@@ -53,12 +55,12 @@ fn a_request_that_comes_too_slowly_ends_with_408_and_one_that_never_begins_in_si
 fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
     let app = App::start("null:", &[]);
     let mut stream = app.connect();
-    for byte in b"GET /kv/read?key=3 HTTP/1.1\r\nHost: a\r\n\r\n" {
+    for byte in b"GET /kv/read?key=3 HTTP/1.1\r\nHost: localhost\r\n\r\n" {
         stream.write_all(&[*byte]).unwrap();
     }
     assert!(Said::read(&mut stream).body.starts_with("00000000000000000003\n"));
     // Requests are read one at a time: the rest stays for the next.
-    stream.write_all(&b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3)).unwrap();
+    stream.write_all(&b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(3)).unwrap();
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     while bytes.windows(5).filter(|five| five == b"\r\nok\n").count() < 3 {
@@ -73,7 +75,7 @@ fn half_closed_client_is_answered() {
     let app = App::start("sqlite:", &[]);
     for n in 0..200 {
         let mut stream = app.connect();
-        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         if n % 2 == 0 {
             // Its end arrives after its request.
             std::thread::yield_now();
@@ -90,7 +92,7 @@ fn client_with_trailing_data_gets_its_answer() {
     for _ in 0..2_000 {
         let mut stream = app.connect();
         stream.set_nodelay(true).unwrap();
-        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         // It may arrive before the answer, and then nobody reads it; or after the connection was closed.
         let _ = stream.write_all(b"and this\r\n");
         assert_eq!(Said::read(&mut stream).status, 200);
@@ -102,7 +104,7 @@ fn slow_reader_gets_all_answers() {
     const ANSWERS: usize = 40;
     let app = App::start_with("sqlite:", &["--experiment", "session", "--set", "session.payload=1m"]);
     let mut late = app.connect();
-    late.write_all(&b"GET /session/read HTTP/1.1\r\nHost: a\r\n\r\n".repeat(ANSWERS)).unwrap();
+    late.write_all(&b"GET /session/read HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(ANSWERS)).unwrap();
     // More than the kernel buffers for a connection: others are served while this one is not read.
     for _ in 0..20 {
         assert_eq!(app.get("/session/read").status, 200);
@@ -114,7 +116,7 @@ fn slow_reader_gets_all_answers() {
         all += said.1;
     }
     assert!(all > ANSWERS * 1_000_000);
-    late.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    late.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert_eq!(Said::read(&mut late).body, "ok\n");
 }
 
@@ -139,11 +141,11 @@ fn aborted_requests_do_not_affect_others() {
     let app = App::start(server.url(), &["--workers", "4"]);
     for n in 0..300 {
         let mut stream = app.connect();
-        let request = b"GET /kv/write HTTP/1.1\r\nHost: a\r\n\r\n";
+        let request = b"POST /kv/write HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(&request[..if n % 3 == 0 { 20 } else { request.len() }]).unwrap();
         drop(stream);
     }
-    let said = app.get("/kv/write");
+    let said = app.post("/kv/write");
     assert_eq!(said.status, 200, "{said:?}");
     let answer = app.stop();
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -152,6 +154,34 @@ fn aborted_requests_do_not_affect_others() {
         answer.err.contains("kv write: ") && answer.err.contains("all counted on the server"),
         "{answer:?}"
     );
+}
+
+#[test]
+fn flood_of_pipelined_requests_delays_neither_others_nor_shutdown() {
+    let app = App::start("null:", &["--workers", "1"]);
+    for page in ["/", "/kv/read"] {
+        let mut flood = app.connect();
+        let mut answers = flood.try_clone().unwrap();
+        let requests = format!("GET {page} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(1_000);
+        std::thread::spawn(move || while flood.write_all(requests.as_bytes()).is_ok() {});
+        answers.read_exact(&mut [0; 1]).unwrap();
+        // Until the connection ends.
+        std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
+    }
+    for _ in 0..100 {
+        assert_eq!(app.get("/kv/read").status, 200);
+    }
+    assert_eq!(app.stop().code, Some(0));
+}
+
+#[test]
+fn named_hosts_are_accepted_and_writes_by_get_where_allowed() {
+    let app = App::start("null:", &["--host", "bench.example,other", "--allow-get-writes"]);
+    for (host, status) in [("bench.example:80", 200), ("other", 200), ("kurabe.example", 421)] {
+        let said = app.send(format!("GET /kv/write HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        assert_eq!(said.status, status, "{host}: {said:?}");
+    }
+    assert_eq!(app.post("/kv/write").status, 200);
 }
 
 #[test]
@@ -170,7 +200,7 @@ fn ten_thousand_idle_connections_do_not_stop_it() {
         assert_eq!(app.get("/kv/read").status, 200);
     }
     for stream in idle.iter_mut().step_by(100) {
-        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         assert_eq!(Said::read(stream).status, 200);
     }
     // They do not prevent stopping either.
@@ -196,7 +226,7 @@ fn connection_over_limit_gets_error() {
     drop(held);
     let served = crate::support::eventually(60, || {
         let mut stream = connect();
-        stream.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         (Said::read(&mut stream).status == 200).then_some(())
     });
     assert!(served.is_some(), "it does not recover");

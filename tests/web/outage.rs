@@ -1,6 +1,7 @@
 //! A database that stops, returns, is full, or stalls.
 
 use super::common::{App, Said, wait_for_answers};
+use crate::servers::common::sql;
 use crate::support::eventually;
 use kurabe_testbed::testing;
 use std::io::Write;
@@ -13,8 +14,11 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
             let app = App::start(server.url(), &["--workers", "2", "--connection", connection]);
             assert_eq!(app.get("/kv/read").status, 200);
             server.kill_hard().unwrap();
-            for page in ["/kv/read", "/kv/write", "/health"] {
-                let said = app.get(page);
+            for (page, said) in [
+                ("/kv/read", app.get("/kv/read")),
+                ("/kv/write", app.post("/kv/write")),
+                ("/health", app.get("/health")),
+            ] {
                 assert_eq!(said.status, 503, "{engine} {connection} {page}: {said:?}");
                 assert!(said.field("retry-after").is_some(), "{said:?}");
                 assert!(said.body.starts_with(engine), "the reason does not name the database: {said:?}");
@@ -29,7 +33,7 @@ fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
                 assert_eq!(app.get("/health").status, 200, "{engine} {connection}");
             }
             if engine != "redis" {
-                assert_eq!(app.get("/kv/write").status, 200, "{engine} {connection}");
+                assert_eq!(app.post("/kv/write").status, 200, "{engine} {connection}");
                 assert_eq!(app.get("/kv/read").status, 200, "{engine} {connection}");
             }
             let answer = app.stop();
@@ -48,7 +52,7 @@ fn full_database_is_503_and_open_connections_are_served() {
     for _ in 0..20 {
         let mut streams: Vec<_> = (0..64).map(|_| app.connect()).collect();
         for stream in &mut streams {
-            stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         }
         for stream in &mut streams {
             let said = Said::read(stream);
@@ -66,6 +70,34 @@ fn full_database_is_503_and_open_connections_are_served() {
     // The server detects the closed connections one after another.
     let good = eventually(60, || (app.get("/kv/read").status == 200).then_some(()));
     assert!(good.is_some(), "{:?}", app.get("/kv/read"));
+}
+
+#[test]
+fn session_with_server_error_is_closed_and_request_counts_as_failed() {
+    let Some(server) = testing::server("postgres") else { return };
+    let app = App::start(server.url(), &["--workers", "1"]);
+    assert_eq!(app.get("/kv/read").status, 200);
+    let rename = |from: &str, to: &str| {
+        sql(&server, "", &format!("ALTER TABLE {from} RENAME TO {to}")).unwrap();
+    };
+    let backends = || {
+        let query = "SELECT string_agg(pid::text, ' ' ORDER BY pid) FROM pg_stat_activity \
+                     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        let pids = sql(&server, "", query).unwrap();
+        pids.split_whitespace().map(str::to_owned).collect::<Vec<String>>()
+    };
+    let before = backends();
+    rename("kurabe_0_kv_r", "kurabe_0_kv_x");
+    let said = app.get("/kv/read");
+    rename("kurabe_0_kv_x", "kurabe_0_kv_r");
+    assert!(said.status == 503 && said.body.contains("kurabe_0_kv_r"), "{said:?}");
+    assert_eq!(app.get("/kv/read").status, 200);
+    // Its connection is another; those of the fixture are as before.
+    let after = eventually(60, || Some(backends()).filter(|after| after.len() == before.len())).unwrap();
+    let kept = after.iter().filter(|pid| before.contains(pid)).count();
+    assert_eq!(kept + 1, before.len(), "{before:?} {after:?}");
+    let answer = app.stop();
+    assert!(answer.err.contains("3 requests answered, 1 failed"), "{answer:?}");
 }
 
 /// Whether a connection of this server has unread bytes, from the kernel's table.
@@ -88,7 +120,7 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     server.pause().unwrap();
     let mut waiting: Vec<_> = (0..8).map(|_| app.connect()).collect();
     for (number, stream) in waiting.iter_mut().enumerate() {
-        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         if number == 0 {
             // The worker has accepted it once its request is unread at the database.
             let taken = eventually(60, || unread_bytes(server.url()).then_some(()));
@@ -107,4 +139,9 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     // One at the worker, two in the queue.
     assert_eq!(answers, [200, 200, 200, 503, 503, 503, 503, 503]);
     assert_eq!(app.get("/kv/read").status, 200);
+    // Neither a refused request, nor a page that is unknown or not supported, is a failure of the database.
+    assert_eq!((app.get("/kv/count").status, app.get("/kv/nothing").status), (501, 404));
+    let answer = app.stop();
+    assert!(answer.err.contains("requests answered, 6 refused because"), "{answer:?}");
+    assert!(answer.err.contains("; they waited ") && !answer.err.contains(" failed"), "{answer:?}");
 }

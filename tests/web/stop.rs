@@ -17,7 +17,7 @@ fn running_requests_finish_before_shutdown() {
         server.pause().unwrap();
         let mut streams: Vec<TcpStream> = (0..4).map(|_| app.connect()).collect();
         for stream in &mut streams {
-            stream.write_all(b"GET /kv/read?key=9 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            stream.write_all(b"GET /kv/read?key=9 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         }
         // The other two are at the worker and in the queue.
         wait_for_answers(&streams, 2);
@@ -42,7 +42,7 @@ fn tables_are_removed_even_after_database_restart() {
     let tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'kurabe%'";
     for outage in [false, true] {
         let app = App::start(server.url(), &[]);
-        assert_eq!(app.get("/kv/write").status, 200);
+        assert_eq!(app.post("/kv/write").status, 200);
         assert!(sql(&server, "", tables).unwrap().contains("kurabe_0_kv_w"));
         if outage {
             server.kill_hard().unwrap();

@@ -115,7 +115,7 @@ fn an_application_in_front_of_sqlite_holds_its_database() {
 #[test]
 fn pages_show_what_they_did_and_nothing_else_is_shown() {
     let app = app("null:", &[]);
-    let page = app.get("/webapp/request");
+    let page = app.post("/webapp/request");
     assert_eq!(page.status, 200);
     let user = page.body.lines().next().unwrap().to_owned();
     let number = user.split('\t').nth(1).unwrap();
@@ -124,7 +124,6 @@ fn pages_show_what_they_did_and_nothing_else_is_shown() {
     let number = line.split('\t').nth(1).unwrap();
     assert_eq!(app.get(&format!("/webapp/log?key={number}")).body, format!("{line}\n"));
     for (page, status) in [
-        ("/webapp/request?key=1", 400),
         ("/webapp/user", 400),
         ("/webapp/user?key=301", 404),
         ("/webapp/log?key=18446744073709551615", 400),
@@ -132,6 +131,7 @@ fn pages_show_what_they_did_and_nothing_else_is_shown() {
     ] {
         assert_eq!(app.get(page).status, status, "{page}");
     }
+    assert_eq!(app.post("/webapp/request?key=1").status, 400);
     assert_eq!(app.get("/webapp/count").body.trim().trim_start_matches('0'), "1");
 }
 
@@ -158,7 +158,7 @@ fn unrelated_applications_are_rejected() {
         ),
         (
             vec!["--part", "2/2", "--join", "FIRST", "--records", "300", "--workers", "5"],
-            "seats of webapp is 4",
+            "session_slots of webapp is 4",
         ),
     ] {
         let url = first.url("");

@@ -1,30 +1,20 @@
-//! The web tier: an application that serves experiments' transactions over HTTP/1.1, so that any load tool can drive
-//! them. `docs/app.openapi.yaml` describes what it answers.
+//! The web tier: an application that serves experiments' transactions over HTTP/1.1, so that any load generator can
+//! drive them. `docs/app.openapi.yaml` describes its pages.
 //!
-//! Workers, threads that hold sessions and block, wait for all connections at one epoll. Whoever is woken by a request reads
-//! it, asks the database, and answers, so that a request changes threads once. What comes while all are busy goes into a
-//! bounded queue: the next worker that is done lets it in, or the porter where none is done for a while, who also gives up
-//! clients that are too slow. The server's half of HTTP is written here over the parser `httparse`, and not
-//! taken from a library: pages take no body, so that little of the protocol is left, and a request that comes too slowly
-//! is to end with an answer, 408, and not in silence, but only if it has begun.
+//! `hyper` serves all clients on one thread. A request that needs the database goes through a bounded queue to a
+//! session thread, which blocks on its own connection and sends back the response. Clients that are idle or slow are
+//! closed after a time limit ([`Options`]).
 
-mod answer;
-mod calendar;
-mod catalogue;
-mod clock;
-mod conversation;
-mod crew;
-mod door;
-mod head;
-mod host;
-mod porter;
+mod connection;
+mod metrics;
 mod queue;
-mod seat;
+mod response;
+mod router;
 mod server;
-mod table;
+mod slot;
 
-pub use seat::Tally;
 pub use server::Listening;
+pub use slot::PageSummary;
 
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Session};
@@ -35,24 +25,24 @@ use kurabe_core::page::Serve;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Requests after which CPU time per request can be said: starting and waiting have a small part in it.
+/// Requests from which CPU time per request is reported: the share of starting and waiting is then small.
 const ENOUGH: u64 = 1_000;
 
 /// An application, before it listens.
 pub struct Application {
     /// Opens a connection to the database.
     pub connect: Connect,
-    /// How the database is called in answers: its URL without a password.
+    /// The database's name in responses: its URL without a password.
     pub target: String,
-    /// What the database said of itself.
+    /// What the database reported of itself.
     pub facts: ServerFacts,
     /// The experiments that are served, with their data loaded.
     pub served: Vec<Served>,
-    /// The experiments that are not, and why.
-    pub absent: Vec<(&'static str, String)>,
-    /// Where the database listens; told to clients where it is this machine alone that reaches it.
+    /// The experiments that are not served, each with the reason.
+    pub unavailable: Vec<(&'static str, String)>,
+    /// Where the database listens; reported to clients if only this machine reaches it.
     pub database: Endpoint,
-    /// How.
+    /// How it serves.
     pub options: Options,
 }
 
@@ -62,41 +52,54 @@ pub type Connect = Box<dyn Fn(&ConnectOptions) -> Result<Box<dyn Session>> + Sen
 /// An experiment that is served.
 #[derive(Clone)]
 pub struct Served {
-    /// Its name: the first part of the paths of its pages.
+    /// Its name: the first part of its pages' paths.
     pub name: &'static str,
-    /// Its operations: the second part.
-    pub operations: Vec<&'static str>,
+    /// Its operations: the second part of the paths.
+    pub operations: Vec<ServedOperation>,
     /// Its pages.
     pub pages: Arc<dyn Serve>,
     /// The state of its data.
     pub state: Arc<DatasetState>,
 }
 
-/// How an application serves.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How long a connection to the database lives.
-    pub connection: Connection,
-    /// Threads that ask the database.
-    pub workers: usize,
-    /// Requests that may wait for a worker; more are refused at once.
-    pub queue: usize,
-    /// How long the head of a request may take from its first byte to its last.
-    pub head_time: Duration,
-    /// How long a connection may be open without a request.
-    pub idle_time: Duration,
-    /// Seeds what workers draw.
-    pub seed: u64,
-    /// Which of several applications before one database it is.
-    pub part: Part,
+/// An operation that is served as a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServedOperation {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it changes the database: its page is then requested by POST.
+    pub writes: bool,
 }
 
-/// One of several applications that serve the same data: each is other clients of it.
+/// How an application serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a connection to the database is kept.
+    pub connection: Connection,
+    /// Requests that are processed at once.
+    pub workers: usize,
+    /// Requests that may wait for a worker; further ones are refused.
+    pub queue: usize,
+    /// The time limit for the head of a request, from its first byte to its last.
+    pub head_time: Duration,
+    /// The time after which a client's connection without a request is closed.
+    pub idle_time: Duration,
+    /// Seed of the inputs that the application chooses.
+    pub seed: u64,
+    /// Which of several applications of one database it is.
+    pub part: Part,
+    /// Host names by which clients may address it, besides IP addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Whether pages that change the database are served by GET too, for load generators that cannot POST.
+    pub allow_get_writes: bool,
+}
+
+/// One of several applications that serve the same data: each is other clients of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its number, from 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of applications.
     pub of: usize,
 }
 
@@ -105,51 +108,67 @@ impl Part {
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 }
 
-/// How long a connection to the database lives.
+/// How long a connection to the database is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
     /// Opened and closed for every request.
     PerRequest,
     /// Each worker keeps its own.
     Kept,
-    /// Workers take one of so many, and give it back.
+    /// Workers share this many.
     Pool(usize),
 }
 
 impl Options {
-    /// How many places for a connection there are.
-    pub fn seats(&self) -> usize {
+    /// The number of session slots: the clients that the application is to the database. Each has a thread.
+    pub fn session_slots(&self) -> usize {
         match self.connection {
             Connection::PerRequest | Connection::Kept => self.workers,
             Connection::Pool(size) => size,
         }
+    }
+
+    /// Requests that wait for a session slot at most. Workers without a slot hold one each.
+    fn waiting(&self) -> usize {
+        self.queue + self.workers.saturating_sub(self.session_slots())
     }
 }
 
 /// What an application did.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Requests that were answered, however.
+    /// Requests that were answered, with any status.
     pub answered: u64,
-    /// Those that were refused because too many were waiting.
+    /// Requests and connections that were refused because there were too many.
     pub refused: u64,
-    /// Those that the database, or what was read from it, let fail.
+    /// Requests that failed in the database or its client, or with wrong data.
     pub failed: u64,
-    /// Those that were no requests: garbage, too slow, too long.
+    /// Requests that were not valid HTTP, too slow, too long or for another host.
     pub malformed: u64,
+    /// Requests that a session slot processed.
+    pub processed: u64,
+    /// The time that those waited for a slot, together.
+    pub queue_wait: Duration,
+    /// The longest of these times.
+    pub longest_wait: Duration,
     /// CPU time of the process while it served, in nanoseconds.
     pub cpu_ns: u64,
     /// CPU time within database calls, in nanoseconds, estimated from a sample of them.
     pub database_cpu_ns: u64,
-    /// What each place did on each page that asks the database.
-    pub tallies: Vec<Tally>,
+    /// What each session slot did on each page that uses the database.
+    pub pages: Vec<PageSummary>,
 }
 
 impl Outcome {
-    /// CPU time per answered request without that of database calls, in microseconds; none where there were too few
-    /// requests to say.
+    /// CPU time per answered request without that of database calls, in microseconds; `None` for too few requests.
     pub fn own_cpu_us(&self) -> Option<f64> {
         let own = self.cpu_ns.saturating_sub(self.database_cpu_ns);
         (self.answered >= ENOUGH).then(|| own as f64 / self.answered as f64 / 1e3)
+    }
+
+    /// The mean time that a request waited for a session slot; `None` without such requests.
+    pub fn mean_wait(&self) -> Option<Duration> {
+        let ns = (self.queue_wait.as_nanos() as u64).checked_div(self.processed)?;
+        Some(Duration::from_nanos(ns))
     }
 }

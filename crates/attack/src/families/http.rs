@@ -81,7 +81,9 @@ fn ask(port: u16) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a right request: {error}");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").map_err(failed)?;
+    stream
+        .write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .map_err(failed)?;
     let mut said = String::new();
     stream.read_to_string(&mut said).map_err(failed)?;
     let first = said.lines().next().unwrap_or_default();
@@ -102,7 +104,7 @@ fn connect(port: u16) -> std::io::Result<TcpStream> {
 /// Thousands of requests whose answers are not read.
 fn flood(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     let mut stream = connect(port)?;
-    let requests = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n".repeat(500);
+    let requests = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(500);
     for _ in 0..=random.below(20) {
         if stream.write_all(&requests).is_err() {
             break;
@@ -113,7 +115,7 @@ fn flood(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
 
 /// A request that is never finished.
 fn slow(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
-    let request = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n";
+    let request = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut streams = Vec::new();
     for _ in 0..20 {
         let mut stream = connect(port)?;
@@ -125,7 +127,7 @@ fn slow(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
 
 /// Bytes that are no head, or nearly one.
 fn head(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
-    let mut bytes = b"GET /kv/read HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let mut bytes = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".to_vec();
     for _ in 0..=random.below(6) {
         let at = random.below(bytes.len());
         bytes[at] = random.number() as u8;
@@ -138,7 +140,7 @@ fn head(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
 /// A head without an end.
 fn huge(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     let mut stream = connect(port)?;
-    let start: &[&[u8]] = &[b"GET /", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: a\r\n"];
+    let start: &[&[u8]] = &[b"GET /", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: localhost\r\n"];
     stream.write_all(start[random.below(start.len())])?;
     let line: &[&[u8]] = &[b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"];
     let block = line[random.below(line.len())].repeat(2_000);
@@ -153,15 +155,15 @@ fn huge(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
 /// Methods, versions and bodies that are not served.
 fn method(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     let requests: &[&[u8]] = &[
-        b"POST /kv/write HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
-        b"POST /kv/write HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-        b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"POST /kv/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /kv/write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+        b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /kv/read?key=%00%ff HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /kv/read?key=%00%ff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"GET /kv/read HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
     ];
     let mut stream = connect(port)?;
     stream.write_all(requests[random.below(requests.len())])?;
@@ -170,7 +172,7 @@ fn method(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
 
 /// Clients that end their half, or reset, before or after they asked.
 fn half(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
-    let request = b"GET /kv/read HTTP/1.1\r\nHost: a\r\n\r\n";
+    let request = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for _ in 0..50 {
         let mut stream = connect(port)?;
         stream.write_all(&request[..random.below(request.len() + 1)])?;

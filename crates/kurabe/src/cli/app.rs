@@ -3,31 +3,22 @@
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_experiments::registry::EXPERIMENTS;
 
+fn arg(name: &'static str, value: &'static str, default: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).default_value(default).help(help)
+}
+
 pub(super) fn command() -> Command {
-    let arg = |name: &'static str, value: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).default_value(default).help(help)
-    };
     Command::new("app")
         .about("Serves the transactions of experiments over HTTP for any load generator, until Ctrl-C")
         .arg(
             Arg::new("target")
                 .required(true)
                 .value_name("TARGET")
+                .add(super::complete::targets())
                 .help("The database: a URL, or up:ENGINE for a throwaway server"),
         )
         .arg(crate::timeout::option())
-        .arg(arg(
-            "listen",
-            "ADDRESS:PORT",
-            "127.0.0.1:8080",
-            "Address to listen on; port 0 chooses a free port",
-        ))
-        .arg(
-            Arg::new("allow-remote")
-                .long("allow-remote")
-                .action(ArgAction::SetTrue)
-                .help("Allow an address that other machines can reach; there is no authentication"),
-        )
+        .args(clients())
         .arg(
             arg(
                 "connection",
@@ -97,11 +88,26 @@ pub(super) fn command() -> Command {
                 .value_name("CLASS")
                 .help("Durability class of writes [default: unchanged]"),
         )
-        .arg(arg(
-            "header-time",
-            "TIME",
-            "10s",
-            "Time limit for the head of a request; answered with 408 after it",
-        ))
-        .arg(arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"))
+}
+
+/// Which clients are served, and within which time limits.
+fn clients() -> [Arg; 6] {
+    [
+        arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Address to listen on; port 0 chooses a free port"),
+        Arg::new("allow-remote")
+            .long("allow-remote")
+            .action(ArgAction::SetTrue)
+            .help("Allow an address that other machines can reach; there is no authentication"),
+        Arg::new("host")
+            .long("host")
+            .value_name("NAMES")
+            .value_delimiter(',')
+            .help("Host names by which clients may address it, besides IP addresses and localhost"),
+        Arg::new("allow-get-writes")
+            .long("allow-get-writes")
+            .action(ArgAction::SetTrue)
+            .help("Serve pages that change the database by GET too, for load generators that cannot POST"),
+        arg("header-time", "TIME", "10s", "Time limit for the head of a request; answered with 408 after it"),
+        arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"),
+    ]
 }

@@ -7,7 +7,9 @@ use crate::targets::{self, Opened};
 use crate::{signals, timeout};
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_app::{Application, Connection, Listening, Options, Outcome, Served, Tally};
+use kurabe_app::{
+    Application, Connection, Listening, Options, Outcome, PageSummary, Served, ServedOperation,
+};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;
@@ -108,6 +110,8 @@ impl Asked {
                 head_time: time("header-time")?,
                 idle_time: time("idle-time")?,
                 seed,
+                hosts: matches.get_many::<String>("host").into_iter().flatten().cloned().collect(),
+                allow_get_writes: matches.get_flag("allow-get-writes"),
             },
             dataset: Dataset { seed, records: count("records", 1_000_000_000)?, slot: 0 },
             durability: text("durability")
@@ -123,14 +127,14 @@ impl Asked {
     /// The cell of an experiment to serve: the value that was set, or the first one, of each axis.
     fn cell(&self, experiment: &dyn Experiment) -> kurabe_core::Result<Cell> {
         let info = experiment.info();
-        let seats = self.options.seats() * self.options.part.of;
+        let slots = self.options.session_slots() * self.options.part.of;
         let anew = self.options.connection == Connection::PerRequest;
         let values = info.axes.iter().map(|axis| {
             let set = self.axes.get(&(info.name.to_owned(), axis.name.to_owned()));
             let text = match (set, axis.name) {
                 (Some(text), _) => text.clone(),
-                // Each worker or pooled connection is one client of the database.
-                (None, "clients") => seats.to_string(),
+                // Each session slot is one client of the database.
+                (None, "clients") => slots.to_string(),
                 (None, "connection") if anew && axis.parse("per-request").is_ok() => "per-request".to_owned(),
                 (None, _) => axis.default.first().copied().unwrap_or_default().to_owned(),
             };
@@ -204,7 +208,7 @@ fn serve(
             .into());
     }
     let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
-    let Chosen { mut served, absent, largest_answer } = choose(asked, target, output)?;
+    let Chosen { mut served, unavailable, largest_answer } = choose(asked, target, output)?;
     ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());
     signals::wait_for(format!("{} to be loaded", target.name));
@@ -226,21 +230,21 @@ fn serve(
         target: shown,
         facts: target.facts.clone(),
         served,
-        absent,
+        unavailable,
         database: target.driver.endpoint(),
-        options: asked.options,
+        options: asked.options.clone(),
     };
     let listening = application.listen(asked.listen)?;
     announce(asked, &listening, output)?;
     signals::wait_for("requests in progress");
-    let outcome = listening.serve(stop)?;
+    let outcome = listening.serve(stop);
     signals::wait_for(format!("writes to be verified on {}", target.name));
     output.note(&summary(&outcome));
     let checked = if asked.options.part.of > 1 {
         output.note("not verified on the server: with several applications, each knows only its own writes");
         Ok(())
     } else {
-        check(&workloads, target, outcome.tallies, output)
+        check(&workloads, target, outcome.pages, output)
     };
     if fixture.as_mut().is_some_and(|fixture| fixture.clean_up().is_err()) {
         // The connection may be lost. The clean-up uses a newly opened fixture.
@@ -259,13 +263,13 @@ fn serve(
 /// The experiments that can be served, and the others with the reason.
 struct Chosen {
     served: Vec<Served>,
-    absent: Vec<(&'static str, String)>,
+    unavailable: Vec<(&'static str, String)>,
     /// The largest reply of the database to any of them.
     largest_answer: u64,
 }
 
 fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
-    let mut chosen = Chosen { served: Vec::new(), absent: Vec::new(), largest_answer: 0 };
+    let mut chosen = Chosen { served: Vec::new(), unavailable: Vec::new(), largest_answer: 0 };
     for experiment in &asked.experiments {
         let info = experiment.info();
         let planned = match experiment.plan(&asked.cell(*experiment)?, &asked.dataset) {
@@ -280,9 +284,12 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
         match planned {
             Ok((demand, pages)) => {
                 chosen.largest_answer = chosen.largest_answer.max(demand.request_bytes);
+                let operations = info.operations.iter();
+                let operations =
+                    operations.map(|known| ServedOperation { name: known.name, writes: known.writes });
                 chosen.served.push(Served {
                     name: info.name,
-                    operations: info.operations.iter().map(|operation| operation.name).collect(),
+                    operations: operations.collect(),
                     pages,
                     state: Arc::default(),
                 });
@@ -290,7 +297,7 @@ fn choose(asked: &Asked, target: &Target, output: &Output) -> Result<Chosen> {
             Err(reason) if asked.named => return Err(Error::unsupported(reason).context(info.name).into()),
             Err(reason) => {
                 output.note(&format!("{} is not available: {reason}", info.name));
-                chosen.absent.push((info.name, reason));
+                chosen.unavailable.push((info.name, reason));
             }
         }
     }
@@ -304,16 +311,15 @@ fn fill(
     stop: &AtomicBool,
     output: &Output,
 ) -> kurabe_core::Result<()> {
-    let Fixture { namespace, session, .. } = fixture;
-    let session = &mut cancellable(&mut **session, stop);
+    let (namespace, session) = fixture.connections()?;
+    let session = &mut cancellable(session, stop);
     for served in served {
         output.note(&format!("loading the data of {} …", served.name));
-        let loaded = served.pages.load(&mut **namespace, session);
+        let loaded = served.pages.load(namespace, session);
         let mut state =
             loaded.map_err(|error| error.context(format!("loading the data of {}", served.name)))?;
-        for operation in &served.operations {
-            let (state, namespace) = (&mut state, &mut **namespace);
-            served.pages.before(Before { operation, state, namespace, session })?;
+        for ServedOperation { name: operation, .. } in &served.operations {
+            served.pages.before(Before { operation, state: &mut state, namespace, session })?;
         }
         served.state = Arc::new(state);
     }
@@ -350,13 +356,17 @@ fn summary(outcome: &Outcome) -> String {
     if let Some(own) = outcome.own_cpu_us() {
         let _ = write!(text, "; {own:.1} µs of CPU each, without the database client");
     }
+    if let Some(mean) = outcome.mean_wait() {
+        let [mean, longest] = [mean, outcome.longest_wait].map(units::time);
+        let _ = write!(text, "; they waited {mean} for a worker on average, {longest} at most");
+    }
     text
 }
 
 /// Verifies the clients' writes on the database, as after a trial.
-fn check(served: &[Served], target: &Target, tallies: Vec<Tally>, output: &Output) -> Result<()> {
+fn check(served: &[Served], target: &Target, summaries: Vec<PageSummary>, output: &Output) -> Result<()> {
     let mut pages: BTreeMap<(usize, &'static str), (u64, Vec<ClientSummary>)> = BTreeMap::new();
-    for Tally { served, operation, done, failed } in tallies {
+    for PageSummary { served, operation, done, failed } in summaries {
         let (all_failed, all_done) = pages.entry((served, operation)).or_default();
         *all_failed += failed;
         all_done.push(done);

@@ -10,6 +10,7 @@ use crate::shell;
 
 /// Warm-up requests, which open the connections to the database.
 const WARM: u64 = 1_000;
+const GET_WRITES: &str = "--allow-get-writes";
 /// Concurrent requests to the database, with and without the application.
 const WORKERS: &str = "16";
 
@@ -142,6 +143,9 @@ impl Bench {
         let mut command = Command::new(program);
         command.args(["app", url, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "10k"]);
         command.args(["--workers", WORKERS]);
+        // ab requests writes by GET, as older builds serve them.
+        let help = shell::run(Command::new(program).args(["app", "--help"]), "kurabe app --help")?;
+        command.args(help.contains(GET_WRITES).then_some(GET_WRITES));
         let app = Serving::start(&mut command)?;
         for mode in MODES {
             self.drive(&app, mode, WARM.max(u64::from(self.clients)))?;

@@ -103,8 +103,7 @@ Figures are medians over the rounds, with the least and the most; differences ar
 - **Difference**: what the web tier adds. A part of it is the kernel's, which no server is spared:
 - **Kernel's floor**: a program that does nothing but wait for a request, read it and write a fixed answer of the same length;
   per request it is one thread that accepts, reads, writes and closes (`accept4`, `read`, `write`, `close`), kept a thread for each
-  connection. What ab makes the kernel do in its own time is not in it. `kurabe app` sends the last answer of a connection together
-  with its end, a packet that the floor does not save, and may lie below it.
+  connection. What ab makes the kernel do in its own time is not in it.
 ";
 
 #[cfg(test)]
