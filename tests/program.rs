@@ -79,7 +79,7 @@ fn a_run_is_shown_reported_and_repeated() {
     assert_eq!(cells.len(), 10);
     for cell in cells {
         assert_eq!(cell["status"], "ok");
-        assert!(cell["ops_per_second"]["median"].as_f64().unwrap() > 0.0);
+        assert!(cell["ops_per_second"]["mean"].as_f64().unwrap() > 0.0);
         assert!(cell["verified"]["mismatches"] == 0);
     }
     assert!(report["noise_floor"].as_f64().is_some());
@@ -308,11 +308,4 @@ fn two_runs_at_once_on_one_target_are_refused() {
     // The lease ended with its process.
     let third = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);
     assert_eq!(third.code, Some(0), "{third:?}");
-}
-
-#[test]
-fn completions_name_the_experiments() {
-    let answer = Place::new().run(&["completions", "bash"]);
-    assert_eq!(answer.code, Some(0));
-    assert!(answer.out.contains("session"), "{answer:?}");
 }

@@ -1,11 +1,13 @@
 //! The command line, made from the registries: an experiment's axes are its options.
 
 mod app;
+mod complete;
 mod observe;
 mod report;
 mod run;
 mod selftest;
 
+pub(crate) use complete::{answer_shell, script};
 pub(crate) use run::PGBENCH;
 
 use crate::exit;
@@ -69,6 +71,7 @@ pub(crate) fn command() -> Command {
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(
                 Arg::new("run")
                     .value_name("RUN")
+                    .add(complete::runs())
                     .help("Name of the run or a prefix of it, a path, or 'last'"),
             ),
         )
@@ -76,8 +79,8 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("compare")
                 .about("Compares two runs cell by cell")
-                .arg(Arg::new("a").required(true).value_name("RUN"))
-                .arg(Arg::new("b").required(true).value_name("RUN"))
+                .arg(Arg::new("a").required(true).value_name("RUN").add(complete::runs()))
+                .arg(Arg::new("b").required(true).value_name("RUN").add(complete::runs()))
                 .args(view()),
         )
         .subcommand(
@@ -98,14 +101,8 @@ pub(crate) fn command() -> Command {
                 )
                 .args(again()),
         )
-        .subcommand(
-            Command::new("completions").about("Prints shell completions").arg(
-                Arg::new("shell")
-                    .required(true)
-                    .value_name("SHELL")
-                    .value_parser(clap::value_parser!(clap_complete::Shell)),
-            ),
-        )
+        .subcommand(complete::completions())
+        .subcommand(complete::man())
 }
 
 fn everywhere() -> [Arg; 3] {
@@ -139,6 +136,7 @@ pub(super) fn targets(required: bool) -> Arg {
         .value_name("TARGET")
         .num_args(if required { 1.. } else { 0.. })
         .required(required)
+        .add(complete::targets())
         .help("Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list' [default: sqlite:]")
 }
 
@@ -168,7 +166,7 @@ fn view() -> [Arg; 2] {
 }
 
 fn one_run(help: &'static str) -> Arg {
-    Arg::new("run").required(true).value_name("RUN").help(help)
+    Arg::new("run").required(true).value_name("RUN").add(complete::runs()).help(help)
 }
 
 fn again() -> [Arg; 2] {
@@ -176,6 +174,7 @@ fn again() -> [Arg; 2] {
         Arg::new("target")
             .value_name("TARGET")
             .num_args(0..)
+            .add(complete::targets())
             .help("The same targets in the same order, with passwords, which the run file does not contain"),
         Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
     ]

@@ -73,7 +73,11 @@ impl First {
             let about = self.about(served.name)?;
             let of_ours = [
                 ("parts", options.part.of as u64, "give both the same N in --part K/N"),
-                ("seats", options.seats() as u64, "give both the same --workers, --connection and --pool"),
+                (
+                    "session_slots",
+                    options.session_slots() as u64,
+                    "give both the same --workers, --connection and --pool",
+                ),
             ];
             let of_data = served.pages.facts();
             let of_data =

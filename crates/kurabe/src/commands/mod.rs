@@ -24,14 +24,15 @@ use crate::output::Output;
 use crate::{cli, places};
 use anyhow::Result;
 use clap::ArgMatches;
-use clap_complete::Shell;
+use kurabe_core::{Error, ErrorKind};
+use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) = matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
-        kurabe_drivers::sqlite::sweep();
+        kurabe_drivers::embedded::sweep();
         kurabe_testbed::sweep(None);
     }
     match matches.subcommand() {
@@ -51,14 +52,24 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("report", matches)) => report::report(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),
         Some(("completions", matches)) => {
-            if let Some(shell) = matches.get_one::<Shell>("shell") {
-                let mut text = Vec::new();
-                clap_complete::generate(*shell, &mut cli::command(), "kurabe", &mut text);
-                output.result(&String::from_utf8_lossy(&text))?;
+            if let Some(shell) = matches.get_one::<String>("shell") {
+                output.result(&cli::script(shell)?)?;
             }
             Ok(exit::DONE)
         }
-        _ => Err(kurabe_core::Error::usage("no such command").into()),
+        Some(("man", matches)) => {
+            if let Some(folder) = matches.get_one::<PathBuf>("folder") {
+                std::fs::create_dir_all(folder)
+                    .and_then(|()| clap_mangen::generate_to(cli::command(), folder))
+                    .map_err(|error| {
+                        let what =
+                            format!("the man pages cannot be written to {}: {error}", folder.display());
+                        Error::new(ErrorKind::Environment, what)
+                    })?;
+            }
+            Ok(exit::DONE)
+        }
+        _ => Err(Error::usage("no such command").into()),
     }
 }
 
