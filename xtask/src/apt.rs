@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::shell::{Root, run};
 
 /// Installs packages without starting their services, now or at the next boot. Debian's way is a policy program,
-/// which is installed temporarily unless one exists. Services that were installed before are unchanged.
+/// which is installed temporarily unless one exists. Services of packages that were installed before are unchanged.
 const INSTALL: &str = r#"
 set -eu
 policy=/usr/sbin/policy-rc.d
@@ -15,10 +15,19 @@ if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\n# For the time of an installation: no service is started.\nexit 101\n' >"$policy"
     chmod 755 "$policy"
 fi
+had=' '
+for package in "$@"; do
+    case $(dpkg-query -W -f='${Status}' "$package" 2>/dev/null) in
+    *' installed') had="$had$package " ;;
+    esac
+done
 apt-get -q update || echo 'apt-get update failed; trying with the lists that are there'
 apt-get -q -y -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@"
 if command -v systemctl >/dev/null; then
     for package in "$@"; do
+        case $had in
+        *" $package "*) continue ;;
+        esac
         case $package in
         mariadb-server) service=mariadb ;;
         *) service=$package ;;

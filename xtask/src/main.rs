@@ -10,6 +10,7 @@ mod pouchdb;
 mod setup;
 mod shell;
 mod test;
+mod time_limit;
 
 // The testbed's own way of finding servers, so that both find the same. As files and not as a dependency: they need
 // only std, and set-up need not wait for building the testbed.
@@ -30,7 +31,11 @@ const TASKS: &[Task] = &[
     ("attack", "attack this build as hostile servers, clients, disks and users would; --help", attack::run),
     ("bench", "measure again what the documentation claims: overhead, aa, peers", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
-    ("test", "setup, then all tests of the workspace; arguments go to cargo test", test::run),
+    (
+        "test",
+        "setup, then all tests of the workspace; --strict: flaky tests fail; other arguments go to cargo test",
+        test::run,
+    ),
 ];
 
 fn main() -> ExitCode {

@@ -1,15 +1,17 @@
-//! `cargo xtask test`: set-up, then all tests of the workspace with live output, and a summary.
+//! `cargo xtask test`: set-up, then all tests of the workspace with live output, a summary, and builds with fewer engines.
 //!
 //! Many tests run servers and check measurements, two at a time on two processors that others may be using too. If
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
-//! named in the summary, because a test that needs an idle machine is a fault.
+//! flaky: the last line names it, and with `--strict` it fails the run. Each test has a [time limit](crate::time_limit).
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use crate::time_limit::{self, TimeLimit};
 use crate::{Outcome, in_ci, setup};
 
 /// The maximum number of failures for a second run.
@@ -18,7 +20,9 @@ const AGAIN: usize = 5;
 pub fn run(args: &[String]) -> Outcome {
     setup::run(&[])?;
     let started = Instant::now();
-    let (mut status, mut tally) = tests(args)?;
+    let strict = args.iter().any(|arg| arg == "--strict");
+    let args: Vec<String> = args.iter().filter(|arg| *arg != "--strict").cloned().collect();
+    let (mut status, mut tally) = tests(&args)?;
     let mut disturbed = Vec::new();
     if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {
         println!("\nonce more, with nothing beside them: {}", names.join(", "));
@@ -33,10 +37,34 @@ pub fn run(args: &[String]) -> Outcome {
     for line in tally.skips.iter().chain(&tally.failures) {
         println!("  {line}");
     }
-    for name in disturbed {
-        println!("  failed beside others and passed alone, which is to be mended: {name}");
+    if !disturbed.is_empty() {
+        println!("flaky, failed beside others and passed alone: {}", disturbed.join(", "));
     }
-    if status.success() { Ok(()) } else { Err(format!("cargo test ended with {status}")) }
+    if !status.success() {
+        return Err(format!("cargo test ended with {status}"));
+    }
+    if strict && !disturbed.is_empty() {
+        return Err("a test is flaky, and --strict was given".to_owned());
+    }
+    if args.is_empty() { fewer_engines() } else { Ok(()) }
+}
+
+/// Combinations of engines that must compile; every engine is on by default.
+const FEWER: [&str; 1] = ["sqlite,postgres,mysql"];
+
+/// Checks the program with fewer engines than by default.
+fn fewer_engines() -> Outcome {
+    for features in FEWER {
+        println!("\nchecking kurabe with the engines '{features}'");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+        let args = ["check", "--locked", "-p", "kurabe", "--no-default-features", "--features", features];
+        let status = command.args(args).status();
+        let status = status.map_err(|error| format!("cargo check: {error}"))?;
+        if !status.success() {
+            return Err(format!("kurabe does not compile with the engines '{features}': {status}"));
+        }
+    }
+    Ok(())
 }
 
 /// Runs `cargo test` with these arguments and passes its output on.
@@ -51,10 +79,28 @@ fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
     }
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|error| format!("cargo test: {error}"))?;
-    let out = child.stdout.take().map(|pipe| thread::spawn(|| pass(pipe, std::io::stdout())));
-    let err = child.stderr.take().map(|pipe| thread::spawn(|| pass(pipe, std::io::stderr())));
+    let limit = TimeLimit::default();
+    let [of_out, of_err] = [limit.clone(), limit.clone()];
+    let out = child.stdout.take().map(|pipe| thread::spawn(move || pass(pipe, std::io::stdout(), &of_out)));
+    let err = child.stderr.take().map(|pipe| thread::spawn(move || pass(pipe, std::io::stderr(), &of_err)));
+    let (ended, ending) = channel::<()>();
+    let cargo = child.id();
+    let watch = thread::spawn(move || {
+        let mut exceeded = Vec::new();
+        while ending.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            if let Some(name) = limit.exceeded(time_limit::LIMIT) {
+                time_limit::end_test_program(cargo);
+                exceeded.push(format!(
+                    "test {name} exceeded {} s; its program was ended",
+                    time_limit::LIMIT.as_secs()
+                ));
+            }
+        }
+        exceeded
+    });
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    let mut tally = Tally::default();
+    drop(ended);
+    let mut tally = Tally { failures: watch.join().unwrap_or_default(), ..Tally::default() };
     for part in [out, err].into_iter().flatten() {
         tally.add(part.join().unwrap_or_default());
     }
@@ -148,13 +194,15 @@ fn name(line: &str) -> &str {
 }
 
 /// Copies lines as they come, and counts.
-fn pass(from: impl Read, mut to: impl Write) -> Tally {
+fn pass(from: impl Read, mut to: impl Write, limit: &TimeLimit) -> Tally {
     let mut tally = Tally::default();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
         let _ = to.write_all(&line).and_then(|()| to.flush());
-        tally.read(String::from_utf8_lossy(&line).trim_end());
+        let text = String::from_utf8_lossy(&line);
+        tally.read(text.trim_end());
+        limit.read(&plain(text.trim_end()));
         line.clear();
     }
     tally
