@@ -30,11 +30,11 @@ fn killed_run_leaves_no_database_file() {
         if attempt > 0 {
             place.wait_for_trials(attempt - 1);
         }
-        eventually(60, || (!named(base.path(), "kurabe-sqlite-").is_empty()).then_some(())).unwrap();
+        eventually(60, || (!named(base.path(), "kurabe-data-").is_empty()).then_some(())).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let gone = eventually(30, || named(base.path(), "kurabe-sqlite-").is_empty().then_some(()));
-        assert!(gone.is_some(), "{:?}", named(base.path(), "kurabe-sqlite-"));
+        let gone = eventually(30, || named(base.path(), "kurabe-data-").is_empty().then_some(()));
+        assert!(gone.is_some(), "{:?}", named(base.path(), "kurabe-data-"));
     }
 }
 

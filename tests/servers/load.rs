@@ -110,7 +110,7 @@ fn a_rate_is_offered_in_full_and_served_at_that_rate() {
         let offered = number(cell, "/open_loop/due_per_second") * 4.0;
         assert_eq!(cell["open_loop"]["offered"], offered as u64, "{cell:#}");
         // What was served in time was served at that rate; a late one is reported.
-        let late = offered - number(cell, "/ops_per_second/median") * 4.0;
+        let late = offered - number(cell, "/ops_per_second/mean") * 4.0;
         let slowest = number(cell, "/open_loop/response_us/max") / 2e6;
         if cell["open_loop"]["kept_up"] == true {
             assert!(late <= offered * (0.03 + slowest), "{late} of {offered} were late: {cell:#}");

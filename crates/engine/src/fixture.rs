@@ -15,9 +15,9 @@ use std::sync::atomic::AtomicBool;
 /// what the run created there, if the server can still be reached.
 pub struct Fixture {
     /// Creates and removes collections.
-    pub namespace: Box<dyn Namespace>,
-    /// Loads and checks.
-    pub session: Box<dyn Session>,
+    pub(crate) namespace: Box<dyn Namespace>,
+    /// Loads and checks. `None` only while the fixture is dropped.
+    session: Option<Box<dyn Session>>,
     slot: usize,
     /// The loaded datasets, by name.
     datasets: HashMap<String, DatasetState>,
@@ -62,7 +62,7 @@ impl Fixture {
         slot: usize,
         old: impl Fn(Option<usize>) -> bool,
     ) -> Result<Self> {
-        let session = driver.connect(&ConnectOptions::default())?;
+        let session = Some(driver.connect(&ConnectOptions::default())?);
         let mut fixture = Self { namespace, session, slot, datasets: HashMap::new(), trials: 0 };
         // Missing permissions should show up now, not after an hour.
         let probe = Collection::new(
@@ -76,6 +76,14 @@ impl Fixture {
         Ok(fixture)
     }
 
+    /// What creates collections, and what loads and checks their data.
+    ///
+    /// # Errors
+    /// None while the fixture is open.
+    pub fn connections(&mut self) -> Result<(&mut dyn Namespace, &mut (dyn Session + 'static))> {
+        Ok((&mut *self.namespace, self.session.as_deref_mut().ok_or_else(not_loaded)?))
+    }
+
     /// Whether the data of a cell has been loaded.
     pub(crate) fn has(&self, cell: &PlannedCell) -> bool {
         self.datasets.contains_key(&cell.dataset)
@@ -86,7 +94,8 @@ impl Fixture {
     /// # Errors
     /// As for [`Prepare::load`]; [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set.
     pub fn load(&mut self, cell: &PlannedCell, data: &dyn Prepare, cancel: &AtomicBool) -> Result<()> {
-        let state = data.load(&mut *self.namespace, &mut cancellable(&mut *self.session, cancel))?;
+        let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
+        let state = data.load(&mut *self.namespace, &mut cancellable(session, cancel))?;
         self.datasets.insert(cell.dataset.clone(), state);
         Ok(())
     }
@@ -103,10 +112,11 @@ impl Fixture {
         cancel: &AtomicBool,
     ) -> Result<()> {
         let state = self.datasets.get_mut(&cell.dataset).ok_or_else(not_loaded)?;
-        let (namespace, mut session) = (&mut *self.namespace, cancellable(&mut *self.session, cancel));
-        data.before(Before { operation, state, namespace, session: &mut session })?;
-        drop(session);
-        self.session.flush_stats()
+        let session = self.session.as_deref_mut().ok_or_else(not_loaded)?;
+        let (namespace, mut cancellable) = (&mut *self.namespace, cancellable(session, cancel));
+        data.before(Before { operation, state, namespace, session: &mut cancellable })?;
+        drop(cancellable);
+        session.flush_stats()
     }
 
     /// The state of a cell's data.
@@ -123,7 +133,7 @@ impl Fixture {
     /// [`Internal`](ErrorKind::Internal) if it is not loaded.
     pub fn lend(&mut self, cell: &PlannedCell) -> Result<(&DatasetState, &mut (dyn Session + 'static))> {
         let state = self.datasets.get(&cell.dataset).ok_or_else(not_loaded)?;
-        Ok((state, &mut *self.session))
+        Ok((state, self.session.as_deref_mut().ok_or_else(not_loaded)?))
     }
 
     /// The number of the next trial on this data, from 1.
@@ -174,6 +184,8 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
+        // After a failed load the session's transaction may still be open, and its locks would hold up the removal.
+        self.session = None;
         // Errors are ignored: the next run on this namespace removes what is left.
         let _ = self.clean_up();
     }

@@ -21,7 +21,8 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
     let cell = experiment.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
     let workload = cell.workload().unwrap();
     let mut fixture = Fixture::open(&target, 0, 1, "test").unwrap();
-    let state = workload.load(&mut *fixture.namespace, &mut *fixture.session).unwrap();
+    let (namespace, session) = fixture.connections().unwrap();
+    let state = workload.load(namespace, session).unwrap();
     let mut session = target.driver.connect(&ConnectOptions::default()).unwrap();
     let mut transaction =
         workload.transaction("read", &state, Client { index: 0, count: 1, seed: 3, trial: 1 }).unwrap();

@@ -262,7 +262,7 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
     ) -> Result<Box<dyn Transaction>> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
         let client = self.pages.client(operation, client, data)?;
-        let page = Operation::Page { last: self.last };
+        let page = Operation::Page { writes: Self::writes(operation), last: self.last };
         Ok(Box::new(PageTransaction {
             client,
             page,

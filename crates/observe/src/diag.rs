@@ -14,6 +14,8 @@ const REQUEST_DUMP: u16 = 0x301;
 const MESSAGE_ERROR: u16 = 2;
 const MESSAGE_DONE: u16 = 3;
 const HEADER: usize = 16;
+/// The sequence number in a header.
+const SEQUENCE: usize = 8;
 const DIAG_MESSAGE: usize = 72;
 const TCP: u8 = 6;
 /// `INET_DIAG_INFO`: requests `struct tcp_info`, and is its attribute type.
@@ -81,15 +83,15 @@ impl NetlinkClient {
         for family in [AF_INET, AF_INET6] {
             self.sequence += 1;
             send(&self.netlink, &request(family, states, local, remote, self.sequence), SendFlags::empty())?;
-            self.receive(&mut found)?;
+            self.receive(self.sequence, &mut found)?;
         }
         Ok(found)
     }
 
-    fn receive(&mut self, found: &mut Vec<Socket>) -> io::Result<()> {
+    fn receive(&mut self, sequence: u32, found: &mut Vec<Socket>) -> io::Result<()> {
         loop {
             let (length, _) = recv(&self.netlink, &mut self.answer[..], RecvFlags::empty())?;
-            if read_answer(&self.answer[..length.min(self.answer.len())], found)? {
+            if read_answer(&self.answer[..length.min(self.answer.len())], sequence, found)? {
                 return Ok(());
             }
         }
@@ -110,14 +112,16 @@ fn request(family: u8, states: u32, local: u16, remote: u16, sequence: u32) -> [
     bytes
 }
 
-/// Reads one datagram of messages; returns whether it was the last.
-fn read_answer(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
+/// Reads one datagram of messages; returns whether it was the last of the request with this sequence number. Messages of
+/// an earlier request, whose answer was not read to its end, are skipped.
+fn read_answer(mut bytes: &[u8], sequence: u32, found: &mut Vec<Socket>) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a netlink message has a wrong length"));
         }
         match kind {
+            _ if u32_at(bytes, SEQUENCE) != Some(sequence) => {}
             MESSAGE_DONE => return Ok(true),
             MESSAGE_ERROR => {
                 let code = u32_at(bytes, HEADER).unwrap_or(0) as i32;
@@ -235,12 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn answer_to_an_earlier_request_is_skipped() {
+        let done = |sequence: u32| {
+            let mut bytes = [0; 20];
+            bytes[..4].copy_from_slice(&20_u32.to_ne_bytes());
+            bytes[4..6].copy_from_slice(&MESSAGE_DONE.to_ne_bytes());
+            bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
+            bytes
+        };
+        let mut found = Vec::new();
+        assert!(!read_answer(&done(6), 7, &mut found).unwrap());
+        assert!(read_answer(&[done(6), done(7)].concat(), 7, &mut found).unwrap());
+    }
+
+    #[test]
     fn truncated_netlink_message_is_an_error() {
         let mut whole = request(AF_INET, ESTABLISHED, 1, 2, 3).to_vec();
         for length in 0..whole.len() {
-            let _ = read_answer(&whole[..length], &mut Vec::new());
+            let _ = read_answer(&whole[..length], 7, &mut Vec::new());
         }
         whole[0] = 3;
-        assert!(read_answer(&whole, &mut Vec::new()).is_err());
+        assert!(read_answer(&whole, 7, &mut Vec::new()).is_err());
     }
 }

@@ -59,12 +59,13 @@ impl Engine for MariaDb {
             .path("tmpdir", &instance.tmp())
             .arg("--auth-root-authentication-method=normal")
             .arg("--skip-test-db");
+        let install = family::fixed(instance).fold(install, Launch::arg);
         Ok(vec![family::as_root(install)])
     }
 
-    /// The page size is fixed when the data folder is created.
+    /// Not with settings that are fixed when the data folder is created.
     fn can_use_template(&self, instance: &Instance) -> bool {
-        !instance.spec.settings.iter().any(|(key, _)| key.replace('-', "_") == "innodb_page_size")
+        family::fixed(instance).next().is_none()
     }
 
     fn command(&self, instance: &Instance, first: bool) -> Launch {

@@ -121,14 +121,13 @@ impl Engine for MySql {
         let initialize = launch(&instance.installed.program)
             .arg("--initialize-insecure")
             .path("datadir", &instance.data());
+        let initialize = family::fixed(instance).fold(initialize, Launch::arg);
         Ok(vec![family::as_root(initialize)])
     }
 
     /// Not with settings that are fixed when the data folder is created.
     fn can_use_template(&self, instance: &Instance) -> bool {
-        let fixed =
-            |key: &str| matches!(&*key.replace('-', "_"), "lower_case_table_names" | "innodb_page_size");
-        !instance.spec.settings.iter().any(|(key, _)| fixed(key))
+        family::fixed(instance).next().is_none()
     }
 
     /// Removes the server's UUID; it creates a new one at the start.

@@ -29,6 +29,16 @@ pub(crate) const RESERVED: &[&str] = &[
     "user",
 ];
 
+/// Settings that are fixed when the data folder is created.
+const FIXED: &[&str] = &["innodb_page_size", "lower_case_table_names"];
+
+/// The settings of an instance that are fixed when its data folder is created.
+pub(crate) fn fixed(instance: &Instance) -> impl Iterator<Item = String> {
+    let is_fixed = |key: &str| FIXED.contains(&&*key.replace('-', "_"));
+    let settings = instance.spec.settings.iter();
+    settings.filter(move |(key, _)| is_fixed(key)).map(|(key, value)| format!("--{key}={value}"))
+}
+
 /// The settings for a durability class of InnoDB tables, for both; and of MyISAM tables if possible.
 pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     match class {

@@ -58,6 +58,7 @@ impl Engine for Postgres {
     fn reserved(&self) -> &'static [&'static str] {
         &[
             "data_directory",
+            "dynamic_shared_memory_type",
             "external_pid_file",
             "hba_file",
             "listen_addresses",
@@ -118,6 +119,8 @@ impl Engine for Postgres {
         set("listen_addresses", "127.0.0.1");
         set("port", &instance.port.to_string());
         set("unix_socket_directories", &instance.dir.to_string_lossy());
+        // Segments lie in the data folder, and are removed with it even if the server was killed.
+        set("dynamic_shared_memory_type", "mmap");
         set("logging_collector", "off");
         set("log_destination", "stderr");
         if let Some(tls) = &instance.tls {

@@ -66,6 +66,9 @@ fn starts_and_stops(engine: &str) {
         assert!(socket.as_os_str().len() <= 107);
     }
     listens_on_the_loopback_only(&one);
+    // A file of shared memory would stay behind if the server were killed.
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", one.pid())).unwrap();
+    assert!(!maps.contains("/dev/shm/"), "{engine}: {maps}");
 
     // It can be paused.
     one.pause().unwrap();
@@ -179,6 +182,18 @@ fn bad_setting_shows_server_log() {
         let TestbedError::Failed { log, .. } = &error else { panic!("{error}") };
         assert!(log.contains(key), "{log}");
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "{engine} left something");
+    }
+}
+
+#[test]
+fn settings_fixed_at_creation_reach_mysql_and_mariadb() {
+    for engine in ["mysql", "mariadb"] {
+        let choose = |options: kurabe_testbed::StartOptions| {
+            options.set("innodb_page_size", "8k").set("lower-case-table-names", 1)
+        };
+        // InnoDB refuses a data folder with pages of another size.
+        let Some(server) = testing::server_with(engine, choose) else { continue };
+        assert!(answers(&server), "{engine}");
     }
 }
 

@@ -82,6 +82,15 @@ impl Protocol for Postgres {
         }
     }
 
+    fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
+        // Each preparation gives a statement another name.
+        if message.first() != Some(&b'B') {
+            return message;
+        }
+        let (_, rest) = until_zero(message.get(5..).unwrap_or_default());
+        until_zero(rest).1
+    }
+
     fn answer(&mut self, _: &Request, client: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         loop {

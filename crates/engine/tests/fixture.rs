@@ -1,0 +1,73 @@
+//! A failed load leaves nothing in the database, even if its transaction is still open.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
+
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
+use kurabe_core::operation::Operation;
+use kurabe_core::run::{Outcome, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::plan::Plan;
+use kurabe_engine::runner::Runner;
+use kurabe_engine::target::Target;
+use std::collections::BTreeMap;
+
+/// Loads rows in a transaction that is never committed.
+#[derive(Default)]
+struct NeverCommits {
+    loads: Vec<usize>,
+}
+
+impl Interceptor for NeverCommits {
+    fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
+        let prepared = inner.prepare(operation)?;
+        if matches!(operation, Operation::InsertMany { .. } | Operation::InsertEach { .. }) {
+            self.loads.push(prepared.0);
+        }
+        Ok(prepared)
+    }
+
+    fn execute(
+        &mut self,
+        inner: &mut dyn Session,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        out: &mut Reply,
+    ) -> Result<()> {
+        if !self.loads.contains(&prepared.0) {
+            return inner.execute(prepared, parameters, out);
+        }
+        let begin = inner.prepare(&Operation::Begin)?;
+        // The loader may have begun the transaction itself.
+        let _ = inner.execute(&begin, &[], &mut Reply::new());
+        inner.execute(prepared, parameters, out)?;
+        Err(Error::new(ErrorKind::Timeout, "the answer to the load came late"))
+    }
+}
+
+#[test]
+fn failed_load_with_open_transaction_leaves_no_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("data.db").display());
+    let open = || kurabe_drivers::registry::open(&TargetUrl::parse(&url).unwrap()).unwrap();
+    let facts = open().describe().unwrap();
+    let driver = DriverLayer::new(open(), NeverCommits::default);
+    let targets = [Target::new("sqlite", Box::new(driver), facts)];
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let info = experiment.info();
+    let spec = RunSpec {
+        axes: info.baseline(&[]).unwrap().alone(),
+        operations: vec!["read".to_owned()],
+        rounds: 1,
+        requests: BTreeMap::from([("read".to_owned(), 10)]),
+        records: Some(100),
+        ..RunSpec::new(info.name, ["sqlite:"])
+    };
+    let plan = Plan::new(experiment, &spec, &targets).unwrap();
+    let trials = Runner::new(&plan, "fixture", &targets).trials().unwrap();
+    let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { kind: ErrorKind::Timeout, .. });
+    assert!(trials.iter().all(|trial| failed(&trial.outcome)), "{trials:?}");
+    assert_eq!(open().namespace().unwrap().list().unwrap(), Vec::<String>::new());
+}
