@@ -7,16 +7,16 @@ use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::budget::{Fit, Free, fit};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::Target;
+use kurabe_engine::target::{Restart, Target};
 use std::time::Duration;
 
 /// Fits `session` with this number of rounds, and all axes at their defaults, into a budget.
 fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
-    fitted_on(1, rounds, free, budget)
+    fitted_on(1, rounds, free, budget, false)
 }
 
-/// The same with several targets.
-fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
+/// The same with several targets, which can be restarted if they are throwaway servers.
+fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration, throwaway: bool) -> (RunSpec, Fit) {
     let experiment = kurabe_experiments::registry::find("session").unwrap();
     let info = experiment.info();
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
@@ -33,7 +33,9 @@ fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (Run
     let target = |number: usize| {
         let driver = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
         let facts = driver.describe().unwrap();
-        Target::new(format!("null#{number}"), driver, facts)
+        let mut target = Target::new(format!("null#{number}"), driver, facts);
+        target.restart = throwaway.then(|| -> Restart { Box::new(|| Ok(())) });
+        target
     };
     let targets: Vec<Target> = (0..targets).map(target).collect();
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
@@ -46,7 +48,7 @@ fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration) -> (Run
 
 fn all_free() -> Free {
     let info = kurabe_experiments::registry::find("session").unwrap().info();
-    Free { axes: info.axes.iter().map(|axis| axis.name.to_owned()).collect(), rounds: true }
+    Free { axes: info.axes.iter().map(|axis| axis.name.to_owned()).collect(), rounds: true, restarts: true }
 }
 
 fn values(spec: &RunSpec) -> usize {
@@ -85,11 +87,28 @@ fn time_for_long_trials_makes_rounds_instead() {
 #[test]
 fn budget_includes_aa_controls() {
     let budget = Duration::from_secs(60);
-    let (spec, fit) = fitted_on(3, 6, &all_free(), budget);
+    let (spec, fit) = fitted_on(3, 6, &all_free(), budget, false);
     assert!(fit.expected <= budget, "{fit:?}");
     let trials = 3 * (values(&spec) as u32 + 1) * 2 * spec.rounds;
     // The rest is for warming up, loading and checking.
     assert!(fit.trial * trials <= budget.mul_f64(0.61), "{trials} trials of {:?}", fit.trial);
+}
+
+#[test]
+fn throwaway_servers_are_restarted_where_there_is_time() {
+    let minutes = Duration::from_secs(600);
+    let (spec, fit) = fitted_on(2, 6, &all_free(), minutes, true);
+    assert_eq!(spec.restarts, 8);
+    assert_eq!(spec.rounds_in_blocks(spec.rounds), spec.rounds, "blocks have equal lengths");
+    assert!(fit.trial >= LEAST_TRIAL && fit.expected <= minutes, "{fit:?}");
+    for free in [Free { rounds: false, ..all_free() }, Free { restarts: false, ..all_free() }] {
+        let (asked, _) = fitted_on(2, 6, &free, minutes, true);
+        assert_eq!(asked.restarts, 0, "what was asked for stays");
+    }
+    let (short, _) = fitted_on(2, 6, &all_free(), Duration::from_secs(20), true);
+    assert_eq!((short.restarts, short.rounds <= 6), (0, true), "cells go before restarts");
+    let (own, _) = fitted_on(2, 6, &all_free(), minutes, false);
+    assert_eq!(own.restarts, 0, "only throwaway servers can be restarted");
 }
 
 #[test]
@@ -104,7 +123,7 @@ fn nothing_is_left_out_where_there_is_time_for_all() {
 
 #[test]
 fn rounds_go_where_the_axes_are_the_users() {
-    let free = Free { axes: Vec::new(), rounds: true };
+    let free = Free { axes: Vec::new(), rounds: true, restarts: true };
     let (spec, fit) = fitted(6, &free, Duration::from_secs(90));
     assert_eq!(values(&spec), 40);
     assert_eq!(fit.rounds_before, Some(6));

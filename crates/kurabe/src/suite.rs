@@ -180,7 +180,7 @@ impl Request {
         self.cache.clone()
     }
 
-    /// The axes and rounds that the user did not set. The budget may reduce them.
+    /// The axes, rounds and restarts that the user did not set. The budget may change them.
     ///
     /// # Errors
     /// If there is no such experiment.
@@ -188,7 +188,7 @@ impl Request {
         let named = |axis: &&AxisInfo| self.axes.contains_key(axis.name);
         let info = self.find()?.info();
         let axes = info.axes.iter().filter(|axis| !named(axis)).map(|axis| axis.name.to_owned()).collect();
-        Ok(Free { axes, rounds: self.rounds.is_none() })
+        Ok(Free { axes, rounds: self.rounds.is_none(), restarts: self.restarts.is_none() })
     }
 
     /// The values of every axis, including the rate in an open loop.

@@ -365,7 +365,7 @@ pub enum Finding {
     /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
     /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
     /// could detect smaller differences. `restarts_help`: instances of a server differ by more than the margin, which
-    /// only restarts average.
+    /// only restarts average. `restarts`: the number of restarts that is expected to decide them, if the run had some.
     Undecided {
         inconclusive: u32,
         of: u32,
@@ -375,6 +375,7 @@ pub enum Finding {
         until: bool,
         slices_help: bool,
         restarts_help: bool,
+        restarts: Option<u32>,
     },
     /// Additional rounds would change nothing: some comparisons cannot be made, and the others are conclusive.
     AllConclusive { margin: f64, of: u32, not_comparable: u32 },
@@ -399,7 +400,7 @@ pub enum Finding {
         analysed_after: Vec<u32>,
     },
     /// The noise floors.
-    NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor> },
+    NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor>, included: bool },
     /// The tool's own overhead for the baseline.
     ToolOverhead { each: Vec<Overhead> },
     /// What was verified in all cells, and the maximum share of the client's CPU for checking. `verification`: `None`

@@ -11,6 +11,8 @@ use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor
 #[derive(Debug, Default)]
 pub(crate) struct Noise {
     pairs: Vec<AaPair>,
+    /// Whether servers were restarted between blocks of rounds.
+    restarted: bool,
 }
 
 /// One metric of an A/A control and its cell.
@@ -43,7 +45,7 @@ impl Noise {
         let pairs = pairs.flat_map(|(control, original)| {
             labels.metrics.iter().filter_map(|metric| of(control, original, metric)).collect::<Vec<_>>()
         });
-        Self { pairs: pairs.collect() }
+        Self { pairs: pairs.collect(), restarted: spec.restarts > 0 }
     }
 
     /// The largest noise floor of any metric of speed.
@@ -53,8 +55,12 @@ impl Noise {
     }
 
     /// The variance between instances for comparing an operation's metric between these targets: of their A/A pairs, or
-    /// otherwise of the operation's, or of the run's.
+    /// otherwise of the operation's, or of the run's. `None` if servers were restarted: then the samples are of
+    /// different instances, and the interval includes their variance already.
     pub fn variance(&self, targets: &[usize], operation: &str, metric: &MetricInfo) -> Option<f64> {
+        if self.restarted {
+            return None;
+        }
         let of = |holds: &dyn Fn(&AaPair) -> bool| {
             // Cells with other loads than the A/A pair's use its noise for any metric of speed.
             let same = |pair: &&AaPair| pair.metric == *metric || pair.metric.is_speed() && metric.is_speed();

@@ -20,6 +20,8 @@ pub(crate) struct Rule {
     slices_help: bool,
     /// Whether servers could be restarted between blocks of rounds, and were not.
     can_restart: bool,
+    /// The number of rounds, and of rounds per block, if servers were restarted between blocks.
+    blocks: Option<[u32; 2]>,
 }
 
 impl Rule {
@@ -39,6 +41,7 @@ impl Rule {
             }),
             until: spec.until,
             slices_help: spec.slice_ns.is_none() && spec.arrivals.is_none(),
+            blocks: (spec.restarts > 0).then(|| [spec.rounds, spec.rounds / spec.blocks()]),
             can_restart: spec.restarts == 0
                 && spec.until.is_none()
                 && run.header.cells.iter().any(|cell| cell.second_instance),
@@ -84,15 +87,18 @@ impl Rule {
         let varies = |verdict: &&Verdict| {
             verdict.further_rounds.is_none() && verdict.noise_floor.is_some_and(|floor| floor >= self.margin)
         };
+        let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
+        let restarts = |further: u32| self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1);
         Some(Finding::Undecided {
             inconclusive: open.len() as u32,
             of: compared.len() as u32,
             margin: self.margin,
             decidable: open.iter().filter(|verdict| verdict.further_rounds.is_some()).count() as u32,
-            further_rounds: open.iter().filter_map(|verdict| verdict.further_rounds).max(),
+            further_rounds,
             until,
             slices_help: self.slices_help,
             restarts_help: self.can_restart && open.iter().any(varies),
+            restarts: further_rounds.and_then(restarts),
         })
     }
 }

@@ -571,6 +571,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             until,
             slices_help,
             restarts_help,
+            restarts,
         } => {
             let all = units::count(u64::from(*of));
             let verb = if *inconclusive == 1 { "is" } else { "are" };
@@ -582,8 +583,11 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
             let more = further_rounds.map_or_else(
                 || "more rounds are not expected to decide that".to_owned(),
                 |more| {
-                    let how =
-                        if *until { "'kurabe resume' with more --max-rounds" } else { "--until conclusive" };
+                    let how = match restarts {
+                        Some(restarts) => format!("--restarts {restarts}"),
+                        None if *until => "'kurabe resume' with more --max-rounds".to_owned(),
+                        None => "--until conclusive".to_owned(),
+                    };
                     format!("about {} would decide {which} ({how})", more_rounds(more))
                 },
             );
@@ -697,7 +701,7 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                 rounds(*made),
             )
         }
-        F::NoiseFloor { largest, each } => match largest {
+        F::NoiseFloor { largest, each, included } => match largest {
             Some(largest) => {
                 let one = |floor: &NoiseFloor| {
                     let of =
@@ -720,9 +724,14 @@ fn sentence(finding: &Finding, labels: &Labels) -> String {
                     if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
                 format!(
                     "noise floor: two measurements of {whose} in each round may differ by {} more than their rounds \
-                     explain ({}); intervals include it.",
+                     explain ({}); {}.",
                     percent(*largest),
-                    targets.join("; ")
+                    targets.join("; "),
+                    if *included {
+                        "intervals include it"
+                    } else {
+                        "intervals are of blocks and need not include it"
+                    }
                 )
             }
             None => "noise floor: not measured (needs an A/A control and two rounds).".to_owned(),

@@ -228,7 +228,8 @@ fn how() -> [Arg; 19] {
             "restarts",
             "N",
             "How often to restart throwaway servers, between blocks of rounds of equal length; intervals \
-             then include differences between starts [default: 0]",
+             then include differences between starts [default: 8 if there is time, 0 with --rounds, --duration or \
+             --until]",
         ),
         arg("seed", "N", "Seed of data, order and random inputs [default: from the clock; it is recorded]"),
         arg(

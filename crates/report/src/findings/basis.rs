@@ -26,6 +26,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let noise = Finding::NoiseFloor {
         largest: context.noise.largest(),
         each: context.noise.list(|target| context.labels.names[target].clone()),
+        included: header.spec.restarts == 0,
     };
     let overhead = overhead(context);
     let overhead = (!overhead.is_empty()).then_some(Finding::ToolOverhead { each: overhead });
