@@ -30,6 +30,7 @@ if command -v systemctl >/dev/null; then
         esac
         case $package in
         mariadb-server) service=mariadb ;;
+        openssh-server) service=ssh ;;
         *) service=$package ;;
         esac
         systemctl disable "$service" >/dev/null 2>&1 || true

@@ -32,6 +32,8 @@ const SERVERS: &[Server] = &[
     Server { engine: "sysbench", package: "sysbench", there: || on_path("sysbench") },
     // Counters are compared with captured packets. Capturing needs root or a capability.
     Server { engine: "tcpdump", package: "tcpdump", there: || on_path("tcpdump") },
+    // An agent is started over it.
+    Server { engine: "sshd", package: "openssh-server", there: || Path::new("/usr/sbin/sshd").exists() },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
 ];
 
@@ -46,7 +48,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench and tcpdump are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),

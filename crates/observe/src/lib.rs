@@ -7,7 +7,7 @@
 //!
 //! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
 //! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
-//! - a server on another host: from an [`Agent`] there
+//! - a server on another host: from an agent there ([`serve`])
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which has each TCP socket's `tcp_info`
 
 mod diag;
@@ -25,7 +25,7 @@ mod wire;
 
 pub use machine::{dishonest_sync, disturbances};
 pub use monitor::Monitor;
-pub use remote::{Agent, AgentEvent, PORT, Remote, Token};
+pub use remote::{DEFAULT_COMMAND, Remote, serve};
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all their descendants.
 ///

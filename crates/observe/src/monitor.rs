@@ -76,7 +76,7 @@ impl Observer for Monitor {
             let Endpoint::Tcp { host, port } = real else {
                 return Err("an agent can observe only servers that are reached by TCP".to_owned());
             };
-            observer.begin(host, *port).map(|guard| (observer.address(), guard))
+            observer.begin(host, *port).map(|guard| (observer.command(), guard))
         });
         let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
         let roots = match (real, &far) {
@@ -146,7 +146,7 @@ impl Group {
 struct Trial {
     /// `None` if the database runs in the client.
     server: Result<Option<Group>, String>,
-    /// If an agent observes the server: its address, and its observation.
+    /// If an agent observes the server: its command, and its observation.
     far: Option<(String, RemoteMonitor)>,
     /// The server's tiers, each separately.
     tiers: Vec<(String, Result<Group, String>)>,
@@ -193,12 +193,12 @@ impl MonitorGuard for Trial {
         };
         match self.far {
             None => observation,
-            Some((address, guard)) => {
+            Some((command, guard)) => {
                 let here = guard.here;
                 match guard.end() {
                     Ok(remote) => joined(observation, remote, here),
                     Err(why) => Observation {
-                        server: ServerUse::NotObserved(format!("the agent at {address}: {why}")),
+                        server: ServerUse::NotObserved(format!("the agent of '{command}': {why}")),
                         ..observation
                     },
                 }

@@ -1,8 +1,8 @@
 //! The command line, made from the registries: an experiment's axes are its options.
 
+mod agent;
 mod app;
 mod complete;
-mod observe;
 mod report;
 mod run;
 mod selftest;
@@ -65,7 +65,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
-        .subcommand(observe::command())
+        .subcommand(agent::command())
         .subcommand(selftest::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(

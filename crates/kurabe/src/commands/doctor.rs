@@ -40,7 +40,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                     for (server, remote) in &opened.observers {
                         let Endpoint::Tcp { host, port } = server else { continue };
                         let value = match remote.try_out(host, *port) {
-                            Ok(()) => format!("by kurabe observe at {}", remote.address()),
+                            Ok(()) => format!("by the agent of '{}'", remote.command()),
                             Err(why) => format!("no: {why}"),
                         };
                         let _ = writeln!(text, "  {:<15} {value}", "observed");

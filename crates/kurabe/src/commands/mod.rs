@@ -1,12 +1,12 @@
 //! The commands, one module each.
 
+mod agent;
 mod app;
 mod compare;
 mod doctor;
 mod execute;
 mod join;
 mod list;
-mod observe;
 mod planned;
 mod report;
 mod run;
@@ -46,7 +46,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
-        Some(("observe", matches)) => observe::observe(matches, output),
+        Some(("agent", _)) => agent::agent(),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),

@@ -1,25 +1,30 @@
 //! Observes a server on another host, through an agent there.
 //!
-//! `docs/observe.md` describes the protocol. Both sides prove that they have the same token, which never crosses the
-//! network. Afterwards every message has an authentication code that only these two can compute.
+//! A run starts the agent with `ssh`, or with another command that connects its input and output. `docs/observe.md`
+//! describes the protocol: lines of JSON. The command authenticates both sides and protects the messages.
 
 mod agent;
-mod channel;
 mod client;
 
-pub use agent::{Agent, AgentEvent};
-pub use channel::Token;
-pub use client::Remote;
+pub use agent::serve;
 pub(crate) use client::RemoteMonitor;
+pub use client::{DEFAULT_COMMAND, Remote};
 
 use kurabe_core::observation::{HostUse, ProcessUse, Sample};
 use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, Read, Write};
 
-/// The version of the protocol. Sides with different versions refuse each other.
-const VERSION: u32 = 1;
+/// The version of the protocol. A run and an agent with different versions refuse each other.
+const VERSION: u32 = 2;
 
-/// The default port: unassigned by IANA.
-pub const PORT: u16 = 7_117;
+/// The maximum length of a message in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The agent's first message.
+#[derive(Debug, Serialize, Deserialize)]
+struct Greeting {
+    kurabe_agent: u32,
+}
 
 /// A request of the run's side.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,4 +62,27 @@ pub(crate) struct RemoteSample {
 /// The kernel's boot identifier, which is the same in all containers of a machine.
 fn boot() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned())
+}
+
+/// Writes a message: one line of JSON.
+fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    to.flush()
+}
+
+/// Reads a line; `None` at the end of the stream.
+///
+/// # Errors
+/// Also if the line is longer than a message may be.
+fn read_line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    from.take(MAX_BYTES).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) if (line.len() as u64) < MAX_BYTES => Ok(None),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long")),
+    }
 }
