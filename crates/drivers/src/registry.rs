@@ -35,6 +35,7 @@ drivers! {
     "couchdb": ["couchdb", "couchdbs"], crate::couchdb::INFO;
     "lmdb": ["lmdb"], kurabe_lmdb::INFO;
     "oracle": ["oracle"], kurabe_oracle::INFO;
+    "firebird": ["firebird"], kurabe_firebird::INFO;
 }
 
 /// The driver that a scheme names.

@@ -70,6 +70,8 @@ pub struct OwnStatements {
     /// Whether several rows go in by the `INSERT` of one row, executed with many sets of parameters (array DML), and
     /// not by an `INSERT` that lists them.
     pub rows_by_array: bool,
+    /// Adds this many rows in one request, all or none, where that is no `INSERT` that lists them.
+    pub insert_rows: Option<fn(&Dialect, &Collection, usize) -> Result<String>>,
 }
 
 impl Dialect {

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement};
 
 /// The words by which statements may name an engine: the first ones of all dialects.
-pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle"];
+pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle", "firebird"];
 
 /// Why an SQL engine has no operation of an application.
 pub(super) const NO_PAGES: &str = "a database has no pages";

@@ -26,7 +26,10 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         // One statement is all or none, which is more than `InsertEach` asks for.
         Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
             let by_array = *rows > 0 && d.own.is_some_and(|own| own.rows_by_array);
-            insert(d, collection, if by_array { 1 } else { *rows })?
+            match d.own.and_then(|own| own.insert_rows).filter(|_| *rows > 0) {
+                Some(insert_rows) => insert_rows(d, collection, *rows)?,
+                None => insert(d, collection, if by_array { 1 } else { *rows })?,
+            }
         }
         Operation::Put { collection } => match d.own {
             Some(own) => (own.put)(d, collection)?,

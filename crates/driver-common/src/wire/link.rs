@@ -50,6 +50,14 @@ pub trait Link: Query {
         self.prepare(sql)
     }
 
+    /// Has the server prepare the statement `sql` of an operation, for clients that need its types too.
+    fn prepare_operation(&mut self, operation: &Operation, sql: &str) -> Result<Self::Statement> {
+        match operation {
+            Operation::Raw { .. } => self.prepare_raw(sql),
+            _ => self.prepare(sql),
+        }
+    }
+
     /// Executes a prepared statement. `out` is empty.
     fn run(
         &mut self,
@@ -167,8 +175,7 @@ impl<L: Link> Session for LinkSession<L> {
         Ok(self.slots.insert(match operation {
             Operation::Ping => Slot::Ping,
             Operation::Begin | Operation::Commit | Operation::Rollback => Slot::Text(sql),
-            Operation::Raw { .. } => Slot::Statement(self.link.prepare_raw(&sql)?),
-            _ => Slot::Statement(self.link.prepare(&sql)?),
+            _ => Slot::Statement(self.link.prepare_operation(operation, &sql)?),
         }))
     }
 

@@ -15,7 +15,7 @@ pub const KEYS: &[&str] =
     &["name", "question", "about", "variables", "collection", "table", "transaction", "write"];
 
 /// The names of engines in statements.
-const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle"];
+const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle", "firebird"];
 
 /// The files of values that a workload names, in any order.
 pub fn value_files(text: &str) -> Vec<String> {
