@@ -165,6 +165,13 @@ fn postgres() {
 }
 
 #[test]
+fn firebird() {
+    if let Some(server) = testing::server("firebird") {
+        conforms(server.url());
+    }
+}
+
+#[test]
 fn couchdb() {
     if let Some(server) = testing::server("couchdb") {
         conforms(server.url());

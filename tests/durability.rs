@@ -40,6 +40,8 @@ static CASES: &[Case] = &[
     ("redis", &[("appendonly", "yes"), ("appendfsync", "no")], &[("", None, OsCache)]),
     ("mongodb", &[], &[("", None, PeriodicSync), ("journal=true", None, Synced)]),
     ("couchdb", &[], &[("", None, Synced)]),
+    ("firebird", &[], &[("", None, Synced)]),
+    ("firebird", &[("ForcedWrites", "off")], &[("", None, OsCache)]),
 ];
 
 /// Kills every server of a kind and checks the class of each of its targets.
@@ -130,4 +132,9 @@ fn mongodb_and_what_stands_in_for_it_keep_their_promises_when_they_are_killed() 
 #[test]
 fn couchdb_and_what_stands_in_for_it_keep_their_promises_when_they_are_killed() {
     holds("couchdb");
+}
+
+#[test]
+fn firebird_keeps_its_promises_when_it_is_killed() {
+    holds("firebird");
 }

@@ -33,7 +33,7 @@ fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>
 const SLACK: Duration = Duration::from_secs(15);
 
 /// Each engine, with the native client and the driver-backed one.
-const URLS: [&str; 10] = [
+const URLS: [&str; 11] = [
     "mysql://u:p@127.0.0.1:PORT/d",
     "mysql://u:p@127.0.0.1:PORT/d?client=driver",
     "postgres://u:p@127.0.0.1:PORT/d",
@@ -43,6 +43,7 @@ const URLS: [&str; 10] = [
     "couchdb://127.0.0.1:PORT",
     "mongodb://127.0.0.1:PORT/d",
     "oracle://u:p@127.0.0.1:PORT/d",
+    "firebird://u:p@127.0.0.1:PORT/d",
     "http://127.0.0.1:PORT",
 ];
 

@@ -31,6 +31,7 @@ if command -v systemctl >/dev/null; then
         case $package in
         mariadb-server) service=mariadb ;;
         openssh-server) service=ssh ;;
+        firebird3.0-server) service=firebird3.0 ;;
         *) service=$package ;;
         esac
         systemctl disable "$service" >/dev/null 2>&1 || true

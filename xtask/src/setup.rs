@@ -35,6 +35,11 @@ const SERVERS: &[Server] = &[
     // An agent is started over it.
     Server { engine: "sshd", package: "openssh-server", there: || Path::new("/usr/sbin/sshd").exists() },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
+    Server {
+        engine: "firebird",
+        package: "firebird3.0-server",
+        there: || on_path("firebird") && on_path("isql-fb") && on_path("gfix"),
+    },
 ];
 
 pub fn run(args: &[String]) -> Outcome {
@@ -48,7 +53,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, firebird, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),

@@ -12,6 +12,7 @@ mod couchdb;
 mod engine;
 mod environment;
 mod error;
+mod firebird;
 mod folder;
 mod log;
 mod mariadb;

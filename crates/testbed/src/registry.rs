@@ -1,7 +1,7 @@
 //! The registry of engines: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, couchdb, mariadb, memcached, mongodb, mysql, postgres, redis};
+use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis};
 
 static ENGINES: &[&dyn Engine] = &[
     &mysql::MySql, //
@@ -12,6 +12,7 @@ static ENGINES: &[&dyn Engine] = &[
     &redis::Redis { name: "valkey", program: "valkey-server" },
     &mongodb::MongoDb,
     &couchdb::CouchDb,
+    &firebird::Firebird,
 ];
 
 /// The names that [`crate::start`] accepts.

@@ -126,6 +126,27 @@ pub(crate) fn redis(socket: &Path) -> Result<(), String> {
     if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
 }
 
+/// Asks a Firebird for a connection by protocol 10, the oldest, on its port. Whether it accepts that does not matter.
+pub(crate) fn firebird(port: u16) -> Result<(), String> {
+    let ask = || -> io::Result<u32> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        // op_connect, op_attach, version, architecture, no file's name, one protocol, no user; the protocol.
+        for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
+            stream.write_all(&word.to_be_bytes())?;
+        }
+        let mut answer = [0; 4];
+        stream.read_exact(&mut answer)?;
+        Ok(u32::from_be_bytes(answer))
+    };
+    match ask() {
+        // op_accept, op_reject, op_response, op_accept_data, op_cond_accept
+        Ok(3 | 4 | 9 | 94 | 98) => Ok(()),
+        Ok(other) => Err(format!("the server on this port is not Firebird (it answers {other})")),
+        Err(error) => Err(format!("port {port} ({error})")),
+    }
+}
+
 /// Asks a MongoDB, or what speaks its protocol, for a `ping` on its Unix socket: one message with one document
 /// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
 pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {

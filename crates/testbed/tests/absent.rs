@@ -26,6 +26,7 @@ fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
         ("mysql", "MySQL"),
         ("mongodb", "MongoDB"),
         ("couchdb", "Node.js"),
+        ("firebird", "firebird3.0-server"),
     ] {
         let output = bare(&["up", engine]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -46,7 +47,7 @@ fn what_is_available_is_listed_with_what_is_missing() {
 #[test]
 fn an_unknown_engine_is_answered_with_those_that_are_known() {
     let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
-    let all = "mysql, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb";
+    let all = "mysql, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird";
     assert!(error.to_string().contains(all), "{error}");
 }
 
