@@ -37,7 +37,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
             drop_table,
             create_tail: if config.lob == Lob::OutOfRow { lobs_out_of_row } else { lobs_in_row },
             rows_by_array: true,
-            insert_rows: None,
+            rows_by_select: None,
         }),
     }
 }

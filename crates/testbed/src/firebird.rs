@@ -151,9 +151,9 @@ fn configure(instance: &Instance) -> Result<(), TestbedError> {
     lines.extend([
         format!("RemoteServicePort = {}", instance.port),
         format!("SecurityDatabase = {data}/security3.fdb"),
+        format!("DatabaseAccess = Restrict {data}"),
         format!("TempDirectories = {}", instance.tmp().display()),
-        "RemoteBindAddress = 127.0.0.1\nServerMode = Super\nDatabaseAccess = None\nExternalFileAccess = None"
-            .to_owned(),
+        "RemoteBindAddress = 127.0.0.1\nServerMode = Super\nExternalFileAccess = None".to_owned(),
         "UdfAccess = None\nAuthServer = Srp256, Srp\nUserManager = Srp\n".to_owned(),
     ]);
     instance.write_secret("firebird.conf", &lines.join("\n"))?;

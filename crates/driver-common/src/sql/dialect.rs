@@ -70,8 +70,9 @@ pub struct OwnStatements {
     /// Whether several rows go in by the `INSERT` of one row, executed with many sets of parameters (array DML), and
     /// not by an `INSERT` that lists them.
     pub rows_by_array: bool,
-    /// Adds this many rows in one request, all or none, where that is no `INSERT` that lists them.
-    pub insert_rows: Option<fn(&Dialect, &Collection, usize) -> Result<String>>,
+    /// Where `VALUES` takes one row only, several are selected: what from, with a space in front, and the types that the
+    /// values of so many rows are cast to, one for each field.
+    pub rows_by_select: Option<(&'static str, fn(&Collection, usize) -> Vec<Cow<'static, str>>)>,
 }
 
 impl Dialect {

@@ -168,9 +168,20 @@ pub fn digits(out: &mut String, n: i64) {
 /// # Errors
 /// [`Protocol`](ErrorKind::Protocol) where it is none.
 pub fn read_int(text: &[u8], out: &mut Reply) -> Result<()> {
-    let n = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    out.push_int(n.ok_or_else(|| Error::new(ErrorKind::Protocol, "a whole number that is none"))?);
-    Ok(())
+    number(text).map(|number| out.push_int(number))
+}
+
+/// Reads a timestamp that is stored as a number of microseconds.
+///
+/// # Errors
+/// As for [`read_int`].
+pub fn read_micros(text: &[u8], out: &mut Reply) -> Result<()> {
+    number(text).map(|micros| out.push_time(micros))
+}
+
+fn number(text: &[u8]) -> Result<i64> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Error::new(ErrorKind::Protocol, "a whole number that is none"))
 }
 
 /// Appends the rows of `raw`, whose fields all came as text, to `out`.

@@ -3,6 +3,7 @@
 use super::dialect::Dialect;
 use crate::prelude::*;
 use kurabe_core::collection::Field;
+use std::borrow::Cow;
 
 /// The statement that an operation is in this dialect. Its parameters are the operation's, in the same order.
 ///
@@ -26,8 +27,10 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         // One statement is all or none, which is more than `InsertEach` asks for.
         Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
             let by_array = *rows > 0 && d.own.is_some_and(|own| own.rows_by_array);
-            match d.own.and_then(|own| own.insert_rows).filter(|_| *rows > 0) {
-                Some(insert_rows) => insert_rows(d, collection, *rows)?,
+            match d.own.and_then(|own| own.rows_by_select) {
+                Some((from, casts)) => {
+                    insert_selected(d, collection, *rows, from, &casts(collection, *rows))?
+                }
                 None => insert(d, collection, if by_array { 1 } else { *rows })?,
             }
         }
@@ -158,6 +161,30 @@ fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
             d.parameter(&mut sql, row * width + field + 1);
         }
         sql.push(')');
+    }
+    Ok(sql)
+}
+
+/// `INSERT INTO … SELECT CAST(? AS …), … FROM … UNION ALL SELECT …`
+fn insert_selected(
+    d: &Dialect,
+    collection: &Collection,
+    rows: usize,
+    from: &str,
+    casts: &[Cow<'_, str>],
+) -> Result<String> {
+    let mut sql = insert(d, collection, rows.min(1))?;
+    sql.truncate(sql.find(" VALUES ").unwrap_or_default());
+    for (row, first) in (0..rows).zip((1..).step_by(casts.len().max(1))) {
+        sql += if row == 0 { " SELECT " } else { " UNION ALL SELECT " };
+        for (number, cast) in (first..).zip(casts) {
+            sql += if number == first { "CAST(" } else { ", CAST(" };
+            d.parameter(&mut sql, number);
+            sql += " AS ";
+            sql += cast;
+            sql.push(')');
+        }
+        sql += from;
     }
     Ok(sql)
 }
