@@ -1,7 +1,7 @@
 //! One connection of the client's. Firebird executes nothing outside of a transaction: what reads uses one that is kept
 //! (read only and read committed: it holds nothing back), what changes something begins and commits one of its own.
 
-use crate::{CLIENT, Config, explain};
+use crate::{CLIENT, Firebird, explain};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::datetime::DateTime;
@@ -11,8 +11,8 @@ use kurabe_driver_common::watchdog::{Watched, own_socket, within};
 use kurabe_driver_common::wire::{MOST, lost, too_much};
 use rsfbclient_core as fb;
 use rsfbclient_core::{Column, ColumnToVal as _, FbError, FirebirdClientDbOps as _, FirebirdClientSqlOps};
-use rsfbclient_core::{FreeStmtOp, SqlType, StmtType, TrDataAccessMode, TrLockResolution, TrOp};
-use rsfbclient_rust::{DbHandle, RustFbClient, RustFbClientAttachmentConfig, TrHandle};
+use rsfbclient_core::{FreeStmtOp, SqlType, StmtType, TrDataAccessMode, TrOp};
+use rsfbclient_rust::{DbHandle, RustFbClient, TrHandle};
 use std::collections::HashMap;
 use std::io::ErrorKind::{ConnectionReset, TimedOut};
 use std::net::{Shutdown, TcpStream};
@@ -45,7 +45,8 @@ pub fn text(sql: &str) -> Statement {
 pub struct Connection {
     client: RustFbClient,
     database: DbHandle,
-    waits: TrLockResolution,
+    /// How long it waits for locks, in seconds; None: as long as it may wait for an answer.
+    waits: Option<u32>,
     /// The transaction of what changes nothing.
     reading: Option<TrHandle>,
     transaction: Option<TrHandle>,
@@ -57,13 +58,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. Without `waits`, a lock that another holds is an error.
-    pub fn open(config: &Config, options: &ConnectOptions, waits: bool) -> Result<Arc<Mutex<Self>>> {
-        let (most, theirs) = (MOST.saturating_add(options.largest_answer), config.clone());
+    pub fn open(to: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Arc<Mutex<Self>>> {
+        let (most, target) = (MOST.saturating_add(options.largest_answer), to.clone());
         // The client has no time limit of its own.
-        let made = within(options.timeout, move || Self::attach(theirs, waits, most), drop)?;
-        let made = made.unwrap_or_else(|| Err(config.place().unreachable(&TimedOut.into())));
-        let (mut new, socket) = made.map_err(|error| error.context(config.place()))?;
+        let made = within(options.timeout, move || Self::attach(&target, waits, most), drop)?;
+        let made = made.unwrap_or_else(|| Err(to.place.unreachable(&TimedOut.into())));
+        let (mut new, socket) = made.map_err(|error| error.context(&to.place))?;
         new.watched = Some(Watched::new(options.timeout, move || {
             let _ = socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
         })?);
@@ -73,18 +73,14 @@ impl Connection {
         Ok(new)
     }
 
-    fn attach(config: Config, waits: bool, most: u64) -> Result<(Self, Option<TcpStream>)> {
-        let (place, pass) = (config.place(), config.password.expose().to_owned());
-        let Config { host, port, database: db_name, user, .. } = config;
-        let config = RustFbClientAttachmentConfig { host, port, db_name, user, pass, role_name: None };
+    fn attach(to: &Firebird, waits: Option<u32>, most: u64) -> Result<(Self, Option<TcpStream>)> {
         // Values go to the server and come back as they are, byte by byte: bytes need no BLOB then.
         let mut client = RustFbClient::new(fb::Charset { on_firebird: "UTF8", ..fb::charset::ISO_8859_1 });
         let database =
-            client.attach_database(&config, fb::Dialect::D3, false).map_err(|error| match error {
-                FbError::Io(error) => place.unreachable(&error),
+            client.attach_database(&to.target, fb::Dialect::D3, false).map_err(|error| match error {
+                FbError::Io(error) => to.place.unreachable(&error),
                 error => explain(error),
             })?;
-        let waits = if waits { TrLockResolution::Wait(None) } else { TrLockResolution::NoWait };
         let (reading, transaction, prepared, watched) = (None, None, HashMap::new(), None);
         let mut new = Self { client, database, waits, reading, transaction, prepared, watched, most };
         // The client tells the server its address, by which its socket is found.
@@ -106,7 +102,8 @@ impl Connection {
 
     fn begin(&mut self, data_access: TrDataAccessMode) -> Result<TrHandle> {
         let isolation = fb::TrIsolationLevel::ReadCommited(fb::TrRecordVersion::RecordVersion);
-        let wanted = fb::TransactionConfiguration { data_access, isolation, lock_resolution: self.waits };
+        let lock_resolution = fb::TrLockResolution::Wait(self.waits);
+        let wanted = fb::TransactionConfiguration { data_access, isolation, lock_resolution };
         self.client.begin_transaction(&mut self.database, wanted).map_err(explain)
     }
 
@@ -246,8 +243,6 @@ fn push_row(row: &[Column], asked: &Statement, out: &mut Reply) {
                 out.push_time(*micros);
             }
             SqlType::Integer(number) if asked.number > 0 => out.push_int(*number),
-            SqlType::Boolean(truth) => out.push_int(i64::from(*truth)),
-            SqlType::Timestamp(at) => out.push_time(at.and_utc().timestamp_micros()),
             _ => out.push_bytes(column.clone().to_val().unwrap_or_else(|_| String::new()).as_bytes()),
         }
     }

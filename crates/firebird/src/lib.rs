@@ -14,6 +14,7 @@ use kurabe_driver_common::sql::{self, shape};
 use kurabe_driver_common::wire::link::{Link, LinkSession, Query, rows};
 use kurabe_driver_common::wire::{Place, lost};
 use rsfbclient_core::{FbError, TrOp};
+use rsfbclient_rust::RustFbClientAttachmentConfig;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,42 +35,28 @@ pub static INFO: DriverInfo = DriverInfo {
 
 /// Where the database is, and who asks.
 #[derive(Clone)]
-struct Config {
-    host: String,
-    port: u16,
-    database: String,
-    user: String,
-    password: Secret,
+struct Firebird {
+    place: Place,
+    target: RustFbClientAttachmentConfig,
 }
 
-impl Config {
-    fn place(&self) -> Place {
-        Place::Tcp { host: self.host.clone(), port: self.port }
-    }
-
-    fn link(&self, options: &ConnectOptions, waits: bool) -> Result<FirebirdLink> {
-        Connection::open(self, options, waits).map(FirebirdLink)
-    }
-}
-
+/// A password comes from Firebird's own variable where the URL has none.
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.path.is_empty() {
         return Err(url.wrong("no database is named").hint("firebird://user@host/path-or-alias"));
     }
-    // Where the URL has no password, it comes from Firebird's own variable.
-    let password = || Secret::new(std::env::var("ISC_PASSWORD").unwrap_or_default());
-    Ok(Box::new(Config {
-        host: url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned()),
-        port: url.port.unwrap_or(3050),
-        database: url.path.clone(),
-        user: url.user.clone().unwrap_or_else(|| "SYSDBA".to_owned()),
-        password: url.password.clone().unwrap_or_else(password),
-    }))
+    let mut target = RustFbClientAttachmentConfig { db_name: url.path.clone(), ..Default::default() };
+    (target.host, target.port) = (url.host.clone().unwrap_or("127.0.0.1".into()), url.port.unwrap_or(3050));
+    let pass = url.password.as_ref().map(|password| password.expose().to_owned());
+    target.pass = pass.or_else(|| std::env::var("ISC_PASSWORD").ok()).unwrap_or_default();
+    target.user = url.user.clone().unwrap_or("SYSDBA".into());
+    let place = Place::Tcp { host: target.host.clone(), port: target.port };
+    Ok(Box::new(Firebird { place, target }))
 }
 
-impl Driver for Config {
+impl Driver for Firebird {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = self.link(&ConnectOptions::default(), true)?;
+        let mut link = FirebirdLink::open(self, &ConnectOptions::default(), None)?;
         let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), IIF(MON$FORCED_WRITES = 1, 'on', 'off'), \
                    MON$PAGE_SIZE, MON$PAGE_BUFFERS, MON$SWEEP_INTERVAL, MON$SQL_DIALECT FROM MON$DATABASE";
         let row = rows(&mut link, sql)?.into_iter().next().unwrap_or_default();
@@ -88,14 +75,7 @@ impl Driver for Config {
             durability: Some(synced),
             durability_settings: vec![Setting::new("ForcedWrites", forced)],
             settings: settings.map(|(name, value)| Setting::new(*name, value)).collect(),
-            notes: vec![
-                "The client awaits each answer: a query is three round trips, a change by itself four."
-                    .to_owned(),
-                "The client reads a BLOB (long text and bytes) by 1,024 bytes a round trip.".to_owned(),
-                "The client encrypts by ARC4 unless the server has WireCrypt = Disabled.".to_owned(),
-                "An index puts the least BIGINT behind 0, which is a fault of Firebird 3.".to_owned(),
-                "Connecting includes a query, by which the client's socket is found.".to_owned(),
-            ],
+            notes: NOTES.map(str::to_owned).to_vec(),
             ..ServerFacts::default()
         })
     }
@@ -114,22 +94,37 @@ impl Driver for Config {
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.place().endpoint()
+        self.place.endpoint()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (link, config) = (self.link(options, true)?, self.clone());
-        let supports = Arc::new(move |operation: &Operation| config.supports(operation));
+        let (link, driver) = (FirebirdLink::open(self, options, None)?, self.clone());
+        let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
         Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone())).with_support(Some(supports))))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(namespace::FirebirdNamespace(self.link(&ConnectOptions::default(), false)?))))
+        let link = FirebirdLink::open(self, &ConnectOptions::default(), Some(1))?;
+        Ok(Box::new(Owned(namespace::FirebirdNamespace(link))))
     }
 }
 
+const NOTES: [&str; 5] = [
+    "The client awaits each answer: a query is three round trips, a change by itself four.",
+    "The client reads a BLOB (long text and bytes) by 1,024 bytes a round trip.",
+    "The client encrypts by ARC4 unless the server has WireCrypt = Disabled.",
+    "An index puts the least BIGINT behind 0, which is a fault of Firebird 3.",
+    "Connecting includes a query, by which the client's socket is found.",
+];
+
 /// A connection, which sessions and namespaces use.
 struct FirebirdLink(Arc<Mutex<Connection>>);
+
+impl FirebirdLink {
+    fn open(driver: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Self> {
+        Connection::open(driver, options, waits).map(Self)
+    }
+}
 
 impl Query for FirebirdLink {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
@@ -180,10 +175,9 @@ impl Link for FirebirdLink {
 }
 
 /// Words of Firebird's and the client's messages, what they mean, Firebird's SQLSTATE for them, and what to do.
-const KNOWN: [(&str, ErrorKind, &str, &str); 9] = [
+const KNOWN: [(&str, ErrorKind, &str, &str); 8] = [
     ("ContAuth", ErrorKind::Denied, "28000", "the server asks again: check the user and the password"),
     ("Connection closed", ErrorKind::ConnectionLost, "08006", ""),
-    ("shutdown", ErrorKind::ConnectionLost, "08006", ""),
     ("Error while trying to open", ErrorKind::NotFound, "08001", "does the server have that alias or file?"),
     ("Table unknown", ErrorKind::NotFound, "42S02", ""),
     ("key size", ErrorKind::Limit, "54000", "use shorter keys, or a database with larger pages"),

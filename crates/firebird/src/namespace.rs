@@ -8,7 +8,6 @@ use kurabe_driver_common::ownership::holder;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{Dialect, SqlNamespaceOps};
 use kurabe_driver_common::wire::link::{Query, rows, try_lock};
-use std::time::Duration;
 
 pub(crate) struct FirebirdNamespace(pub(crate) FirebirdLink);
 
@@ -18,12 +17,10 @@ impl SqlNamespaceOps for FirebirdNamespace {
     }
 
     fn execute(&mut self, sql: &str) -> Result<()> {
-        // A connection that was just closed may still use a table.
         let mut done = self.0.query(sql, &mut Reply::new());
-        for _ in 0..50 {
+        for _ in 0..9 {
             if done.as_ref().is_err_and(|error| error.to_string().contains("is in use")) {
                 let_go();
-                std::thread::sleep(Duration::from_millis(100));
                 done = self.0.query(sql, &mut Reply::new());
             }
         }
