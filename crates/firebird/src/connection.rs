@@ -174,12 +174,13 @@ impl Connection {
         let Self { client, database, prepared, most, .. } = self;
         let Some((kind, handle)) = prepared.get_mut(&asked.number) else { return Ok(()) };
         if *kind == StmtType::ExecProcedure {
-            let row = client.execute2(database, &mut tr, handle, values).map_err(explain)?;
-            return Ok(push_row(&row, asked, out));
+            let row = client.execute2(database, &mut tr, handle, values);
+            return row.map(|row| push_row(&row, asked, out)).map_err(explain);
         }
         let changed = client.execute(database, &mut tr, handle, values).map_err(explain)?;
         if !matches!(*kind, StmtType::Select | StmtType::SelectForUpd) {
-            return Ok(out.set_affected(changed as u64));
+            out.set_affected(changed as u64);
+            return Ok(());
         }
         let done = loop {
             match client.fetch(database, &mut tr, handle) {

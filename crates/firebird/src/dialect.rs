@@ -22,10 +22,19 @@ pub(crate) static DIALECT: Dialect = Dialect {
     quote: '"',
     placeholder: Placeholder::Question,
     literals: Literals {
-        text,
-        bytes,
+        text: |out, value| {
+            text(out, value);
+            Ok(())
+        },
+        bytes: |out, value| {
+            bytes(out, value);
+            Ok(())
+        },
         int: digits,
-        time: |out, micros| Ok(digits(out, micros)),
+        time: |out, micros| {
+            digits(out, micros);
+            Ok(())
+        },
         read: |kind| match kind {
             FieldType::Int => Some(read_int),
             FieldType::Timestamp => Some(read_micros),
@@ -93,17 +102,16 @@ fn drop_table(_: &Dialect, name: &str) -> String {
     )
 }
 
-fn text(out: &mut String, text: &str) -> Result<()> {
+fn text(out: &mut String, text: &str) {
     if text.len() > LITERAL || text.contains('\0') {
         return bytes(out, text.as_bytes());
     }
     // Without its character set it would be compared with spaces behind it.
     out.push_str("_OCTETS ");
     quoted(out, text);
-    Ok(())
 }
 
-fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
+fn bytes(out: &mut String, bytes: &[u8]) {
     let several = bytes.len() > LITERAL;
     out.push_str(if several { "CAST('' AS BLOB SUB_TYPE BINARY)" } else { "" });
     for piece in bytes.chunks(LITERAL).chain(bytes.is_empty().then_some(bytes)) {
@@ -111,5 +119,4 @@ fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
         hex(out, piece);
         out.push('\'');
     }
-    Ok(())
 }

@@ -57,7 +57,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 impl Driver for Firebird {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = FirebirdLink::open(self, &ConnectOptions::default(), None)?;
-        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), IIF(MON$FORCED_WRITES = 1, 'on', 'off'), \
+        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), TRIM(IIF(MON$FORCED_WRITES = 1, 'on', 'off')), \
                    MON$PAGE_SIZE, MON$PAGE_BUFFERS, MON$SWEEP_INTERVAL, MON$SQL_DIALECT FROM MON$DATABASE";
         let row = rows(&mut link, sql)?.into_iter().next().unwrap_or_default();
         link.quit()?;

@@ -58,6 +58,9 @@ pub struct Dialect {
     pub own: Option<OwnStatements>,
 }
 
+/// The types that the values of so many rows are cast to, one for each field.
+pub type Casts = fn(&Collection, rows: usize) -> Vec<Cow<'static, str>>;
+
 /// Statements that one engine writes in a way that no other does.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnStatements {
@@ -70,9 +73,9 @@ pub struct OwnStatements {
     /// Whether several rows go in by the `INSERT` of one row, executed with many sets of parameters (array DML), and
     /// not by an `INSERT` that lists them.
     pub rows_by_array: bool,
-    /// Where `VALUES` takes one row only, several are selected: what from, with a space in front, and the types that the
-    /// values of so many rows are cast to, one for each field.
-    pub rows_by_select: Option<(&'static str, fn(&Collection, usize) -> Vec<Cow<'static, str>>)>,
+    /// Where `VALUES` takes one row only, several are selected: what from, with a space in front, and the types that
+    /// their values are cast to.
+    pub rows_by_select: Option<(&'static str, Casts)>,
 }
 
 impl Dialect {

@@ -9,7 +9,7 @@ mod statement;
 mod statistics;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Dialect, OwnStatements, Placeholder, on_conflict_do_update};
+pub use dialect::{Casts, Dialect, OwnStatements, Placeholder, on_conflict_do_update};
 pub use literal::{
     Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_micros, read_rows, with_gaps,
 };
