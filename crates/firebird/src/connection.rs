@@ -235,14 +235,13 @@ fn bind(value: &Value<'_>, raw: bool) -> Result<SqlType> {
 
 fn push_row(row: &[Column], asked: &Statement, out: &mut Reply) {
     for (at, column) in row.iter().enumerate() {
+        let time = asked.shape.gives.get(at) == Some(&FieldType::Timestamp);
         match &column.value {
             SqlType::Null => out.push_null(),
             // The client made a character of each byte.
             SqlType::Text(text) => out.push_bytes(&text.chars().map(|c| c as u8).collect::<Vec<_>>()),
             SqlType::Binary(bytes) => out.push_bytes(bytes),
-            SqlType::Integer(micros) if asked.shape.gives.get(at) == Some(&FieldType::Timestamp) => {
-                out.push_time(*micros);
-            }
+            SqlType::Integer(micros) if time => out.push_time(*micros),
             SqlType::Integer(number) if asked.number > 0 => out.push_int(*number),
             _ => out.push_bytes(column.clone().to_val().unwrap_or_else(|_| String::new()).as_bytes()),
         }

@@ -22,14 +22,8 @@ pub(crate) static DIALECT: Dialect = Dialect {
     quote: '"',
     placeholder: Placeholder::Question,
     literals: Literals {
-        text: |out, value| {
-            text(out, value);
-            Ok(())
-        },
-        bytes: |out, value| {
-            bytes(out, value);
-            Ok(())
-        },
+        text,
+        bytes,
         int: digits,
         time: |out, micros| {
             digits(out, micros);
@@ -102,16 +96,20 @@ fn drop_table(_: &Dialect, name: &str) -> String {
     )
 }
 
-fn text(out: &mut String, text: &str) {
+fn text(out: &mut String, text: &str) -> Result<()> {
     if text.len() > LITERAL || text.contains('\0') {
         return bytes(out, text.as_bytes());
     }
     // Without its character set it would be compared with spaces behind it.
     out.push_str("_OCTETS ");
     quoted(out, text);
+    Ok(())
 }
 
-fn bytes(out: &mut String, bytes: &[u8]) {
+fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
+    if bytes.len() > 4_000_000 {
+        return Err(Error::unsupported("a statement of Firebird has at most 10 MB").hint("bind such values"));
+    }
     let several = bytes.len() > LITERAL;
     out.push_str(if several { "CAST('' AS BLOB SUB_TYPE BINARY)" } else { "" });
     for piece in bytes.chunks(LITERAL).chain(bytes.is_empty().then_some(bytes)) {
@@ -119,4 +117,5 @@ fn bytes(out: &mut String, bytes: &[u8]) {
         hex(out, piece);
         out.push('\'');
     }
+    Ok(())
 }

@@ -18,7 +18,6 @@ use rsfbclient_rust::RustFbClientAttachmentConfig;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The client, for the facts.
 const CLIENT: &str = "rsfbclient 0.29, pure Rust";
 
 /// The driver, for the registry.
@@ -56,7 +55,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 
 impl Driver for Firebird {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = FirebirdLink::open(self, &ConnectOptions::default(), None)?;
+        let mut link = FirebirdLink(Connection::open(self, &ConnectOptions::default(), None)?);
         let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), TRIM(IIF(MON$FORCED_WRITES = 1, 'on', 'off')), \
                    MON$PAGE_SIZE, MON$PAGE_BUFFERS, MON$SWEEP_INTERVAL, MON$SQL_DIALECT FROM MON$DATABASE";
         let row = rows(&mut link, sql)?.into_iter().next().unwrap_or_default();
@@ -98,13 +97,13 @@ impl Driver for Firebird {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (link, driver) = (FirebirdLink::open(self, options, None)?, self.clone());
+        let (link, driver) = (FirebirdLink(Connection::open(self, options, None)?), self.clone());
         let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
         Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone())).with_support(Some(supports))))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let link = FirebirdLink::open(self, &ConnectOptions::default(), Some(1))?;
+        let link = FirebirdLink(Connection::open(self, &ConnectOptions::default(), Some(1))?);
         Ok(Box::new(Owned(namespace::FirebirdNamespace(link))))
     }
 }
@@ -119,12 +118,6 @@ const NOTES: [&str; 5] = [
 
 /// A connection, which sessions and namespaces use.
 struct FirebirdLink(Arc<Mutex<Connection>>);
-
-impl FirebirdLink {
-    fn open(driver: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Self> {
-        Connection::open(driver, options, waits).map(Self)
-    }
-}
 
 impl Query for FirebirdLink {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {

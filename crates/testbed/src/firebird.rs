@@ -1,4 +1,4 @@
-//! Firebird 3, one process for all databases (SuperServer).
+//! Firebird 3, in its mode `Super`: one process for all databases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
