@@ -44,7 +44,19 @@ pub(super) fn command() -> Command {
                 .long("clients")
                 .value_name("N")
                 .default_value("1")
-                .help("Clients of each of their trials"),
+                .value_delimiter(',')
+                .help("Numbers of clients"),
+        )
+        .arg(
+            Arg::new("separate")
+                .long("separate")
+                .requires("differences")
+                .conflicts_with_all(["rounds", "duration"])
+                .action(ArgAction::SetTrue)
+                .help(
+                    "Starts two servers for each comparison and restarts them, as a run of two 'up:' targets with default \
+                     options does; about 80 s each",
+                ),
         )
         .arg(
             Arg::new("writes")

@@ -80,14 +80,22 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             Interleave::Slices(slice) => Some(slice),
             Interleave::Off => None,
         };
+        let separate = matches.get_flag("separate");
         let plan = differences::Plan {
             writes: matches.get_flag("writes"),
-            clients: units::parse_count(number("clients"))?.max(1),
+            clients: matches
+                .get_many::<String>("clients")
+                .into_iter()
+                .flatten()
+                .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
+                .collect::<Result<_>>()?,
+            separate,
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
             rounds: match matches.value_source("rounds") {
                 Some(ValueSource::CommandLine) => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
+                _ if separate => crate::suite::ROUNDS,
                 _ => differences::ROUNDS,
             },
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
@@ -100,6 +108,11 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         };
         if plan.comparisons == 0 {
             return Err(Error::usage("0 comparisons say nothing").into());
+        }
+        if separate && engines.contains(&EMBEDDED) {
+            return Err(Error::usage(format!("--separate: {EMBEDDED} has no server"))
+                .hint("name the engines, as in: kurabe selftest postgres mariadb")
+                .into());
         }
         return Ok(differences::differences(&plan, &engines, &cancel, output)?);
     }

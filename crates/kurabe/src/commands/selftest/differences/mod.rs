@@ -30,8 +30,10 @@ const COVERED: f64 = 0.92;
 pub(super) struct Plan {
     /// Whether writes are compared, and not reads.
     pub(super) writes: bool,
-    /// Clients of each trial.
-    pub(super) clients: u64,
+    /// The numbers of clients.
+    pub(super) clients: Vec<u64>,
+    /// Whether two servers are started for each comparison, and restarted as in a run with default options.
+    pub(super) separate: bool,
     /// Comparisons without a difference, and as many with one.
     pub(super) comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
@@ -92,14 +94,24 @@ pub(super) fn differences(
     cancel: &AtomicBool,
     output: &Output,
 ) -> kurabe_core::Result<Exit> {
-    let mut tallies: Vec<(&str, Tally, Tally)> = Vec::new();
+    let mut tallies: Vec<(String, Tally, Tally)> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
     for engine in engines {
-        match with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output)) {
+        let server = if plan.separate {
+            Ok(None)
+        } else {
+            with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output))
+        };
+        match server {
             Ok(server) => {
                 grounds.push((Ground::new(engine, plan, cancel), server));
-                tallies.push((engine, Tally::default(), Tally::default()));
+                let name = |clients: &u64| match plan.clients.len() {
+                    1 => (*engine).to_owned(),
+                    _ => format!("{engine}, {clients} clients"),
+                };
+                let row = |clients| (name(clients), Tally::default(), Tally::default());
+                tallies.extend(plan.clients.iter().map(row));
             }
             Err(error) => left_out.push(format!("{engine}: {error}")),
         }
@@ -109,12 +121,22 @@ pub(super) fn differences(
         for (at, (ground, server)) in grounds.iter().enumerate() {
             for effect in [0.0, plan.effect] {
                 // The comparisons are shared out among the engines.
-                if number % engines.len() as u64 != at as u64 {
+                if number % grounds.len() as u64 != at as u64 {
                     continue;
                 }
-                match ground.compare(server.as_ref(), effect, number) {
-                    Ok(tally) if effect > 0.0 => tallies[at].2.add(&tally),
-                    Ok(tally) => tallies[at].1.add(&tally),
+                let compared = if plan.separate {
+                    ground.compare_separate(effect, number, output)
+                } else {
+                    ground.compare(server.as_ref(), effect, number)
+                };
+                match compared {
+                    Ok(found) => {
+                        for (clients, tally) in &found {
+                            let row = plan.clients.iter().position(|of| of == clients).unwrap_or(0);
+                            let (_, without, with) = &mut tallies[at * plan.clients.len() + row];
+                            if effect > 0.0 { with } else { without }.add(tally);
+                        }
+                    }
                     Err(_) if cancel.load(Ordering::SeqCst) => break 'all,
                     Err(error) => {
                         let why = format!("{}: {error}", ground.engine);
@@ -126,7 +148,7 @@ pub(super) fn differences(
                 }
             }
         }
-        if (number + 1) % 10 == 0 {
+        if plan.separate || (number + 1) % 10 == 0 {
             output.note(&format!("{} of {} pairs of comparisons", number + 1, plan.comparisons));
         }
     }
@@ -164,7 +186,7 @@ fn holds(none: &Tally, some: &Tally) -> bool {
 /// What was found, as Markdown.
 fn table(
     plan: &Plan,
-    tallies: &[(&str, Tally, Tally)],
+    tallies: &[(String, Tally, Tally)],
     none: &Tally,
     some: &Tally,
     left_out: &[String],
@@ -203,26 +225,30 @@ fn table(
     if some.judged() > 0 && found < FOUND {
         let _ = writeln!(
             text,
-            "- fewer than {:.0} % of the planted differences were found: on this machine, as it was, trials of {} are too noisy",
+            "- fewer than {:.0} % of the planted differences were found: the trials were too noisy for that",
             FOUND * 100.0,
-            units::time(plan.time)
         );
     }
     let what = if plan.writes { "writes" } else { "reads" };
-    let clients = if plan.clients > 1 { format!(" of {} clients", plan.clients) } else { String::new() };
+    let clients: Vec<String> = plan.clients.iter().map(u64::to_string).collect();
+    let clients =
+        if clients == ["1"] { String::new() } else { format!(" of {} clients", clients.join(" and ")) };
+    let each = if plan.separate {
+        "two servers started for each comparison, with default rounds, restarts and times".to_owned()
+    } else {
+        format!("{} rounds, trials of {}", plan.rounds, units::time(plan.time))
+    };
     let _ = writeln!(
         text,
-        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {} rounds, {} of {} \
-         intervals hold the truth; trials of {}{}",
+        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found, {} of {} \
+         intervals hold the truth; {each}{}",
         none.called,
         none.judged(),
         some.called - some.reversed,
         some.judged(),
         plan.effect * 100.0,
-        plan.rounds,
         none.covered + some.covered,
         none.all + some.all,
-        units::time(plan.time),
         plan.slice
             .map_or_else(String::new, |slice| format!(" interleaved in slices of {}", units::time(slice)))
     );
