@@ -12,7 +12,7 @@ use crate::wire::{Peer, malformed};
 pub(super) struct Agreed {
     /// No EOF packet follows the columns, and an OK packet ends the rows (`CLIENT_DEPRECATE_EOF`).
     pub(super) no_eof: bool,
-    /// A byte after the column count tells whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
+    /// A byte after the column count shows whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
     pub(super) cached_columns: bool,
 }
 

@@ -97,7 +97,7 @@ impl<S: Peer> Lean<S> {
         self.send_long()
     }
 
-    /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no answer.
+    /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
     fn close_with_next_request(&mut self, statement: u32) {
         push_header(&mut self.closes, 5, 0);
         self.closes.push(0x19);
