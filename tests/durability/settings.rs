@@ -169,14 +169,14 @@ fn a_storage_engine_that_was_substituted_is_noticed_and_its_table_removed() {
     if let Some(server) = testing::server_with("mysql", |options| {
         options.set("disabled_storage_engines", "MyISAM").set("sql_mode", "STRICT_TRANS_TABLES")
     }) {
-        refused(&server, "engine=MyISAM", "asked for a table of MyISAM, the server made one of InnoDB");
+        refused(&server, "engine=MyISAM", "the server created a table with InnoDB instead of MyISAM");
         let error = open(&with(server.url(), "engine=Falcon")).describe().unwrap_err();
         assert!(error.to_string().contains("no storage engine Falcon; it has: "), "{error}");
     }
     if let Some(server) = testing::server_with("mariadb", |options| {
         options.set("enforce_storage_engine", "Aria").set("sql_mode", "STRICT_TRANS_TABLES")
     }) {
-        refused(&server, "engine=InnoDB", "asked for a table of InnoDB, the server made one of Aria");
+        refused(&server, "engine=InnoDB", "the server created a table with Aria instead of InnoDB");
         let facts = open(server.url()).describe().unwrap();
         assert_eq!(facts.durability_settings[0].value, "Aria");
     }

@@ -39,7 +39,7 @@ fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     for (option, code, part) in [
-        ("tls=require", 3, "no TLS"),
+        ("tls=require", 3, "does not support TLS"),
         ("tls=verify&ca=/no/such/file.pem", 2, "/no/such/file.pem"),
         ("tls=yes", 2, "tls=yes is unknown"),
     ] {
