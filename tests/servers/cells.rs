@@ -23,7 +23,7 @@ fn class(report: &Value, target: &str) -> &'static str {
 fn several_rows(target: &str) -> Option<&'static str> {
     match target {
         "memcached" => Some("several values"),
-        "mongodb" => Some("all or none only within a transaction"),
+        "mongodb" => Some("inserted atomically only within a transaction"),
         "couchdb" => Some("not all or none"),
         _ => None,
     }
