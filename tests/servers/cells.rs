@@ -24,7 +24,7 @@ fn several_rows(target: &str) -> Option<&'static str> {
     match target {
         "memcached" => Some("several values"),
         "mongodb" => Some("inserted atomically only within a transaction"),
-        "couchdb" => Some("not all or none"),
+        "couchdb" => Some("separately, not atomically"),
         _ => None,
     }
 }
