@@ -59,7 +59,7 @@ impl MongoNamespace {
             if let Err(error) = write(&mut self.link, insert(&entry(TITLE)))
                 && error.server_code() != Some(DUPLICATE)
             {
-                return Err(error.context(format!("cannot make collection {MARKER}")));
+                return Err(error.context(format!("cannot create collection {MARKER}")));
             }
         }
         Ok(())
