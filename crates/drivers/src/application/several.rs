@@ -86,17 +86,18 @@ pub(super) fn database(reported: &Reported) -> Option<Endpoint> {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> Reported {
+    fn reported(json: &str) -> Reported {
         serde_json::from_str(json).unwrap()
     }
 
     #[test]
     fn applications_with_different_data_are_refused() {
         let one = r#"{"engine": "MySQL", "seed": 1, "records": 10, "workers": 4}"#;
-        agree(&[told(one), told(&one.replace('4', "8"))]).unwrap();
+        agree(&[reported(one), reported(&one.replace('4', "8"))]).unwrap();
         for other in ["\"seed\": 2", "\"seed\": null"] {
-            let error =
-                agree(&[told(one), told(&one.replace("\"seed\": 1", other))]).unwrap_err().to_string();
+            let error = agree(&[reported(one), reported(&one.replace("\"seed\": 1", other))])
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("'seed' is 1 and") && error.contains("--join"), "{error}");
         }
     }
@@ -104,19 +105,19 @@ mod tests {
     #[test]
     fn database_endpoint_is_the_reported_one() {
         let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 33_06 };
-        assert_eq!(database(&told(r#"{"database": {"host": "127.0.0.1", "port": 3306}}"#)), Some(tcp));
+        assert_eq!(database(&reported(r#"{"database": {"host": "127.0.0.1", "port": 3306}}"#)), Some(tcp));
         assert_eq!(
-            database(&told(r#"{"database": {"socket": "/run/x"}}"#)),
+            database(&reported(r#"{"database": {"socket": "/run/x"}}"#)),
             Some(Endpoint::Unix("/run/x".into()))
         );
-        assert_eq!(database(&told(r#"{"database": "in-process"}"#)), None);
+        assert_eq!(database(&reported(r#"{"database": "in-process"}"#)), None);
         for silent in [
             "{}",
             r#"{"database": null}"#,
             r#"{"database": {}}"#,
             r#"{"database": {"host": "a", "port": 99999}}"#,
         ] {
-            assert!(matches!(database(&told(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
+            assert!(matches!(database(&reported(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn failed(
         .hint("are host and port right?"),
         Kind::DnsResolve { message, .. } => {
             Error::new(ErrorKind::Unreachable, format!("no DNS answer for {place}: {}", said(message)))
-                .hint("is the name right, and can this machine ask for it?")
+                .hint("is the name right, and can this machine resolve it?")
         }
         Kind::InvalidTlsConfig { message, .. } => {
             Error::usage(format!("mongodb: TLS cannot be set up: {}", said(message)))

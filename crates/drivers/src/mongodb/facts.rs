@@ -118,7 +118,7 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
         ));
     }
     if let Some(size) = config.pool_size {
-        notes.push(format!("maxPoolSize={size} is not used: each client has a connection of its own."));
+        notes.push(format!("maxPoolSize={size} is not used: each client has its own connection."));
     }
     if let Some(reason) = &deployment.no_transactions {
         notes.push(format!("Several documents cannot be inserted atomically: {reason}."));
