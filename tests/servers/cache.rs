@@ -184,14 +184,14 @@ fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");
-    assert!(answer.err.contains("--cache-size as-is goes with --cache"), "{answer:?}");
+    assert!(answer.err.contains("--cache-size as-is needs --cache"), "{answer:?}");
     let Some(server) = testing::server("memcached") else {
         tell("memcached is not installed");
         return;
     };
     let answer = run(&place, "sqlite:", &format!("--cache {} --cache-size 50 --requests 100", server.url()));
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("of a throwaway one only"), "{answer:?}");
+    assert!(answer.err.contains("only for a throwaway cache"), "{answer:?}");
     // Two stores share one cache, and neither reads the other's copies.
     let rest = format!(
         "sqlite:?synchronous=off --cache {} --cache-size as-is --requests 500 --records 100",

@@ -23,8 +23,8 @@ fn class(report: &Value, target: &str) -> &'static str {
 fn several_rows(target: &str) -> Option<&'static str> {
     match target {
         "memcached" => Some("several values"),
-        "mongodb" => Some("all or none only within a transaction"),
-        "couchdb" => Some("not all or none"),
+        "mongodb" => Some("inserted atomically only within a transaction"),
+        "couchdb" => Some("separately, not atomically"),
         _ => None,
     }
 }

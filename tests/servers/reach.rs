@@ -124,7 +124,7 @@ fn doctor_describes_each_server() {
         ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
         ("mariadb", &["max_connections=30"], "MariaDB ", "synced", "of 30 (max_connections)"),
         ("postgres", &["max_connections=30"], "PostgreSQL ", "synced", "of 30 (max_connections)"),
-        ("memcached", &["c=60"], "memcached ", "memory", "of 39 (-c (maxconns), less 21 that it keeps)"),
+        ("memcached", &["c=60"], "memcached ", "memory", "of 39 (-c (maxconns), less 21 reserved)"),
         ("redis", &["maxclients=60"], "Redis ", "memory", "of 60 (maxclients)"),
     ] {
         let chosen = |start: StartOptions| {

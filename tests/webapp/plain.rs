@@ -78,7 +78,7 @@ fn every_engine_that_can_is_verified_and_the_others_say_why() {
         assert_measured(&place.report(), 3);
     }
     for (engine, why) in
-        [("redis", "Redis finds rows by their whole key"), ("memcached", "memcached finds a value")]
+        [("redis", "Redis finds rows by the whole key"), ("memcached", "memcached finds a value")]
     {
         let Some(server) = testing::server(engine) else { continue };
         let answer = Place::new().run(&run(&[server.url()], &["--clients", "3"]));
