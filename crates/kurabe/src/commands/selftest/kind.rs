@@ -34,7 +34,7 @@ impl Kind {
     /// What is done, as the table says it.
     pub(super) fn planted(self) -> &'static str {
         match self {
-            Self::Nothing => "nothing: one client on a server with room to spare",
+            Self::Nothing => "nothing: one client on a server with spare capacity",
             Self::ServerCpu => "the server may use a tenth to a fifth of one processor (control group)",
             Self::Network => "a relay holds each request back for 20 to 40 ms",
             Self::Disk => "synced writes, and the disk takes 150 writes a second (control group)",
