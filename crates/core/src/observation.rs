@@ -7,7 +7,7 @@ use crate::stats_probe::{EngineUse, EngineWaits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where a target's server runs, so that an observer can find its processes.
+/// Where a target's server listens, so that an observer can find its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The database runs within this process.

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn search_that_lacks_the_time_for_its_probes_says_what_it_needs() {
+    fn search_without_enough_time_reports_needed_time() {
         let mut trials = 0;
         let failure = search(10).find(|load_model, time| {
             trials += 1;

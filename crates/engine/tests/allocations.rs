@@ -37,7 +37,7 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
             transaction.check().unwrap();
         }
     };
-    // Buffers reach their size, and `null:` takes its snapshot of a store that nobody writes to.
+    // Buffers reach their size, and `null:` takes its snapshot of the store, which has no more writes.
     work(5_000);
     measure(|| work(reads)).count_total
 }

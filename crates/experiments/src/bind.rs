@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_more_literals_than_any_server_keeps_statements() {
+    fn table_has_more_rows_than_statement_caches_have_entries() {
         // Oracle's crate keeps 20 statements, PgBouncer 200 by default, Oracle's shared pool a few thousand.
         assert!(demand("literal").loaded_bytes / 132 >= 100_000);
     }

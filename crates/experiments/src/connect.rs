@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_the_connections_that_it_says() {
+    fn each_connection_mode_has_its_number_of_connections() {
         let ways = [
             ("kept", Connections::Kept, 102),
             ("pool", Connections::Pool(7), 9),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_stand_beside_one_client_and_active_ones_are_the_clients() {
+    fn idle_connections_have_one_client_and_active_ones_a_client_each() {
         let idle = planned(1_000, "idle");
         assert_eq!((idle.policy.clients, idle.provision.idle_connections), (1, 1_000));
         assert_eq!(idle.connections(), 1_003);

@@ -2,7 +2,7 @@
 //! or searches the postal codes.
 //!
 //! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
-//! database, each request is one page, and the throughput is summed. A client's seed decides which users log in,
+//! database, each request is one page, and the throughput is summed. A client's seed determines which users log in,
 //! which are changed and what is searched, so that the expected content of every row is known after a trial
 //! ([`draws`]).
 

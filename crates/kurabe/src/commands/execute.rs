@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A run to execute.
 pub(super) struct Job {
     pub(super) spec: RunSpec,
-    /// What the user did not set.
+    /// Which values the user did not set.
     pub(super) free: Free,
     /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,

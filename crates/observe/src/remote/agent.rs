@@ -116,7 +116,7 @@ impl Agent {
     }
 }
 
-/// Tells a run why it is rejected.
+/// Sends a run the reason why it is rejected.
 fn turn_away(mut channel: Channel) -> String {
     // Its request is read and answered, so that it reads the reason.
     let _ = channel.receive::<Request>();
@@ -317,7 +317,7 @@ mod tests {
         println!("\nlistens at {}", listener.local_addr().unwrap().port());
         let gone = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone);
-        // Until its parent is gone.
+        // Until its parent has ended.
         std::thread::spawn(move || {
             let _ = io::Read::read(&mut io::stdin(), &mut [0]);
             flag.store(true, Ordering::Relaxed);
@@ -382,7 +382,7 @@ mod tests {
             left -= 1;
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert!(left > 0, "no place became free");
+        assert!(left > 0, "no slot became free");
         observer.stop();
     }
 

@@ -190,7 +190,7 @@ impl Channel {
     }
 }
 
-/// Tells an unauthenticated peer why it is rejected. A run repeats only known reasons.
+/// Sends an unauthenticated peer the reason why it is rejected. A run repeats only known reasons.
 pub(super) fn refuse(mut stream: TcpStream, why: &str) {
     let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
     let greeting = Greeting { kurabe_observe: VERSION, nonce: hex(&[0; NONCE]) };
