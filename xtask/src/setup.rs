@@ -46,7 +46,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench and tcpdump are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench and tcpdump are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true requires all".to_owned()),

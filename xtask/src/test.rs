@@ -2,7 +2,7 @@
 //!
 //! Many tests run servers and check measurements, two at a time on two processors that may have other work. If
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
-//! flaky: the last line names it, and with `--strict` it fails the run. Each test has a [time limit](crate::time_limit).
+//! flaky: the last line names it, and `--strict` fails the run. Each test has a [time limit](crate::time_limit).
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
