@@ -1,4 +1,4 @@
-//! A server on another host, observed by `kurabe observe` there: two network namespaces stand for two hosts.
+//! A server on another host, observed by `kurabe observe` there: two network namespaces represent two hosts.
 
 use crate::servers::common::{skip, tell};
 use crate::support::{Answer, Place, eventually, piped, signal};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-/// Addresses for benchmarks, which belong to nobody (RFC 2544).
+/// Addresses that are reserved for benchmarks (RFC 2544).
 const NEAR: &str = "198.18.77.1/30";
 const SERVER: &str = "redis://198.18.77.2:7001";
 const OBSERVER: &str = "198.18.77.2:7118";

@@ -128,7 +128,7 @@ pub(super) fn left(engine: &str, server: &Server) -> String {
             .into_iter()
             .filter(|answer| answer != "END")
             .collect(),
-        // Nobody else uses it.
+        // It has no other users.
         "redis" => Some(ask_line(server, "DBSIZE")).filter(|answer| answer != ":0").unwrap_or_default(),
         "couchdb" => lines_with_ours(&ask_http(server, "GET", "/_all_dbs")),
         "mongodb" => lines_with_ours(&mongodb_collections(server)),

@@ -1,4 +1,4 @@
-//! One comparison of a server with itself, one side of which may be slower by requests that are made twice.
+//! One comparison of a server with itself; repeated requests may make one side slower.
 
 use super::{Plan, Tally};
 use crate::machine;
@@ -28,39 +28,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Records in the store: read in no time, loaded in less.
+/// Records in the store: few, so that loading and checking are fast.
 const RECORDS: u64 = 500;
-/// Characters of a row are not more.
+/// The maximum number of characters of a row.
 const LONGEST: usize = 1_000;
 
-/// Where comparisons are made.
+/// The context of comparisons.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'static str,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
 }
 
-/// What was added to the requests of one target, and how many these were.
+/// The time added to the requests of one target, and their number.
 #[derive(Debug, Default)]
 struct Added {
     nanos: AtomicU64,
     requests: AtomicU64,
 }
 
-/// Makes one of so many requests twice. What is added is as any other request, and meets client and server as they are
-/// between requests: a client that waited instead would change how deep its server sleeps.
+/// Repeats a share of the requests. An added request is like any other, and finds client and server as they are
+/// between requests. A client that waited instead would change how deeply its server sleeps.
 struct Doubling {
     writes: bool,
-    /// How many requests are added for each.
+    /// Added requests per request.
     share: f64,
-    /// How many are due.
+    /// The number of added requests that are due.
     due: f64,
-    /// What the session has prepared to read, or to write.
+    /// The session's prepared reads or writes.
     known: Vec<usize>,
     added: Arc<Added>,
 }
 
-/// Other text of the same length in the place of each: a write that changes nothing is no work for some engines.
+/// The parameters with other texts of the same length: some engines skip a write that changes nothing.
 fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     let alter = |value: &Value<'a>| match value {
         Value::Text(text) => other.get(..text.len()).map_or(*value, Value::Text),
@@ -72,7 +72,7 @@ fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
 impl Interceptor for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
-        // Reading back after writes is no request of theirs.
+        // Reading back after writes is not one of the measured requests.
         let known = match operation {
             Operation::Get { .. } => !self.writes,
             Operation::Update { .. } => self.writes,
@@ -97,7 +97,7 @@ impl Interceptor for Doubling {
             if self.due >= 1.0 {
                 self.due -= 1.0;
                 let began = Instant::now();
-                // The row holds for a moment what no check expects; the request itself puts that right.
+                // The row has an unexpected content until the request itself overwrites it.
                 let other = "x".repeat(LONGEST);
                 let altered = altered(parameters, &other);
                 inner.execute(prepared, &altered, out)?;
@@ -113,7 +113,7 @@ impl<'a> Ground<'a> {
         Self { engine, plan, cancel }
     }
 
-    /// Makes one comparison of a server with itself, the second target slower by `effect`, and looks what is said of it.
+    /// Compares a server with itself, the second target slower by `effect`, and returns the verdict.
     pub(super) fn compare(&self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
@@ -151,7 +151,7 @@ impl<'a> Ground<'a> {
         let mut before = 0;
         let run = self.run(experiment, &spec, &both, |trial, cell| {
             let (Outcome::Measured(measured), 1) = (&trial.outcome, cell) else { return };
-            // What was added to a request on the average, warming up included, holds for the measured ones.
+            // The mean time added to a request, warm-up included, is that of the measured requests.
             let total = additions[1].nanos.load(Ordering::Relaxed);
             let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
             let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
@@ -168,7 +168,7 @@ impl<'a> Ground<'a> {
             .verdicts
             .first()
             .ok_or_else(|| Error::new(ErrorKind::Internal, "two targets were measured and not compared"))?;
-        // The first target against the second: faster by what the second was held back.
+        // The first target against the second: faster by the time added to the second.
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
             return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
         };
@@ -208,7 +208,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Makes a run as any other; `each` sees each trial as it ends, with its target.
+    /// Executes a run like any other; `each` is called with each trial and its target.
     fn run(
         &self,
         experiment: &'static dyn Experiment,
@@ -218,7 +218,7 @@ impl<'a> Ground<'a> {
     ) -> Result<Run> {
         let mut plan = RunPlan::new(experiment, spec, targets)?;
         plan.allow_rewrites();
-        // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
+        // The additions to the second target's control could not be distinguished from those to the cell itself.
         plan.retain(|cell| !cell.aa_control || cell.target == 0);
         let header = RunHeader {
             run: format!("selftest-{}", std::process::id()),
@@ -241,7 +241,7 @@ impl<'a> Ground<'a> {
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
             observer: Some(&monitor),
-            // Nothing is made again here: what is tested is the verdict on whatever was measured.
+            // No reruns: the test is about the verdict on any measurement.
             interference_check: None,
             cpu_partition: self.plan.cpu_partition.as_ref(),
         };
@@ -261,7 +261,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A seed of its own for each comparison.
+/// A separate seed for each comparison.
 fn mix(number: u64, effect: f64) -> u64 {
     kurabe_stats::mix(number, effect.to_bits()) % 1_000_000_000
 }
@@ -276,8 +276,8 @@ fn record(target: &Target) -> TargetRecord {
     }
 }
 
-/// Whether the machine worked for others while a comparison was made: a tenth of its processors' time, or a twentieth of it
-/// given away by the machine below, over all its trials. One of them is too short for counters of a hundredth of a second.
+/// Whether other processes disturbed a comparison: they used a tenth of the processors' time, or the hypervisor stole a
+/// twentieth, over all trials. A single trial is too short for counters with a resolution of a hundredth of a second.
 fn disturbed(run: &Run) -> bool {
     let seen = run.trials.iter().filter_map(|trial| match &trial.outcome {
         Outcome::Measured(measured) => measured.observed.as_deref(),
