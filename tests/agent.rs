@@ -36,7 +36,7 @@ impl Host {
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         let theirs = format!("/proc/{}/ns/net", observer.id());
         let apart = || std::fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
-        eventually(60, apart).expect("no network of its own");
+        eventually(60, apart).expect("no separate network namespace");
         ip(&[
             "link",
             "add",
@@ -102,7 +102,7 @@ fn server_on_other_host_is_observed_by_agent() {
         command
     };
     if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and ip");
+        tell("a network namespace cannot be created here: that takes root, unshare and ip");
         return;
     }
     let mut command = within(&std::env::current_exe().unwrap());

@@ -188,7 +188,7 @@ fn counts_of_multi_segment_messages_equal_packet_capture() {
         command
     };
     if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and a recent ip");
+        tell("a network namespace cannot be created here: that takes root, unshare and a recent ip");
         return;
     }
     let mut command = within(&std::env::current_exe().unwrap());

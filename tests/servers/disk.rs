@@ -59,7 +59,7 @@ fn full_disk_keeps_recorded_trials_and_is_reported() {
     let Some(answer) =
         answer.ok().filter(|answer| answer.code != Some(99) && !answer.err.contains("unshare: "))
     else {
-        tell("a file system of its own cannot be mounted here (it takes unshare and the right to use it)");
+        tell("a file system cannot be mounted here (it takes unshare and permission to use it)");
         return;
     };
     // The copy is on a disk that is not full.

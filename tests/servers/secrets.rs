@@ -150,7 +150,7 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
 }
 
 /// Runs on the password-protected server and on a throwaway one of the same engine, monitored. The throwaway server
-/// has no password, whatever the user's environment and files contain for the engine.
+/// has no password, and ignores the engine's passwords in the user's environment and files.
 fn runs_without_leak(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
     let up = format!("up:{}", guarded.engine);
     let mut programs = Vec::new();

@@ -268,7 +268,7 @@ fn tell(
 fn untold(lied: &Lied) -> Outcome {
     let seen = format!("{:?}", lied.seen).chars().take(300).collect::<String>();
     Outcome::Skipped(format!(
-        "no lie could be told; {}, {} trials: {}; {seen}",
+        "no request for the lie; {}, {} trials: {}; {seen}",
         lied.what,
         lied.trials.len(),
         lied.ran.tail()

@@ -116,7 +116,7 @@ fn end(running: &mut Running, signals: &[Signal], limit: Duration) -> Option<Str
         if at == 0
             && !wait_until(SAID, || running.said(1).len() + running.said(0).len() > before || running.ended())
         {
-            complaint = Some(format!("nothing was said within {SAID:?}"));
+            complaint = Some(format!("no message within {SAID:?}"));
         }
     }
     let sent = Instant::now();

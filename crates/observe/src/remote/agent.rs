@@ -400,7 +400,7 @@ mod tests {
         let nobody = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free };
         let why = not(watched(observer.monitor(TOKEN, &nobody).begin(&nobody)));
         assert!(why.contains("no process here listens"), "{why}");
-        // The server ends during the observation, and is gone for the next.
+        // The server ends during the observation, and does not exist for the next.
         let monitor = observer.monitor(TOKEN, &server.endpoint());
         let guard = monitor.begin(&server.endpoint());
         observer.stop();

@@ -103,7 +103,7 @@ impl Ground<'_> {
             return Err(Error::unsupported(format!("it could not be planted: {why}")));
         }
         of_trial(&measured, Some(OWN_NS))
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial was made and nobody looked"))
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial ran without an observation"))
     }
 
     fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> Result<RunSpec> {
