@@ -100,7 +100,7 @@ fn counted(measured: &Measurement, what: Counter) -> u64 {
     engine.of(what).unwrap_or_else(|| panic!("{what:?} is not reported: {engine:?}")).value
 }
 
-/// The log volume that a server's housekeeping may write between our reading and the direct one, which lies within
+/// The log volume that a server's background tasks may write between our reading and the direct one, which is within
 /// ours: a few records. All writes of the clients lie within both.
 const BACKGROUND: u64 = 8 * 1024;
 

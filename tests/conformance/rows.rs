@@ -83,7 +83,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         let done = affected(session.as_mut(), &insert(&collection), row.as_slice());
         assert_eq!(done, 1, "{}: insert of {id}", subject.url);
     }
-    // Once more, over the same rows and in another order, so that no reply comes from the previous request.
+    // Again, over the same rows in another order, so that no reply is that of the previous request.
     for (row, id) in rows.iter().zip(&ids).rev() {
         run(session.as_mut(), &put(&collection), row.as_slice())
             .unwrap_or_else(|e| panic!("put of {id}: {e}"));

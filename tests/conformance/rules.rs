@@ -319,7 +319,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
     }
 }
 
-/// Makes a collection of ours foreign by removing it from the ownership table directly.
+/// Makes one of our collections foreign by removing it from the ownership table directly.
 pub(super) fn foreign_collection_is_unchanged(subject: &Subject) {
     let collection = subject.make_plain("foreign");
     let marker = Arc::new(marker());

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_refused_with_the_nearest() {
+    fn unknown_option_is_rejected_with_suggestion() {
         let error =
             parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
         assert!(error.to_string().contains("did you mean 'journal_mode'?"), "{error}");

@@ -43,7 +43,7 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
 }
 
 #[test]
-fn a_thousand_reads_allocate_nothing() {
+fn thousand_reads_allocate_nothing() {
     assert_eq!(allocations_of(1_000, "session", &[]), 0);
     assert_eq!(allocations_of(1_000, "session", &[("compress", "zstd")]), 0);
     assert_eq!(allocations_of(1_000, "point-read", &[]), 0);

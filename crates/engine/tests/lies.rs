@@ -122,7 +122,7 @@ impl Liar {
             }
             (Lie::FlipsWrite, _) => {
                 let data = match operation {
-                    // The key comes last.
+                    // The key is last.
                     Operation::Update { fields, .. } => fields.len(),
                     _ => parameters.len(),
                 };
@@ -304,7 +304,7 @@ fn one_wrong_record_of_many_fails_the_trial() {
 }
 
 #[test]
-fn a_trial_ends_when_each_record_was_changed_once() {
+fn trial_ends_when_each_record_was_changed_once() {
     // Without a number of requests, a trial makes as many as it can.
     let exhausted = measured("point-write", &[("clients", "3")], 0, 1_000);
     assert_eq!(exhausted.exhausted, Some(1_000));
