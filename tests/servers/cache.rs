@@ -51,11 +51,7 @@ fn hit_ratio_follows_cache_size_and_matches_server_count() {
                 assert_verified(cell);
                 let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
                     assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
-                    assert_eq!(
-                        figure(cell, "stale"),
-                        Some(0.0),
-                        "the store itself is never behind: {cell:#}"
-                    );
+                    assert_eq!(figure(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
                     continue;
                 };
                 let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
@@ -105,7 +101,7 @@ fn stale_copies_are_counted_and_rare_with_invalidation() {
 }
 
 #[test]
-fn copies_that_expire_are_read_from_the_store_again() {
+fn expired_copies_are_read_from_the_store_again() {
     for cache in ["up:memcached?ttl=1", "up:redis?ttl=1"] {
         if !has(cache.split('?').next().unwrap()) {
             continue;
@@ -163,7 +159,7 @@ fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
         let said: Vec<&str> = answer.out.split_whitespace().collect();
         assert!(said.join(" ").contains("and wrong content from byte"), "{answer:?}");
     });
-    assert_eq!(ask("DBSIZE"), ":1", "what a failed trial made is removed too");
+    assert_eq!(ask("DBSIZE"), ":1", "records of a failed trial are removed too");
 }
 
 #[test]

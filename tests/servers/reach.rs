@@ -11,7 +11,7 @@ fn transport(report: &Value) -> &str {
 }
 
 #[test]
-fn a_run_over_tls_works_and_says_so() {
+fn run_over_tls_reports_tls() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
         let ca = server.ca().unwrap().display();
@@ -50,7 +50,7 @@ fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
 }
 
 #[test]
-fn a_run_over_a_unix_socket_works_and_says_so() {
+fn run_over_unix_socket_reports_it() {
     for engine in SERVERS {
         let socket_only = |options: StartOptions| {
             if engine == "memcached" { options.on_socket_only() } else { options }
@@ -90,7 +90,7 @@ fn one_run_reaches_a_database_by_two_targets() {
 }
 
 #[test]
-fn a_url_without_a_user_is_for_whoever_runs_the_program() {
+fn url_without_user_means_the_current_user() {
     let output = Command::new("id").arg("-un").output().unwrap();
     let me = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     for engine in SQL {

@@ -1,4 +1,4 @@
-//! One comparison of a server with itself, one side of which may be slower by requests that are made twice.
+//! One comparison of a server with itself; repeated requests may make one side slower.
 
 use super::{Plan, Tally};
 use crate::machine;
@@ -31,39 +31,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Records in the store: read in no time, loaded in less.
+/// Records in the store: few, so that loading and checking are fast.
 const RECORDS: u64 = 500;
-/// Characters of a row are not more.
+/// The maximum number of characters of a row.
 const LONGEST: usize = 1_000;
 
-/// Where comparisons are made.
+/// The context of comparisons.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'static str,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
 }
 
-/// What was added to the requests of one target, and how many these were.
+/// The time added to the requests of one target, and their number.
 #[derive(Debug, Default)]
 struct Added {
     nanos: AtomicU64,
     requests: AtomicU64,
 }
 
-/// Makes one of so many requests twice. What is added is as any other request, and meets client and server as they are
-/// between requests: a client that waited instead would change how deep its server sleeps.
+/// Repeats a share of the requests. An added request is like any other, and finds client and server as they are
+/// between requests. A client that waited instead would change how deeply its server sleeps.
 struct Doubling {
     writes: bool,
-    /// How many requests are added for each.
+    /// Added requests per request.
     share: f64,
-    /// How many are due.
+    /// The number of added requests that are due.
     due: f64,
-    /// What the session has prepared to read, or to write.
+    /// The session's prepared reads or writes.
     known: Vec<usize>,
     added: Arc<Added>,
 }
 
-/// Other text of the same length in the place of each: a write that changes nothing is no work for some engines.
+/// The parameters with other texts of the same length: some engines skip a write that changes nothing.
 fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     let alter = |value: &Value<'a>| match value {
         Value::Text(text) => other.get(..text.len()).map_or(*value, Value::Text),
@@ -75,7 +75,7 @@ fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
 impl Interceptor for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
-        // Reading back after writes is no request of theirs.
+        // Reading back after writes is not one of the measured requests.
         let known = match operation {
             Operation::Get { .. } => !self.writes,
             Operation::Update { .. } => self.writes,
@@ -100,7 +100,7 @@ impl Interceptor for Doubling {
             if self.due >= 1.0 {
                 self.due -= 1.0;
                 let began = Instant::now();
-                // The row holds for a moment what no check expects; the request itself puts that right.
+                // The row has an unexpected content until the request itself overwrites it.
                 let other = "x".repeat(LONGEST);
                 let altered = altered(parameters, &other);
                 inner.execute(prepared, &altered, out)?;
@@ -317,7 +317,7 @@ impl<'a> Ground<'a> {
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
             observer: Some(&monitor),
-            // Nothing is made again here: what is tested is the verdict on whatever was measured.
+            // No reruns: the test is about the verdict on any measurement.
             interference_check: None,
             cpu_partition: self.plan.cpu_partition.as_ref(),
         };
@@ -337,7 +337,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A seed of its own for each comparison.
+/// A separate seed for each comparison.
 fn mix(number: u64, effect: f64) -> u64 {
     kurabe_stats::mix(number, effect.to_bits()) % 1_000_000_000
 }
@@ -352,8 +352,8 @@ fn record(target: &Target) -> TargetRecord {
     }
 }
 
-/// Whether the machine worked for others while a comparison was made: a tenth of its processors' time, or a twentieth of it
-/// given away by the machine below, over all its trials. One of them is too short for counters of a hundredth of a second.
+/// Whether other processes disturbed a comparison: they used a tenth of the processors' time, or the hypervisor stole a
+/// twentieth, over all trials. A single trial is too short for counters with a resolution of a hundredth of a second.
 fn disturbed(run: &Run) -> bool {
     let seen = run.trials.iter().filter_map(|trial| match &trial.outcome {
         Outcome::Measured(measured) => measured.observed.as_deref(),
