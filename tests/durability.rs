@@ -30,7 +30,9 @@ static CASES: &[Case] = &[
     ("mysql", &[("myisam_recover_options", "BACKUP,FORCE")], &[("", None, Synced), ("engine=MyISAM", None, OsCache), ("engine=MEMORY", None, Memory)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
-    ("mariadb", &[], &[("", None, Synced), ("engine=Aria", None, Synced), ("engine=MyISAM", None, OsCache)]),
+    ("mariadb", &[], &[("", None, Synced), ("engine=Aria", None, Synced)]),
+    // MariaDB's default, BACKUP,QUICK, does not check the rows: a few are missing after some crashes.
+    ("mariadb", &[("myisam_recover_options", "BACKUP,FORCE")], &[("engine=MyISAM", None, OsCache)]),
     ("postgres", &[], &[("", None, Synced), ("", Some(PeriodicSync), PeriodicSync)]),
     ("postgres", &[("fsync", "off")], &[("", None, OsCache)]),
     ("memcached", &[], &[("", None, Memory)]),

@@ -222,9 +222,12 @@ impl Durability {
     /// A row is in the table's data file when its statement ends. The index and the row count are written only when no
     /// other statement writes to the table or waits to (`mi_lock_database` in `storage/myisam`, where `flush` also
     /// syncs the files). After a crash, the rows can be read only once the table is repaired. MySQL manual, "MyISAM
-    /// Startup Options".
+    /// Startup Options": with `QUICK`, rows are not checked; without `FORCE`, a repair that would lose more than one row
+    /// is not made. With MariaDB's default, `BACKUP,QUICK`, a killed server lost one of thousands of acknowledged rows.
     fn myisam(&self, notes: &mut Vec<String>) -> DurabilityClass {
-        if matches!(self.get("myisam_recover_options").to_ascii_uppercase().as_str(), "" | "OFF") {
+        let options = self.get("myisam_recover_options").to_ascii_uppercase();
+        let has = |option: &str| options.split(',').any(|set| set == option);
+        if !has("FORCE") || has("QUICK") {
             notes.push(
                 "After a crash of the server, a MyISAM table may miss acknowledged rows until REPAIR TABLE. The server \
                  repairs it automatically with myisam_recover_options = BACKUP,FORCE."
@@ -311,9 +314,10 @@ mod tests {
         for (engine, settings, expected) in [
             ("MyISAM", vec![("flush", "ON")], Memory),
             ("MyISAM", vec![("myisam_recover_options", "OFF")], Memory),
-            ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], OsCache),
+            ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], Memory),
+            ("MyISAM", vec![("myisam_recover_options", "FORCE,QUICK")], Memory),
             ("MyISAM", vec![("flush", "ON"), ("myisam_recover_options", "BACKUP,FORCE")], OsCache),
-            ("MyISAM", vec![late, ("myisam_recover_options", "BACKUP,QUICK")], OsCache),
+            ("MyISAM", vec![late, ("myisam_recover_options", "BACKUP,FORCE")], OsCache),
             ("Aria", vec![("aria_group_commit", "none")], Synced),
             ("Aria", vec![("aria_group_commit", "hard")], Synced),
             ("Aria", vec![soft, ("aria_group_commit_interval", "1000000")], PeriodicSync),
