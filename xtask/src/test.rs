@@ -4,13 +4,13 @@
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
 //! flaky: the last line names it, and `--strict` fails the run. Each test has a [time limit](crate::time_limit).
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::shell::cargo;
 use crate::time_limit::{self, TimeLimit};
 use crate::{Outcome, in_ci, setup};
 
@@ -56,7 +56,7 @@ const FEWER: [&str; 1] = ["sqlite,postgres,mysql"];
 fn fewer_engines() -> Outcome {
     for features in FEWER {
         println!("\nchecking kurabe with the engines '{features}'");
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+        let mut command = cargo();
         let args = ["check", "--locked", "-p", "kurabe", "--no-default-features", "--features", features];
         let status = command.args(args).status();
         let status = status.map_err(|error| format!("cargo check: {error}"))?;
@@ -69,7 +69,7 @@ fn fewer_engines() -> Outcome {
 
 /// Runs `cargo test` with these arguments and passes its output on.
 fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
     if std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");

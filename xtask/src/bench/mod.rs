@@ -15,7 +15,6 @@ mod peers;
 mod suites;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::Outcome;
 
@@ -32,7 +31,7 @@ pub fn run(args: &[String]) -> Outcome {
 }
 
 fn cargo(args: &[&str]) -> Outcome {
-    let status = Command::new(env!("CARGO")).args(args).status().map_err(|e| format!("cargo: {e}"))?;
+    let status = crate::shell::cargo().args(args).status().map_err(|e| format!("cargo: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
 }
 
