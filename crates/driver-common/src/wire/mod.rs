@@ -34,9 +34,9 @@ const INBOX: usize = 16 * 1024;
 /// Maximum memory reserved for a value at once, since an announced length may be false.
 const STEP: usize = 1024 * 1024;
 
-/// Bytes that an answer may have beyond the largest expected one. This is half of the 64 MB by which a server may make
-/// the client grow, since a growing vector may allocate twice its length.
-pub const MOST: u64 = 32 << 20;
+/// Bytes that an answer may have beyond the largest expected one. A server may make the client grow by 64 MB. A growing
+/// vector may allocate twice its length, and is copied when it grows.
+pub const MOST: u64 = 24 << 20;
 
 /// Length from which a parameter is sent without copying it into the request.
 pub const LONG: usize = 16 * 1024;
