@@ -62,7 +62,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
 }
 
 #[test]
-fn a_run_of_fixed_rounds_cannot_be_prolonged() {
+fn run_with_fixed_rounds_cannot_be_extended() {
     let place = Place::new();
     assert_eq!(place.run(&EQUALS).code, Some(0));
     let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
@@ -138,7 +138,7 @@ fn planted_differences_are_counted() {
             answer.out.contains("| sqlite | ") && answer.out.contains("of 2 planted differences of 5.0 %"),
             "{answer:?}"
         );
-        assert!(answer.out.contains("of 4 intervals hold the truth"), "{answer:?}");
+        assert!(answer.out.contains("of 4 intervals contain the true value"), "{answer:?}");
         assert!(answer.out.contains(&format!("\n{what}: ")), "{answer:?}");
     }
     let nothing = place.run(&["selftest", "--differences", "0"]);

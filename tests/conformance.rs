@@ -27,10 +27,10 @@ fn conforms(url: &str) {
     rules::preparing_a_thousand_times_leaves_nothing_behind(&subject);
     rules::a_wrong_call_is_an_error_and_the_session_goes_on(&subject);
     rules::two_sessions_see_each_other(&subject);
-    rules::a_pipeline_gives_every_answer_in_order(&subject);
+    rules::pipeline_answers_are_in_order(&subject);
     rules::a_rollback_takes_back(&subject);
     rules::the_namespace_keeps_its_rules(&subject);
-    rules::what_is_not_ours_is_left_alone(&subject);
+    rules::foreign_collection_is_unchanged(&subject);
     rules::a_claim_keeps_others_out(&subject);
     subject.leave_nothing_behind();
 }
@@ -180,15 +180,13 @@ fn couchdb() {
     }
 }
 
-/// No Oracle server can be started here; a user can name one. See docs/oracle.md.
+/// There is no throwaway Oracle server; a user can name a server (docs/oracle.md).
 #[test]
-fn oracle_where_one_is_named() {
+fn oracle_if_named() {
     match std::env::var("KURABE_ORACLE") {
         Ok(url) if !url.is_empty() => conforms(&url),
         _ => {
-            testing::skipped(
-                "KURABE_ORACLE is not set, and no Oracle server can be had without a user's own",
-            );
+            testing::skipped("KURABE_ORACLE is not set, and there is no throwaway Oracle server");
         }
     }
 }

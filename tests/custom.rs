@@ -203,7 +203,7 @@ fn existing_table_is_read_only_by_default_and_never_removed() {
 }
 
 #[test]
-fn scripts_of_pgbench_run_on_every_sql_engine_by_their_weights() {
+fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
@@ -286,7 +286,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
 }
 
 #[test]
-fn what_is_loaded_is_analysed_before_it_is_measured() {
+fn loaded_rows_are_analysed_before_measuring() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
@@ -368,7 +368,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 }
 
 #[test]
-fn the_suites_of_sysbenchs_workloads_run_verified_on_every_sql_engine() {
+fn sysbench_suites_run_verified_on_every_sql_engine() {
     let place = Place::new();
     let servers = sql_servers();
     let targets: Vec<&str> = servers.iter().map(Server::url).collect();
@@ -459,7 +459,7 @@ fn row_count_may_be_variable_and_texts_follow_template() {
 }
 
 #[test]
-fn answer_is_compared_with_the_values_that_its_request_saw() {
+fn answer_is_compared_with_values_at_its_request() {
     let place = Place::new();
     let text = "[collection.people]\nrows = 50\nkey = 'id'\n\
                 fields = { id = 'int', friend = { type = 'int', uniform = [1, 50] }, name = { type = 'text', max = 20 } }\n\

@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOADED: Duration = Duration::from_millis(3_500);
 
 /// A kind of server, its settings, and its targets: the options of each, the required class, and the expected class.
-/// A further server is a further line.
+/// Each server is one line.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [Promise]);
 
 /// URL options, the class passed to `require_durability` if any, the expected class.
@@ -30,7 +30,9 @@ static CASES: &[Case] = &[
     ("mysql", &[("myisam_recover_options", "BACKUP,FORCE")], &[("", None, Synced), ("engine=MyISAM", None, OsCache), ("engine=MEMORY", None, Memory)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "2"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
     ("mysql", &[("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")], &[("", None, PeriodicSync)]),
-    ("mariadb", &[], &[("", None, Synced), ("engine=Aria", None, Synced), ("engine=MyISAM", None, OsCache)]),
+    ("mariadb", &[], &[("", None, Synced), ("engine=Aria", None, Synced)]),
+    // MariaDB's default, BACKUP,QUICK, does not check the rows: a few are missing after some crashes.
+    ("mariadb", &[("myisam_recover_options", "BACKUP,FORCE")], &[("engine=MyISAM", None, OsCache)]),
     ("postgres", &[], &[("", None, Synced), ("", Some(PeriodicSync), PeriodicSync)]),
     ("postgres", &[("fsync", "off")], &[("", None, OsCache)]),
     ("memcached", &[], &[("", None, Memory)]),
@@ -57,7 +59,7 @@ fn holds(engine: &str) {
             .enumerate()
             .map(|(number, (options, required, class))| {
                 let target = Target::open(&crate::support::with(server.url(), options), number, *required);
-                // For a stand-in, only its identity is checked; its notes state it.
+                // For a substitute, only its identity is checked; its notes state it.
                 let class = if target.stands_in() { OsCache } else { *class };
                 assert_eq!(target.class(), class, "{engine} {settings:?} {options}");
                 target
@@ -82,14 +84,14 @@ fn holds(engine: &str) {
 }
 
 #[test]
-fn mysql_keeps_its_promises_when_it_is_killed() {
+fn mysql_keeps_its_promises_when_killed() {
     holds("mysql");
 }
 
 /// Without recovery MyISAM loses the tables that a statement was using: how many is random. One row would violate a
 /// class above `memory`.
 #[test]
-fn myisam_without_recovery_promises_nothing_and_does_not_find_all_when_it_is_killed() {
+fn myisam_without_recovery_promises_nothing_and_loses_rows_when_killed() {
     let Some(server) = testing::server("mysql") else { return };
     let lost = (0..8).any(|number| {
         let target = Target::open(&crate::support::with(server.url(), "engine=MyISAM"), number, None);
@@ -101,36 +103,36 @@ fn myisam_without_recovery_promises_nothing_and_does_not_find_all_when_it_is_kil
         server.restart().unwrap();
         target.lost(&acknowledged) > 0
     });
-    assert!(lost, "eight crashes took nothing: it could promise more");
+    assert!(lost, "eight crashes lost nothing: the class is too low");
 }
 
 #[test]
-fn mariadb_keeps_its_promises_when_it_is_killed() {
+fn mariadb_keeps_its_promises_when_killed() {
     holds("mariadb");
 }
 
 #[test]
-fn postgres_keeps_its_promises_when_it_is_killed() {
+fn postgres_keeps_its_promises_when_killed() {
     holds("postgres");
 }
 
 #[test]
-fn memcached_promises_nothing_and_keeps_nothing_when_it_is_killed() {
+fn memcached_promises_and_keeps_nothing_when_killed() {
     holds("memcached");
 }
 
 #[test]
-fn redis_keeps_its_promises_when_it_is_killed() {
+fn redis_keeps_its_promises_when_killed() {
     holds("redis");
 }
 
 #[test]
-fn mongodb_and_what_stands_in_for_it_keep_their_promises_when_they_are_killed() {
+fn mongodb_or_its_substitute_keeps_its_promises_when_killed() {
     holds("mongodb");
 }
 
 #[test]
-fn couchdb_and_what_stands_in_for_it_keep_their_promises_when_they_are_killed() {
+fn couchdb_or_its_substitute_keeps_its_promises_when_killed() {
     holds("couchdb");
 }
 

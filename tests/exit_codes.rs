@@ -26,7 +26,7 @@ fn result_that_cannot_be_written_is_exit_5() {
 }
 
 #[test]
-fn report_that_cannot_be_written_names_its_file_and_leaves_no_other() {
+fn unwritable_report_error_names_file_and_leaves_no_other_file() {
     let place = Place::new();
     assert_eq!(place.run(&SMALL).code, Some(0));
     let folder = place.home().join("a");
@@ -45,7 +45,7 @@ fn report_that_cannot_be_written_names_its_file_and_leaves_no_other() {
 }
 
 #[test]
-fn folder_of_runs_that_cannot_be_written_is_found_before_anything_is_started() {
+fn unwritable_runs_folder_is_detected_before_start() {
     let place = Place::new();
     let file = place.home().join("file");
     std::fs::write(&file, "").unwrap();
@@ -86,7 +86,7 @@ fn malformed_message_of_server_is_exit_3() {
 }
 
 #[test]
-fn report_of_run_that_is_not_complete_says_so_in_every_format() {
+fn report_of_incomplete_run_says_so_in_every_format() {
     let place = Place::new();
     assert_eq!(place.run(&SMALL).code, Some(0));
     let file = std::fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path().join("run.jsonl");

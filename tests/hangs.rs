@@ -84,7 +84,7 @@ fn first_ctrl_c_reports_wait_and_ends_program() {
             let mut line = String::new();
             while !line.contains("stopping: waiting for") {
                 line.clear();
-                assert!(err.read_line(&mut line).unwrap() > 0, "{url}: it ended without a word");
+                assert!(err.read_line(&mut line).unwrap() > 0, "{url}: it ended without a message");
             }
             assert!(line.contains("127.0.0.1") && line.contains("again to exit now"), "{url}: {line}");
             let answered = asked.elapsed();

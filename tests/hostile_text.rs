@@ -130,7 +130,7 @@ fn liars() -> Vec<(Liar, String)> {
 }
 
 #[test]
-fn server_cannot_control_the_terminal_and_its_fault_is_exit_3() {
+fn server_cannot_control_terminal_and_its_error_is_exit_3() {
     let place = Place::new();
     for (liar, url) in liars() {
         for args in [
@@ -184,7 +184,7 @@ fn poisoned(mut value: Value, with: &str) -> Value {
 }
 
 #[test]
-fn no_rendering_of_a_run_shows_a_control_character() {
+fn no_report_format_shows_control_characters() {
     let place = Place::new();
     let target = format!("sqlite:{}", place.home().join("a.db").display());
     let made =

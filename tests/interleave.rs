@@ -70,7 +70,7 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
 }
 
 #[test]
-fn throwaway_servers_keep_to_processors_that_no_client_uses() {
+fn throwaway_servers_use_no_processor_of_clients() {
     let Some(_) = testing::server("redis") else { return };
     let place = Place::new();
     let answer = run(&place, &["point-read", "up:redis"]);

@@ -47,7 +47,7 @@ fn assert_caught(engine: &str, client: &str, lies: &[Lie], args: &[&str]) {
     assert!(trials.iter().all(|trial| *trial == Trial::Measured), "{engine} {client}: {trials:?}");
     for lie in lies {
         let (trials, told) = through(&url, server.port(), Some(*lie), args);
-        assert!(told.len() >= 4, "{engine} {client} {lie:?}: few lies could be told: {told:?}");
+        assert!(told.len() >= 4, "{engine} {client} {lie:?}: too few lies: {told:?}");
         for at in told {
             let caught = matches!(trials.get(at), Some(Trial::Failed(_)));
             assert!(caught, "{engine} {client}: trial {at} was lied to by {lie:?}: {trials:?}");
@@ -65,7 +65,7 @@ fn lies_about_reads_fail_their_trials_on_key_value_stores() {
 }
 
 #[test]
-fn lies_about_reads_fail_their_trials_on_sql_engines_and_through_their_drivers() {
+fn lies_about_reads_fail_their_trials_on_sql_engines_with_both_clients() {
     for engine in ["postgres", "mariadb"] {
         assert_caught(engine, "", &OF_READS, &READ);
         // The crates close a connection after an unexpected reply.
@@ -80,7 +80,7 @@ fn lies_about_reads_fail_their_trials_on_document_stores() {
 }
 
 #[test]
-fn records_that_were_acknowledged_and_not_added_fail_their_trials() {
+fn acknowledged_records_that_are_missing_fail_their_trials() {
     for engine in ["postgres", "mariadb", "memcached"] {
         assert_caught(engine, "", &OF_WRITES, &ADD);
     }

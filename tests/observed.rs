@@ -36,7 +36,7 @@ fn server_processes_are_found_with_their_resource_use() {
 }
 
 #[test]
-fn the_bytes_of_every_answer_are_counted_and_no_others() {
+fn exactly_the_bytes_of_all_answers_are_counted() {
     let place = Place::new();
     let report = point_read(&place, "up:postgres");
     let seen = observed(&report);
@@ -54,7 +54,7 @@ fn the_bytes_of_every_answer_are_counted_and_no_others() {
 }
 
 #[test]
-fn a_database_in_the_client_has_no_server_and_its_cpu_is_the_clients() {
+fn embedded_database_has_no_server_and_uses_client_cpu() {
     let place = Place::new();
     let report = point_read(&place, "sqlite:");
     for seen in observed(&report) {
@@ -74,8 +74,8 @@ fn selftest_names_planted_causes_and_rejects_invalid_options() {
     assert!(answer.err.contains("there are: postgres"), "{}", answer.err);
     let answer = place.run(&["selftest", "redis", "--kind", "nonsense"]);
     assert_eq!(answer.code, Some(2), "{}", answer.err);
-    // On a machine with other load a cause may be named otherwise, or not at all; but never wrongly and with
-    // certainty.
+    // On a busy machine a cause may be named wrongly, or not at all, but never wrongly with high
+    // confidence.
     let answer = place.run(&[
         "selftest",
         "redis",
@@ -87,8 +87,8 @@ fn selftest_names_planted_causes_and_rejects_invalid_options() {
         "1s",
     ]);
     let said = format!("{}{}", answer.out, answer.err);
-    assert!(answer.out.contains("planted causes named rightly"), "{said}");
-    assert!(answer.out.contains("0 causes were named wrongly and with certainty"), "{said}");
+    assert!(answer.out.contains("planted causes named correctly"), "{said}");
+    assert!(answer.out.contains("0 causes were named wrongly with high confidence"), "{said}");
     assert_eq!(answer.out.matches("left out").count(), 0, "{said}");
     let all_right = ["2 of 2 planted", "1 of 1 planted"].iter().any(|line| answer.out.contains(line));
     assert_eq!(answer.code == Some(0), all_right, "{said}");

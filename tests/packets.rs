@@ -173,14 +173,14 @@ fn on_every_engine(compare: impl Fn(&Server) -> Option<()>) {
 }
 
 #[test]
-fn small_requests_of_several_clients_are_counted_as_a_packet_capture_counts_them() {
+fn counts_of_small_requests_equal_packet_capture() {
     on_every_engine(|server| compare(server, "point-read", &[("clients", "3")], 300));
 }
 
 /// A packet that is captured on loopback may contain several segments, which only a real network card would split.
 /// Therefore this has its own network namespace, where each packet is one segment of Ethernet's size.
 #[test]
-fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_them() {
+fn counts_of_multi_segment_messages_equal_packet_capture() {
     const ALONE: &str = "ip link set dev lo mtu 1500 gso_max_segs 1 up && exec \"$0\" \"$@\"";
     let within = |program: &Path| {
         let mut command = Command::new("unshare");
@@ -188,7 +188,7 @@ fn answers_and_requests_of_many_segments_are_counted_as_a_packet_capture_counts_
         command
     };
     if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and a recent ip");
+        tell("a network namespace cannot be created here: that takes root, unshare and a recent ip");
         return;
     }
     let mut command = within(&std::env::current_exe().unwrap());

@@ -56,7 +56,7 @@ fn invalid_command_line_gets_one_error_and_exit_code() {
 }
 
 #[test]
-fn a_misspelt_key_in_a_suite_is_named_with_the_right_one() {
+fn misspelt_suite_key_gets_suggestion() {
     let place = Place::new();
     let suite = place.path().join("mine.toml");
     std::fs::write(&suite, "experiment = 'session'\nruonds = 3\n").unwrap();
@@ -66,7 +66,7 @@ fn a_misspelt_key_in_a_suite_is_named_with_the_right_one() {
 }
 
 #[test]
-fn a_run_is_shown_reported_and_repeated() {
+fn run_is_shown_reported_and_repeated() {
     let place = Place::new();
     let answer = place.run(&SHORT);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -111,7 +111,7 @@ fn a_run_is_shown_reported_and_repeated() {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_measures_nothing() {
+fn dry_run_shows_plan_and_measures_nothing() {
     let place = Place::new();
     let mut args = SHORT.to_vec();
     args.push("--dry-run");
@@ -122,7 +122,7 @@ fn a_dry_run_shows_the_plan_and_measures_nothing() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_was_measured_and_resume_completes_it() {
+fn ctrl_c_keeps_results_and_resume_completes_run() {
     let place = Place::new();
     let child = place.spawn(&LONG);
     let file = place.wait_for_trials(5);
@@ -171,7 +171,7 @@ fn ctrl_c_stops_loading() {
 }
 
 #[test]
-fn kill_9_loses_no_trial_that_was_recorded() {
+fn kill_9_loses_no_recorded_trial() {
     let place = Place::new();
     let mut child = place.spawn(&LONG);
     let file = place.wait_for_trials(4);
@@ -252,7 +252,7 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
 }
 
 #[test]
-fn runs_of_an_unknown_experiment_are_shown() {
+fn run_of_unknown_experiment_is_shown() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let mut run = kurabe_record::read(&RunPath::at(&run_file(&place)).unwrap()).unwrap().run;
@@ -292,7 +292,7 @@ fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
 }
 
 #[test]
-fn two_runs_at_once_on_one_target_are_refused() {
+fn second_run_on_target_in_use_is_rejected() {
     let place = Place::new();
     let file = place.path().join("shared.db");
     let url = format!("sqlite:{}", file.display());

@@ -49,7 +49,7 @@ fn supervisor(program: u32) -> Option<u32> {
 }
 
 #[test]
-fn up_notices_that_its_server_or_its_supervisor_is_gone_and_leaves_nothing() {
+fn up_detects_killed_server_or_supervisor_and_leaves_nothing() {
     if testing::server("memcached").is_none() {
         return;
     }

@@ -299,7 +299,7 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
 fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
     for trial in run(lie, layout, operations) {
         let Outcome::Failed { kind, reason, .. } = &trial.outcome else {
-            panic!("{lie:?} was not noticed: {trial:?}");
+            panic!("{lie:?} was not detected: {trial:?}");
         };
         assert_eq!(*kind, ErrorKind::Mismatch, "{lie:?}: {reason}");
         assert!(reason.contains(part), "{lie:?}: {reason}");
@@ -307,7 +307,7 @@ fn caught(lie: Lie, layout: &str, operations: &[&str], part: &str) {
 }
 
 #[test]
-fn without_sabotage_every_trial_has_results() {
+fn without_fault_every_trial_has_results() {
     for layout in ["blob", "rows"] {
         let trials = run(Lie::Truth, layout, &["write", "read"]);
         // Two payloads and the A/A control, two operations, two rounds.
@@ -329,49 +329,49 @@ fn without_sabotage_every_trial_has_results() {
 }
 
 #[test]
-fn a_layout_that_drops_its_last_piece_is_caught() {
+fn dropped_last_piece_is_detected() {
     caught(Lie::DropsLastPiece, "rows", &["write"], "rows, but acknowledged");
 }
 
 #[test]
-fn a_read_that_returns_another_sessions_bytes_is_caught() {
+fn bytes_of_other_session_are_detected() {
     for layout in ["blob", "rows"] {
         caught(Lie::AnotherSession, layout, &["read"], "wrong content");
     }
 }
 
 #[test]
-fn a_truncated_value_is_caught() {
+fn truncated_value_is_detected() {
     caught(Lie::Truncates, "blob", &["read"], "bytes instead of");
     caught(Lie::Truncates, "rows", &["read"], "bytes instead of");
 }
 
 #[test]
-fn a_cache_that_evicts_is_caught() {
+fn evicted_session_is_detected() {
     caught(Lie::Evicts, "blob", &["write"], "rows, but acknowledged");
 }
 
 #[test]
-fn an_operation_that_is_never_sent_is_caught() {
+fn operation_that_is_never_sent_is_detected() {
     caught(Lie::NeverWrites, "blob", &["write"], "rows, but acknowledged");
     caught(Lie::NeverReads, "blob", &["read"], "is missing");
     caught(Lie::NeverReads, "rows", &["read"], "is missing");
 }
 
 #[test]
-fn writes_reordered_after_reads_are_caught() {
+fn writes_reordered_after_reads_are_detected() {
     caught(Lie::WritesLater, "blob", &["read"], "the server counts");
 }
 
 #[test]
-fn one_table_for_every_payload_is_caught() {
+fn one_table_for_every_payload_is_detected() {
     let trials = run(Lie::OneTableForAll, "blob", &["read"]);
     let failed = trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count();
-    assert!(failed > 0, "reads of two payloads from one table were not noticed");
+    assert!(failed > 0, "reads of two payloads from one table were not detected");
 }
 
 #[test]
-fn a_panic_fails_its_trial_and_nothing_else() {
+fn panic_fails_only_its_trial() {
     // In a client's thread for reads; in the check after the trial for writes, which are read back.
     for trial in run(Lie::Panics, "blob", &["read", "write"]) {
         let Outcome::Failed { kind, reason, .. } = &trial.outcome else { panic!("{trial:?}") };

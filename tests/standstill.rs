@@ -41,14 +41,14 @@ fn assert_made_again(rest: &[&str]) {
     let records = records(&place);
     let stood_still = |trial: &Value| trial["outcome"]["measured"]["stood_still_ns"].as_u64().unwrap_or(0);
     let disturbed: Vec<usize> = (0..records.len()).filter(|at| stood_still(&records[*at]) > 0).collect();
-    assert!(!disturbed.is_empty(), "{rest:?}: no standstill was seen: {answer:?}");
+    assert!(!disturbed.is_empty(), "{rest:?}: no standstill was detected: {answer:?}");
     for at in disturbed {
         let trial = &records[at];
         assert!(stood_still(trial) >= STOPPED.as_nanos() as u64 / 2, "{trial}");
         let same =
             |other: &&Value| ["round", "cell", "operation"].iter().all(|name| other[*name] == trial[*name]);
         let last = records[at + 1..].iter().rfind(same);
-        let last = last.unwrap_or_else(|| panic!("{rest:?}: it was not made again: {trial}"));
+        let last = last.unwrap_or_else(|| panic!("{rest:?}: it was not rerun: {trial}"));
         assert!(last["rerun_reason"].as_str().unwrap().contains("stood still for"), "{last}");
         assert_eq!(stood_still(last), 0, "{last}");
     }

@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Where the testbed finds servers, whatever home directory the program has.
+/// Where the testbed finds servers, independent of the program's home directory.
 fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("KURABE_CACHE")

@@ -83,7 +83,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         let done = affected(session.as_mut(), &insert(&collection), row.as_slice());
         assert_eq!(done, 1, "{}: insert of {id}", subject.url);
     }
-    // Once more, over the same rows and in another order, so that no reply comes from the previous request.
+    // Again, over the same rows in another order, so that no reply is that of the previous request.
     for (row, id) in rows.iter().zip(&ids).rev() {
         run(session.as_mut(), &put(&collection), row.as_slice())
             .unwrap_or_else(|e| panic!("put of {id}: {e}"));
@@ -98,7 +98,7 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
         assert_row(&out, 0, &row[1..], &what);
     }
     session.release(prepared).unwrap();
-    values_in_the_text_mean_what_they_are(subject, session.as_mut(), &all, &rows);
+    literals_round_trip(subject, session.as_mut(), &all, &rows);
     let some = run(session.as_mut(), &get(&collection, &[3, 6]), &rows[8][..1]).unwrap();
     assert_row(&some, 0, &[rows[8][3], rows[8][6]], &subject.url);
     let turned = get(&collection, &[6, 0, 2]);
@@ -110,14 +110,14 @@ pub(super) fn every_value_comes_back(subject: &Subject) {
 }
 
 /// The same rows, written and read with literals; or the reason why that is impossible.
-fn values_in_the_text_mean_what_they_are(
+fn literals_round_trip(
     subject: &Subject,
     session: &mut dyn Session,
     all: &Operation,
     rows: &[[Value<'_>; 7]],
 ) {
     if let Support::No(reason) = subject.driver.capabilities().literals {
-        assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is no clause", subject.url);
+        assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is not a clause", subject.url);
         let error = session.prepare_literal(all).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", subject.url);
         return;

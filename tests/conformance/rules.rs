@@ -85,7 +85,7 @@ pub(super) fn preparing_a_thousand_times_leaves_nothing_behind(subject: &Subject
     let mut out = Reply::new();
     for _ in 0..1_000 {
         let prepared = session.prepare(&get).unwrap();
-        assert!(prepared.0 < 10, "{}: numbers grow: {prepared:?}", subject.url);
+        assert!(prepared.0 < 10, "{}: numbers are not reused: {prepared:?}", subject.url);
         session.execute(&prepared, &[Value::Text("a")], &mut out).unwrap();
         assert_eq!(out.field_bytes(0, 0), Some(&b"1"[..]), "{}", subject.url);
         session.release(prepared).unwrap();
@@ -141,7 +141,7 @@ pub(super) fn a_wrong_call_is_an_error_and_the_session_goes_on(subject: &Subject
 const DEPTH: usize = 100;
 
 /// Replies come in the order of the requests; a rejected request affects no other.
-pub(super) fn a_pipeline_gives_every_answer_in_order(subject: &Subject) {
+pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     let collection = subject.make_plain("pipeline");
     let mut session = subject.session();
     let session = session.as_mut();
@@ -306,7 +306,7 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
     namespace.remove(&collection.name).unwrap();
     assert!(!namespace.list().unwrap().contains(&collection.name), "{}", subject.url);
     namespace.remove(&collection.name).unwrap();
-    assert!(namespace.clear(&collection).is_err(), "{}: clear of what is not there", subject.url);
+    assert!(namespace.clear(&collection).is_err(), "{}: clear of a missing collection", subject.url);
 
     for name in ["users", "kurabe_", "kurabe_A", "kurabe_a;b", "kurabe_a b", "kurabe_marker"] {
         let fields = vec![Field { name: "id", kind: FieldType::Int }];
@@ -319,8 +319,8 @@ pub(super) fn the_namespace_keeps_its_rules(subject: &Subject) {
     }
 }
 
-/// Makes a collection of ours foreign by removing it from the ownership table directly.
-pub(super) fn what_is_not_ours_is_left_alone(subject: &Subject) {
+/// Makes one of our collections foreign by removing it from the ownership table directly.
+pub(super) fn foreign_collection_is_unchanged(subject: &Subject) {
     let collection = subject.make_plain("foreign");
     let marker = Arc::new(marker());
     let mut session = subject.session();
@@ -368,7 +368,7 @@ pub(super) fn a_claim_keeps_others_out(subject: &Subject) {
     };
     refused(&mut two);
     refused(&mut two);
-    // The claim is not given back with a target that did not take it.
+    // Dropping a target without the lease does not release the lease.
     drop(same);
     refused(&mut two);
     drop(one);

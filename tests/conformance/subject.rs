@@ -32,7 +32,11 @@ impl Subject {
         match self.driver.supports(operation) {
             Support::Native => true,
             Support::No(reason) => {
-                assert!(reason.len() > 10 && !reason.ends_with('.'), "{}: '{reason}' is no clause", self.url);
+                assert!(
+                    reason.len() > 10 && !reason.ends_with('.'),
+                    "{}: '{reason}' is not a clause",
+                    self.url
+                );
                 let error = self.session().prepare(operation).expect_err(operation.name());
                 assert_eq!(error.kind(), ErrorKind::Unsupported, "{}: {error}", self.url);
                 assert!(error.to_string().contains(&reason), "{}: {error}", self.url);

@@ -188,7 +188,7 @@ const NO_EXPRESSIONS: &[&str] = &[
 ];
 
 #[test]
-fn expression_arrives_at_the_server_as_pgbench_sends_it() {
+fn expression_has_the_same_value_as_in_pgbench() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let given =
@@ -266,7 +266,7 @@ fn ok(answer: &Answer) {
 }
 
 #[test]
-fn built_in_script_touches_the_same_rows_as_pgbench_does_on_its_own_tables() {
+fn built_in_script_touches_the_same_rows_as_pgbench() {
     const SCALE: i64 = 3;
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
@@ -291,7 +291,7 @@ fn built_in_script_touches_the_same_rows_as_pgbench_does_on_its_own_tables() {
         let branches = column(&server, "SELECT DISTINCT bid FROM pgbench_history ORDER BY bid");
         assert_eq!(branches, (1..=SCALE).collect::<Vec<_>>());
     }
-    // The rows decide, whatever is given; a definition takes precedence, as in pgbench; and the user's own scripts
+    // The rows determine the scale, not --scale; a definition takes precedence, as in pgbench; the user's own scripts
     // have scale 1.
     let script = file(&place, "scale.sql", "SELECT :scale;\n");
     let brief = ["--requests", "5", "--rounds", "1", server.url()];
@@ -316,7 +316,7 @@ fn built_in_script_touches_the_same_rows_as_pgbench_does_on_its_own_tables() {
 }
 
 #[test]
-fn suite_touches_the_same_rows_as_sysbench_does_with_its_own_defaults() {
+fn suite_touches_the_same_rows_as_sysbench() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let sysbench = |script: &str, rest: &[&str]| {

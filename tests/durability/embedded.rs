@@ -49,7 +49,7 @@ fn the_process_that_writes() {
 }
 
 #[test]
-fn embedded_databases_keep_their_promises_when_their_process_is_killed() {
+fn embedded_databases_keep_their_promises_when_killed() {
     let folder = tempfile::tempdir().unwrap();
     for (number, (engine, options, class)) in [
         ("sqlite", "", DurabilityClass::Synced),

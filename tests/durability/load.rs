@@ -115,7 +115,7 @@ impl Target {
             DurabilityClass::PeriodicSync => {
                 assert!(oldest.unwrap_or_default() <= ABOUT_A_SECOND, "{}: {oldest:?}", self.name);
                 let safe = rows.iter().any(|(_, when)| last.duration_since(*when) > ABOUT_A_SECOND);
-                assert!(safe, "{}: no row was old enough to have to be there", self.name);
+                assert!(safe, "{}: no row was old enough to be required", self.name);
             }
             DurabilityClass::OsCache | DurabilityClass::Synced | DurabilityClass::Replicated => {
                 assert_eq!(gone.len(), 0, "{}: {:?} …", self.name, gone.first());

@@ -111,7 +111,7 @@ impl Capture {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().unwrap()));
         let mut packets = Vec::new();
         if let (Some(magic), Some(link)) = (word(0), word(20)) {
-            assert_eq!((magic, link), (0xa1b2_c3d4, 1), "another form of file or of link");
+            assert_eq!((magic, link), (0xa1b2_c3d4, 1), "another file format or link type");
         }
         let mut at = 24;
         while let Some(length) = word(at + 8) {
@@ -180,7 +180,7 @@ impl Capture {
 
 /// From the header of IPv4 on (RFC 791, 768, 9293).
 fn packet_of(ip: &[u8], port: u16) -> Packet {
-    assert_eq!(ip[0] >> 4, 4, "no packet of IPv4");
+    assert_eq!(ip[0] >> 4, 4, "not an IPv4 packet");
     let header = usize::from(ip[0] & 15) * 4;
     let short = |at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
     let total = usize::from(short(2));
@@ -199,6 +199,6 @@ fn packet_of(ip: &[u8], port: u16) -> Packet {
                 ends: ip[header + 13] & 5 != 0,
             })
         }
-        other => panic!("protocol {other} was not asked for"),
+        other => panic!("unexpected protocol {other}"),
     }
 }

@@ -58,7 +58,7 @@ fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
 fn assert_untold(what: &str, text: &str, telling: &BTreeSet<String>) {
     let text = text.to_lowercase();
     for word in telling {
-        assert!(!text.contains(&word.to_lowercase()), "{what} tells '{word}'");
+        assert!(!text.contains(&word.to_lowercase()), "{what} contains '{word}'");
     }
 }
 
@@ -90,7 +90,7 @@ fn anonymous_report_names_no_server() {
 }
 
 #[test]
-fn a_target_left_out_is_in_no_form_of_the_report_and_an_unknown_one_is_refused() {
+fn excluded_target_is_in_no_format_and_unknown_one_is_rejected() {
     let place = Place::new();
     let answer = place.run(&session(&["sqlite:", "null:"], &SHORT));
     assert_all_verified(&place, &answer);

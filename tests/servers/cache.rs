@@ -51,11 +51,7 @@ fn hit_ratio_follows_cache_size_and_matches_server_count() {
                 assert_verified(cell);
                 let Some(percent) = cell["axes"]["cache-size"].as_f64() else {
                     assert_eq!(figure(cell, "hit ratio"), None, "{cell:#}");
-                    assert_eq!(
-                        figure(cell, "stale"),
-                        Some(0.0),
-                        "the store itself is never behind: {cell:#}"
-                    );
+                    assert_eq!(figure(cell, "stale"), Some(0.0), "the store itself is never stale: {cell:#}");
                     continue;
                 };
                 let of = |name: &str| figure(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"));
@@ -105,7 +101,7 @@ fn stale_copies_are_counted_and_rare_with_invalidation() {
 }
 
 #[test]
-fn copies_that_expire_are_read_from_the_store_again() {
+fn expired_copies_are_read_from_the_store_again() {
     for cache in ["up:memcached?ttl=1", "up:redis?ttl=1"] {
         if !has(cache.split('?').next().unwrap()) {
             continue;
@@ -163,7 +159,7 @@ fn wrong_byte_in_cache_fails_trial_and_foreign_keys_are_untouched() {
         let said: Vec<&str> = answer.out.split_whitespace().collect();
         assert!(said.join(" ").contains("and wrong content from byte"), "{answer:?}");
     });
-    assert_eq!(ask("DBSIZE"), ":1", "what a failed trial made is removed too");
+    assert_eq!(ask("DBSIZE"), ":1", "records of a failed trial are removed too");
 }
 
 #[test]
@@ -184,14 +180,14 @@ fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     let answer = run(&place, "sqlite:", "--requests 100 --records 50 --cache-size none,50,as-is");
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("which --cache up:memcached or up:redis starts"), "{answer:?}");
-    assert!(answer.err.contains("--cache-size as-is goes with --cache"), "{answer:?}");
+    assert!(answer.err.contains("--cache-size as-is needs --cache"), "{answer:?}");
     let Some(server) = testing::server("memcached") else {
         tell("memcached is not installed");
         return;
     };
     let answer = run(&place, "sqlite:", &format!("--cache {} --cache-size 50 --requests 100", server.url()));
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    assert!(answer.err.contains("of a throwaway one only"), "{answer:?}");
+    assert!(answer.err.contains("only for a throwaway cache"), "{answer:?}");
     // Two stores share one cache, and neither reads the other's copies.
     let rest = format!(
         "sqlite:?synchronous=off --cache {} --cache-size as-is --requests 500 --records 100",

@@ -7,7 +7,7 @@ use crate::support::Place;
 use kurabe_testbed::testing;
 use serde_json::Value;
 
-/// The default durability class of an engine; of an engine with a stand-in, that of the stand-in.
+/// The default durability class of an engine, or of its substitute.
 fn class(report: &Value, target: &str) -> &'static str {
     let targets = report["targets"].as_array().unwrap();
     let target = targets.iter().find(|known| known["name"] == target).unwrap();
@@ -23,14 +23,14 @@ fn class(report: &Value, target: &str) -> &'static str {
 fn several_rows(target: &str) -> Option<&'static str> {
     match target {
         "memcached" => Some("several values"),
-        "mongodb" => Some("all or none only within a transaction"),
-        "couchdb" => Some("not all or none"),
+        "mongodb" => Some("inserted atomically only within a transaction"),
+        "couchdb" => Some("separately, not atomically"),
         _ => None,
     }
 }
 
 #[test]
-fn one_run_measures_and_verifies_small_and_large_sessions_on_every_engine() {
+fn one_run_verifies_small_and_large_sessions_on_every_engine() {
     let engines = installed();
     let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
     let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
@@ -60,7 +60,7 @@ fn one_run_measures_and_verifies_small_and_large_sessions_on_every_engine() {
 }
 
 #[test]
-fn a_run_leaves_nothing_behind_on_a_server_that_stays() {
+fn run_leaves_nothing_on_existing_server() {
     for engine in SERVERS {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -71,7 +71,7 @@ fn a_run_leaves_nothing_behind_on_a_server_that_stays() {
 }
 
 #[test]
-fn a_payload_over_the_servers_limit_is_a_reason_beside_its_cell_and_the_run_goes_on() {
+fn payload_over_server_limit_makes_its_cell_unavailable() {
     for (engine, settings, setting) in [
         ("mysql", &[("max_allowed_packet", "1M")][..], "max_allowed_packet"),
         ("mariadb", &[("max_allowed_packet", "1M")], "max_allowed_packet"),
@@ -90,7 +90,7 @@ fn a_payload_over_the_servers_limit_is_a_reason_beside_its_cell_and_the_run_goes
         args.extend(["--payload", "2m"]);
         let answer = place.run(&args);
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        assert!(answer.err.contains(setting), "not said before the run: {answer:?}");
+        assert!(answer.err.contains(setting), "not reported before the run: {answer:?}");
         let report = place.report();
         let (large, small): (Vec<_>, Vec<_>) =
             cells(&report).iter().partition(|cell| cell["axes"]["payload"] == 2_000_000);
@@ -104,7 +104,7 @@ fn a_payload_over_the_servers_limit_is_a_reason_beside_its_cell_and_the_run_goes
 }
 
 #[test]
-fn connections_and_statements_of_each_request_and_many_clients_are_verified_everywhere() {
+fn per_request_connections_and_statements_are_verified_on_every_engine() {
     let axes = "--connection kept,per-request --statement once,per-request --clients 1,8";
     let axes: Vec<&str> = axes.split(' ').chain(BRIEF).collect();
     for engine in SERVERS {

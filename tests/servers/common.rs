@@ -47,7 +47,7 @@ pub(super) fn installed() -> Vec<&'static str> {
         .collect()
 }
 
-/// Prints to the real standard error, which the test harness does not capture, what is not tested; fails if servers
+/// Prints skipped parts to the real standard error, which the test harness does not capture; fails if servers
 /// are required. Returns false, for filters.
 pub(crate) fn skip(why: &str) -> bool {
     assert!(!testing::required(), "{why}");
@@ -55,7 +55,7 @@ pub(crate) fn skip(why: &str) -> bool {
     false
 }
 
-/// Prints what is not tested, whether or not servers are required.
+/// Prints skipped parts, whether or not servers are required.
 pub(crate) fn tell(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped a part of {test}: {why}\n").as_bytes());
@@ -119,7 +119,7 @@ pub(crate) fn tables(server: &Server) -> Option<String> {
     )
 }
 
-/// What is left of ours on a server, queried without the driver; empty if nothing is left, or if there is no program
+/// Our remaining objects on a server, queried without the driver; empty if there are none, or if there is no program
 /// to query with.
 pub(super) fn left(engine: &str, server: &Server) -> String {
     match engine {
@@ -128,7 +128,7 @@ pub(super) fn left(engine: &str, server: &Server) -> String {
             .into_iter()
             .filter(|answer| answer != "END")
             .collect(),
-        // Nobody else uses it.
+        // It has no other users.
         "redis" => Some(ask_line(server, "DBSIZE")).filter(|answer| answer != ":0").unwrap_or_default(),
         "couchdb" => lines_with_ours(&ask_http(server, "GET", "/_all_dbs")),
         "mongodb" => lines_with_ours(&mongodb_collections(server)),

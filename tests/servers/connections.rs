@@ -25,7 +25,7 @@ fn names(cell: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole() {
+fn connection_time_has_parts_that_do_not_exceed_it() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
             continue;
@@ -68,17 +68,17 @@ fn a_new_connection_is_split_into_its_parts_and_they_are_not_more_than_the_whole
             // The whole service time includes them.
             assert!(of("connect") <= cell["latency_us"]["max"].as_f64().unwrap(), "{cell:#}");
             if expected.len() > 4 {
-                // The time between the parts is ours, and short.
+                // The time between the parts is the tool's, and short.
                 assert!(parts >= 0.5 * of("connect"), "{cell:#}");
                 let proved = of("auth") > 0.0;
-                assert_eq!(proved, engine != "postgres", "PostgreSQL trusts whoever comes: {cell:#}");
+                assert_eq!(proved, engine != "postgres", "this PostgreSQL trusts every user: {cell:#}");
             }
         }
     }
 }
 
 #[test]
-fn every_engine_is_read_by_new_connections_and_by_a_pool() {
+fn every_engine_is_read_with_new_connections_and_with_pool() {
     for engine in ["sqlite:", "up:redis", "up:memcached"] {
         let installed = kurabe_testbed::available();
         let name = engine.trim_start_matches("up:");
@@ -97,7 +97,7 @@ fn every_engine_is_read_by_new_connections_and_by_a_pool() {
 }
 
 #[test]
-fn values_are_bound_or_written_into_the_text_where_there_are_statements() {
+fn values_are_bound_or_literal_on_engines_with_statements() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -140,7 +140,7 @@ fn waits_of(line: &str) -> u64 {
 }
 
 #[test]
-fn what_a_client_sends_while_connecting_is_counted_and_its_statements_are_shown() {
+fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
             continue;

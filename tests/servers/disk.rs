@@ -25,7 +25,7 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
 }
 
 #[test]
-fn a_limit_of_file_size_keeps_what_was_recorded_and_is_said() {
+fn file_size_limit_keeps_recorded_trials_and_is_reported() {
     let place = Place::new();
     // In blocks of 512 bytes. The signal that would end the program is ignored, as for a daemon's children.
     let answer =
@@ -34,7 +34,7 @@ fn a_limit_of_file_size_keeps_what_was_recorded_and_is_said() {
 }
 
 #[test]
-fn a_run_that_cannot_even_begin_to_be_recorded_is_an_error_and_no_run() {
+fn run_whose_header_cannot_be_written_is_an_error() {
     let place = Place::new();
     let mut command = place.command_after("trap '' XFSZ && ulimit -f 0", &session(&["null:"], &BRIEF));
     let answer = Answer::of(&command.output().unwrap());
@@ -44,7 +44,7 @@ fn a_run_that_cannot_even_begin_to_be_recorded_is_an_error_and_no_run() {
 }
 
 #[test]
-fn a_full_disk_keeps_what_was_recorded_and_is_said() {
+fn full_disk_keeps_recorded_trials_and_is_reported() {
     let place = Place::new();
     let script = "mount -t tmpfs -o size=64k none \"$KURABE_RUNS\" || exit 99
                   \"$0\" \"$@\"; code=$?
@@ -59,7 +59,7 @@ fn a_full_disk_keeps_what_was_recorded_and_is_said() {
     let Some(answer) =
         answer.ok().filter(|answer| answer.code != Some(99) && !answer.err.contains("unshare: "))
     else {
-        tell("a file system of its own cannot be mounted here (it takes unshare and the right to use it)");
+        tell("a file system cannot be mounted here (it takes unshare and permission to use it)");
         return;
     };
     // The copy is on a disk that is not full.

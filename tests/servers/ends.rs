@@ -25,7 +25,7 @@ const LONG: [&str; 12] = [
 ];
 
 #[test]
-fn a_server_that_is_killed_fails_its_cells_with_the_reason_and_the_others_go_on() {
+fn killed_server_fails_only_its_cells_with_reason() {
     for engine in SERVERS {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -81,7 +81,7 @@ fn assert_vanishes(base: &Path, what: &str) {
 }
 
 #[test]
-fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
+fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
     let ups: Vec<String> = installed().iter().map(|engine| format!("up:{engine}")).collect();
     let targets: Vec<&str> = ups.iter().map(String::as_str).collect();
     for end in ["none", "-INT", "-TERM", "-KILL"] {
@@ -110,7 +110,7 @@ fn throwaway_servers_are_gone_after_a_run_after_ctrl_c_and_after_kill_9() {
         if end == "-INT" {
             assert!(answer.err.contains("kurabe resume"), "{answer:?}");
         }
-        // Results are kept, whatever ended the run.
+        // Results are kept in all cases.
         assert_eq!(place.run(&["show", "last"]).code, Some(0));
     }
 }
@@ -140,7 +140,7 @@ fn up_server_serves_other_processes_until_stopped() {
 }
 
 #[test]
-fn settings_of_a_throwaway_server_are_given_in_its_own_words() {
+fn throwaway_server_accepts_settings_by_its_own_names() {
     let place = Place::new();
     for (engine, code, said) in [
         ("redis", 3, "no_such_setting"),
@@ -154,7 +154,7 @@ fn settings_of_a_throwaway_server_are_given_in_its_own_words() {
         let answer = place.run(&["doctor", &format!("up:{engine}?no_such_setting=1")]);
         assert!(answer.err.contains(said), "{answer:?}");
         assert_eq!(answer.code, Some(code), "{answer:?}");
-        assert!(answer.err.lines().count() < 8, "the server's own words are many: {answer:?}");
+        assert!(answer.err.lines().count() < 8, "the server's message is too long: {answer:?}");
     }
     for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
         let answer = place.run(&["doctor", &format!("up:{engine}?max_connections=17")]);

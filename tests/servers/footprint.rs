@@ -30,7 +30,7 @@ fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_the_caches() {
+fn connection_has_process_on_postgres_thread_on_mysql_and_neither_on_caches() {
     for engine in installed() {
         let place = Place::new();
         let found = run(&place, &format!("up:{engine}"), &["--connections", "40"]);
@@ -42,7 +42,7 @@ fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_th
                 "postgres" => near(processes, MANY) && near(threads, MANY),
                 "mysql" | "mariadb" => processes == 0.0 && near(threads, MANY),
                 "memcached" | "redis" => processes == 0.0 && near(threads, 0.0),
-                // Stand-ins, whose runtimes start threads at any time.
+                // Substitutes, whose runtimes start threads at any time.
                 _ => processes == 0.0,
             };
             assert!(right, "{engine}: {processes} processes, {threads} threads: {cell:#}");
@@ -50,7 +50,7 @@ fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_th
             let (added, each) = (figure(cell, "added"), figure(cell, "each"));
             assert!((added / MANY - each).abs() < 1.0, "{cell:#}");
             if engine == "postgres" {
-                // A process without memory of its own does not count; nor does one for shared buffers.
+                // The private memory of a process is within this range; shared buffers do not count.
                 assert!((100e3..20e6).contains(&each), "{cell:#}");
             }
         }
@@ -60,7 +60,7 @@ fn each_connection_has_a_process_on_postgres_a_thread_on_mysql_and_neither_on_th
 }
 
 #[test]
-fn a_thousand_connections_need_no_option_and_what_earlier_ones_left_costs_later_ones_nothing() {
+fn thousand_connections_need_no_option_and_do_not_affect_later_rounds() {
     for engine in installed() {
         if !["mysql", "postgres", "memcached", "redis"].contains(&engine) {
             continue;
@@ -89,7 +89,7 @@ fn a_thousand_connections_need_no_option_and_what_earlier_ones_left_costs_later_
 }
 
 #[test]
-fn an_embedded_database_costs_the_process_that_it_is_in() {
+fn embedded_database_is_measured_in_client_process() {
     let place = Place::new();
     let found = run(&place, "sqlite:", &["--connections", "50", "--state", "active"]);
     assert!((figure(&found[0], "threads added") - 50.0).abs() <= HELPERS, "{:#}", found[0]);
@@ -98,7 +98,7 @@ fn an_embedded_database_costs_the_process_that_it_is_in() {
 }
 
 #[test]
-fn a_server_of_another_user_is_not_available_with_the_reason() {
+fn server_of_other_user_is_unavailable_with_reason() {
     let Some(server) = kurabe_testbed::testing::server(SERVERS[4]) else { return };
     let id = Command::new("id").arg("-u").output().unwrap();
     if id.stdout != b"0\n" {

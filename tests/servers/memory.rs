@@ -15,7 +15,7 @@ fn peak(pid: u32) -> Option<u64> {
 }
 
 #[test]
-fn fifty_clients_with_payloads_of_a_megabyte_fit_into_300_megabytes() {
+fn fifty_clients_with_megabyte_payloads_fit_into_300_megabytes() {
     let rest =
         "--payload 1m --layout blob,rows --compress none --clients 50 --requests 150 --records 16 --rounds 1";
     let rest: Vec<&str> = rest.split(' ').collect();

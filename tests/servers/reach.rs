@@ -11,7 +11,7 @@ fn transport(report: &Value) -> &str {
 }
 
 #[test]
-fn a_run_over_tls_works_and_says_so() {
+fn run_over_tls_reports_tls() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
         let ca = server.ca().unwrap().display();
@@ -39,7 +39,7 @@ fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     for (option, code, part) in [
-        ("tls=require", 3, "no TLS"),
+        ("tls=require", 3, "does not support TLS"),
         ("tls=verify&ca=/no/such/file.pem", 2, "/no/such/file.pem"),
         ("tls=yes", 2, "tls=yes is unknown"),
     ] {
@@ -50,7 +50,7 @@ fn failed_tls_is_an_error_and_never_falls_back_to_plain() {
 }
 
 #[test]
-fn a_run_over_a_unix_socket_works_and_says_so() {
+fn run_over_unix_socket_reports_it() {
     for engine in SERVERS {
         let socket_only = |options: StartOptions| {
             if engine == "memcached" { options.on_socket_only() } else { options }
@@ -90,7 +90,7 @@ fn one_run_reaches_a_database_by_two_targets() {
 }
 
 #[test]
-fn a_url_without_a_user_is_for_whoever_runs_the_program() {
+fn url_without_user_means_the_current_user() {
     let output = Command::new("id").arg("-un").output().unwrap();
     let me = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     for engine in SQL {
@@ -124,7 +124,7 @@ fn doctor_describes_each_server() {
         ("mysql", &["max_connections=30"][..], "MySQL ", "synced", "of 30 (max_connections)"),
         ("mariadb", &["max_connections=30"], "MariaDB ", "synced", "of 30 (max_connections)"),
         ("postgres", &["max_connections=30"], "PostgreSQL ", "synced", "of 30 (max_connections)"),
-        ("memcached", &["c=60"], "memcached ", "memory", "of 39 (-c (maxconns), less 21 that it keeps)"),
+        ("memcached", &["c=60"], "memcached ", "memory", "of 39 (-c (maxconns), less 21 reserved)"),
         ("redis", &["maxclients=60"], "Redis ", "memory", "of 60 (maxclients)"),
     ] {
         let chosen = |start: StartOptions| {

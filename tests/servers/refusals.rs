@@ -90,7 +90,7 @@ fn missing_create_permission_is_reported_before_run() {
         let place = Place::new();
         let url = by(&server, "reader", "kurabe");
         let answer = place.run(&session(&[&url], &BRIEF));
-        assert_refused(&place, &answer, &[engine, "cannot make table", "needs CREATE"]);
+        assert_refused(&place, &answer, &[engine, "cannot create table", "needs CREATE"]);
         assert_eq!(tables(&server).unwrap(), "", "{engine}");
     }
 }

@@ -106,7 +106,7 @@ fn needles() -> Needles {
 }
 
 /// Checks that neither the output nor the record contains a password.
-fn assert_nothing_told(place: &Place, answer: &Answer) {
+fn assert_no_password(place: &Place, answer: &Answer) {
     let needles = needles();
     needles.assert_absent("standard output", &answer.out);
     needles.assert_absent("standard error", &answer.err);
@@ -114,9 +114,9 @@ fn assert_nothing_told(place: &Place, answer: &Answer) {
 }
 
 /// Runs the program and checks that it leaks nothing; returns its output.
-fn silently(place: &Place, args: &[&str]) -> Answer {
+fn run_without_leak(place: &Place, args: &[&str]) -> Answer {
     let answer = place.run(args);
-    assert_nothing_told(place, &answer);
+    assert_no_password(place, &answer);
     answer
 }
 
@@ -150,8 +150,8 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
 }
 
 /// Runs on the password-protected server and on a throwaway one of the same engine, monitored. The throwaway server
-/// has no password, whatever the user's environment and files contain for the engine.
-fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
+/// has no password, and ignores the engine's passwords in the user's environment and files.
+fn runs_without_leak(place: &Place, guarded: &Guarded, url: &str, variable: Option<&str>, itself: bool) {
     let up = format!("up:{}", guarded.engine);
     let mut programs = Vec::new();
     // A run is short, and may end on a busy machine before its server was inspected. Then it is repeated.
@@ -160,18 +160,18 @@ fn runs_in_silence(place: &Place, guarded: &Guarded, url: &str, variable: Option
         command.envs(variable.map(|name| (name, PASSWORD)));
         let (answer, seen) = watched(command, itself);
         assert_all_verified(place, &answer);
-        assert_nothing_told(place, &answer);
+        assert_no_password(place, &answer);
         programs.push(seen.programs.len());
         // The supervisor is this program, and a server is below it.
         if seen.programs.len() > 1 {
             return;
         }
     }
-    panic!("{}: nothing was seen of its server: {programs:?}", guarded.engine);
+    panic!("{}: its server was not observed: {programs:?}", guarded.engine);
 }
 
 #[test]
-fn a_wrong_password_is_one_clear_error_that_holds_no_password() {
+fn wrong_password_is_one_error_without_the_password() {
     for guarded in &GUARDED {
         let Some(server) = guarded.start() else { continue };
         for client in guarded.clients {
@@ -180,7 +180,7 @@ fn a_wrong_password_is_one_clear_error_that_holds_no_password() {
             for given in [guarded.user.to_owned(), format!("{}:{WRONG}", guarded.user)] {
                 let url = with(&guarded.url(&server, &given), client);
                 for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
-                    let answer = silently(&place, &args);
+                    let answer = run_without_leak(&place, &args);
                     assert_eq!(answer.code, Some(3), "{answer:?}");
                     assert_eq!(answer.errors().len(), 1, "{answer:?}");
                     assert!(answer.err.contains(&shown), "{answer:?}");
@@ -195,12 +195,12 @@ fn a_wrong_password_is_one_clear_error_that_holds_no_password() {
 }
 
 #[test]
-fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
+fn url_password_is_in_no_output_record_or_report() {
     for guarded in &GUARDED {
         let Some(server) = guarded.start() else { continue };
         let place = Place::new();
         let url = guarded.full(&server);
-        runs_in_silence(&place, guarded, &url, None, false);
+        runs_without_leak(&place, guarded, &url, None, false);
         for args in [
             &["report"][..],
             &["report", "--format", "md"],
@@ -220,14 +220,14 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
             &["completions", "fish"],
             &session(&[&url], &["--dry-run"]),
         ] {
-            let answer = silently(&place, args);
+            let answer = run_without_leak(&place, args);
             assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
         }
         // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
-        let alone = silently(&place, &session(&[&url], &BRIEF));
+        let alone = run_without_leak(&place, &session(&[&url], &BRIEF));
         assert_all_verified(&place, &alone);
-        assert_eq!(silently(&place, &["rerun", "last"]).code, Some(3));
-        assert_eq!(silently(&place, &["rerun", "last", &url]).code, Some(0));
+        assert_eq!(run_without_leak(&place, &["rerun", "last"]).code, Some(3));
+        assert_eq!(run_without_leak(&place, &["rerun", "last", &url]).code, Some(0));
         for pid in [server.supervisor_pid(), server.pid()] {
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
@@ -243,7 +243,7 @@ fn the_password_of_a_url_is_in_no_output_no_record_and_no_report() {
 fn password_from_environment_works_and_is_not_leaked() {
     for guarded in &GUARDED {
         let Some((variable, server)) = guarded.variable.zip(guarded.start()) else { continue };
-        runs_in_silence(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
+        runs_without_leak(&Place::new(), guarded, &guarded.url(&server, guarded.user), Some(variable), true);
     }
 }
 
@@ -255,12 +255,12 @@ fn password_from_engine_file_works_and_is_not_leaked() {
         let file = place.home().join(name);
         fs::write(&file, text(&server)).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        runs_in_silence(&place, guarded, &guarded.url(&server, user), None, true);
+        runs_without_leak(&place, guarded, &guarded.url(&server, user), None, true);
     }
 }
 
 #[test]
-fn no_error_repeats_the_password_that_a_target_was_given() {
+fn no_error_repeats_a_password() {
     let place = Place::new();
     let scheme = "mysql";
     let good = format!("{scheme}://root:{ENCODED}@127.0.0.1:1/kurabe");
@@ -277,7 +277,7 @@ fn no_error_repeats_the_password_that_a_target_was_given() {
         (with(&good, "client=lena"), 2),
     ] {
         for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
-            let answer = silently(&place, &args);
+            let answer = run_without_leak(&place, &args);
             assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
         }
     }
@@ -295,7 +295,7 @@ fn no_error_repeats_the_password_that_a_target_was_given() {
         (&["resume", &good], 5),
         (&["compare", &good, "last"], 5),
     ] {
-        let answer = silently(&place, args);
+        let answer = run_without_leak(&place, args);
         assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
     }
 }
@@ -311,7 +311,7 @@ fn password_in_suite_url_is_not_leaked() {
         (format!("experiment = 'session'\ntargets = '{url}\n"), 2),
     ] {
         fs::write(&suite, text).unwrap();
-        let answer = silently(&place, &["run", "-f", suite.to_str().unwrap()]);
+        let answer = run_without_leak(&place, &["run", "-f", suite.to_str().unwrap()]);
         assert_eq!(answer.code, Some(code), "{answer:?}");
     }
 }
@@ -327,7 +327,7 @@ fn killed_server_error_does_not_leak_password() {
         place.wait_for_trials(4);
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
-        assert_nothing_told(&place, &answer);
+        assert_no_password(&place, &answer);
         assert_eq!(answer.code, Some(4), "{answer:?}");
         for args in [
             &["report", "--format", "json"][..],
@@ -335,7 +335,7 @@ fn killed_server_error_does_not_leak_password() {
             &["doctor", &url],
             &["rerun", "last", &url],
         ] {
-            silently(&place, args);
+            run_without_leak(&place, args);
         }
     }
 }

@@ -47,7 +47,7 @@ impl Needles {
 
     pub(super) fn assert_absent(&self, what: &str, text: &str) {
         if let Some(form) = self.found(text) {
-            panic!("{what} holds a password, as '{form}': {text}");
+            panic!("{what} contains a password, as '{form}': {text}");
         }
     }
 
@@ -143,7 +143,7 @@ fn below(root: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_password_is_found_plain_encoded_and_within_base64() {
+fn password_is_found_plain_encoded_and_within_base64() {
     let needles = Needles::of(&["xyzzy-Plugh:17"]);
     assert_eq!(base64(b"xyzzy-Plugh:17"), "eHl6enktUGx1Z2g6MTc");
     for text in [

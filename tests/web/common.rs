@@ -78,7 +78,7 @@ impl App {
     }
 }
 
-/// Waits until so many of these connections have been answered.
+/// Waits until this many of these connections have been answered.
 pub(crate) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
     let answered = |stream: &&TcpStream| {
         stream.set_nonblocking(true).unwrap();

@@ -5,7 +5,7 @@ use crate::support::Place;
 use kurabe_testbed::testing;
 
 #[test]
-fn every_engine_reads_and_adds_records_and_forty_clients_do_not_get_in_each_others_way() {
+fn every_engine_reads_and_adds_records_with_forty_clients() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb", "memcached", "redis", "mongodb", "couchdb"] {
         let server = if engine == "sqlite" { None } else { testing::server(engine) };
         if server.is_none() && engine != "sqlite" {

@@ -37,7 +37,7 @@ fn invalid_request_gets_error_status_and_server_continues() {
 }
 
 #[test]
-fn a_request_that_comes_too_slowly_ends_with_408_and_one_that_never_begins_in_silence() {
+fn slow_request_gets_408_and_idle_connection_is_closed() {
     let app = App::start("null:", &["--header-time", "2s", "--idle-time", "3s"]);
     let mut slow = app.connect();
     let mut silent = app.connect();
@@ -48,11 +48,11 @@ fn a_request_that_comes_too_slowly_ends_with_408_and_one_that_never_begins_in_si
     let said = Said::read(&mut slow);
     assert_eq!((said.status, said.field("connection").as_deref()), (408, Some("close")), "{said:?}");
     assert_eq!(slow.read(&mut [0; 10]).unwrap(), 0, "the connection stays");
-    assert_eq!(silent.read(&mut [0; 10]).unwrap(), 0, "something was said to nobody");
+    assert_eq!(silent.read(&mut [0; 10]).unwrap(), 0, "an idle connection got an answer");
 }
 
 #[test]
-fn requests_that_come_in_pieces_or_together_are_answered_one_by_one() {
+fn fragmented_or_pipelined_requests_are_answered_in_order() {
     let app = App::start("null:", &[]);
     let mut stream = app.connect();
     for byte in b"GET /kv/read?key=3 HTTP/1.1\r\nHost: localhost\r\n\r\n" {
@@ -93,7 +93,7 @@ fn client_with_trailing_data_gets_its_answer() {
         let mut stream = app.connect();
         stream.set_nodelay(true).unwrap();
         stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-        // It may arrive before the answer, and then nobody reads it; or after the connection was closed.
+        // It may arrive before the answer, and is then not read; or after the connection was closed.
         let _ = stream.write_all(b"and this\r\n");
         assert_eq!(Said::read(&mut stream).status, 200);
     }
@@ -149,7 +149,7 @@ fn aborted_requests_do_not_affect_others() {
     assert_eq!(said.status, 200, "{said:?}");
     let answer = app.stop();
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // The client was gone before the answer; the records exist.
+    // The client had disconnected before the answer; the records exist.
     assert!(
         answer.err.contains("kv write: ") && answer.err.contains("all counted on the server"),
         "{answer:?}"
@@ -175,7 +175,7 @@ fn flood_of_pipelined_requests_delays_neither_others_nor_shutdown() {
 }
 
 #[test]
-fn named_hosts_are_accepted_and_writes_by_get_where_allowed() {
+fn named_hosts_and_writes_by_get_are_accepted_if_allowed() {
     let app = App::start("null:", &["--host", "bench.example,other", "--allow-get-writes"]);
     for (host, status) in [("bench.example:80", 200), ("other", 200), ("kurabe.example", 421)] {
         let said = app.send(format!("GET /kv/write HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
@@ -185,7 +185,7 @@ fn named_hosts_are_accepted_and_writes_by_get_where_allowed() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_do_not_stop_it() {
+fn ten_thousand_idle_connections_do_not_block_others() {
     const IDLE: usize = 10_000;
     let limit = std::fs::read_to_string("/proc/self/limits").unwrap();
     let files = limit.lines().find(|line| line.starts_with("Max open files")).unwrap();

@@ -7,7 +7,7 @@ use kurabe_testbed::testing;
 use std::io::Write;
 
 #[test]
-fn a_database_that_is_gone_is_503_with_the_reason_until_it_returns() {
+fn lost_database_is_503_with_reason_until_it_returns() {
     for engine in ["postgres", "mariadb", "redis"] {
         for connection in ["kept", "per-request"] {
             let Some(server) = testing::server(engine) else { continue };
@@ -113,7 +113,7 @@ fn unread_bytes(url: &str) -> bool {
 }
 
 #[test]
-fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
+fn full_queue_is_503_with_reason_and_recovers() {
     let Some(server) = testing::server("memcached") else { return };
     let app = App::start(server.url(), &["--workers", "1", "--queue", "2"]);
     assert_eq!(app.get("/kv/read").status, 200);
@@ -132,7 +132,7 @@ fn a_full_queue_is_503_with_the_reason_and_it_recovers() {
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body.contains("2 requests are waiting already"), "{refused:?}");
     assert!(refused.field("retry-after").is_some(), "{refused:?}");
-    assert_eq!(app.get("/kv").status, 200, "what needs no database waits for a worker");
+    assert_eq!(app.get("/kv").status, 200, "a page without database waits for a worker");
     server.resume().unwrap();
     let mut answers: Vec<u16> = waiting.iter_mut().map(|stream| Said::read(stream).status).collect();
     answers.sort_unstable();

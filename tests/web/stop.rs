@@ -55,7 +55,7 @@ fn tables_are_removed_even_after_database_restart() {
 }
 
 #[test]
-fn wrong_command_lines_are_refused_before_anything_is_started() {
+fn invalid_command_lines_are_rejected_before_start() {
     let place = Place::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

@@ -68,7 +68,7 @@ fn ab_sees_no_failed_request_with_and_without_keep_alive() {
 }
 
 #[test]
-fn a_connection_for_each_request_serves_ab_too() {
+fn ab_works_with_connection_per_request() {
     let Some(server) = testing::server("mariadb") else { return };
     let app =
         App::start(server.url(), &["--connection", "per-request", "--workers", "8", "--allow-get-writes"]);
@@ -94,7 +94,7 @@ fn wrk_sees_no_error() {
 }
 
 #[test]
-fn curl_reads_what_was_written_and_what_there_is() {
+fn curl_reads_loaded_and_added_records() {
     let app = App::start("sqlite:", &["--seed", "7"]);
     let curl = |page: &str| tool("curl", &["-s", "-S", "--fail", &app.url(page)]);
     let Some(list) = curl("/") else { return };

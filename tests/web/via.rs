@@ -28,7 +28,7 @@ fn assert_measured(report: &Value, wanted: usize) {
 }
 
 #[test]
-fn an_application_is_driven_and_verified_beside_the_database_itself() {
+fn application_is_measured_and_verified_beside_its_database() {
     for engine in ["postgres", "memcached"] {
         let Some(server) = testing::server(engine) else { continue };
         let app = App::start("sqlite:", &[]);
@@ -52,7 +52,7 @@ fn an_application_is_driven_and_verified_beside_the_database_itself() {
 }
 
 #[test]
-fn an_application_on_a_database_that_cannot_count_is_verified_by_reading_all_back() {
+fn application_without_count_is_verified_by_reading_back() {
     let Some(server) = testing::server("memcached") else { return };
     let app = App::start(server.url(), &[]);
     assert_eq!(app.get("/kv/count").status, 501);
@@ -97,7 +97,7 @@ fn relay(to: SocketAddr, spoil: fn(&mut [u8])) -> SocketAddr {
 }
 
 #[test]
-fn a_wrong_byte_a_wrong_key_and_a_wrong_count_fail_their_trials() {
+fn wrong_byte_key_or_count_fails_trial() {
     let app = App::start("null:", &[]);
     // Records have 117 bytes, and only the lengths of the heads matter here.
     let a_byte = |bytes: &mut [u8]| {
@@ -148,7 +148,7 @@ fn connect(url: &str) -> (crate::support::Answer, Place) {
 }
 
 #[test]
-fn connections_behind_an_application_are_compared_page_by_page() {
+fn connections_behind_application_are_compared() {
     let Some(server) = testing::server("mariadb") else { return };
     let opened = || -> u64 {
         let told = sql(&server, "", "SHOW GLOBAL STATUS LIKE 'Connections'").unwrap_or_default();
@@ -180,7 +180,7 @@ fn connections_behind_an_application_are_compared_page_by_page() {
         // The server's own count includes our connection. Each worker may still open the one that it keeps.
         let begun = opened();
         let pages: Vec<String> = (0..20).map(|_| app.get("/connect/read?key=7").body).collect();
-        assert!(opened() <= begun + 5, "those that it holds were open already");
+        assert!(opened() <= begun + 5, "kept connections were open already");
         let begun = opened();
         for page in &pages {
             assert_eq!(app.get("/connect/new?key=7").body, *page);
@@ -194,7 +194,7 @@ fn connections_behind_an_application_are_compared_page_by_page() {
 }
 
 #[test]
-fn an_experiment_that_the_application_does_not_serve_is_left_out_with_the_reason() {
+fn experiment_not_served_by_application_is_unavailable_with_reason() {
     let app = App::start_with("null:", &["--experiment", "kv", "--records", "300"]);
     let answer =
         Place::new().run(&["run", "connect", "--via", &app.url(""), "--requests", "10", "--no-html"]);
@@ -204,7 +204,7 @@ fn an_experiment_that_the_application_does_not_serve_is_left_out_with_the_reason
 }
 
 #[test]
-fn a_wrong_letter_of_a_row_fails_its_trial() {
+fn wrong_letter_of_row_fails_its_trial() {
     let app = App::start_with("null:", &["--experiment", "connect", "--records", "300"]);
     let a_letter = |bytes: &mut [u8]| {
         if let Some(last) = bytes.last_mut().filter(|last| last.is_ascii_lowercase()) {

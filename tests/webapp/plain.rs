@@ -40,7 +40,7 @@ fn every_cell_is_verified_on_sqlite_with_step_times() {
 }
 
 #[test]
-fn answers_that_requests_compared_are_counted_beside_those_that_are_read_back() {
+fn compared_answers_are_counted_separately_from_records_read_back() {
     let place = Place::new();
     let answer = place.run(&[
         "run",
@@ -69,7 +69,7 @@ fn answers_that_requests_compared_are_counted_beside_those_that_are_read_back() 
 }
 
 #[test]
-fn every_engine_that_can_is_verified_and_the_others_say_why() {
+fn every_engine_is_verified_or_reports_why_not() {
     for engine in ["mysql", "mariadb", "postgres", "mongodb", "couchdb"] {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
@@ -78,7 +78,7 @@ fn every_engine_that_can_is_verified_and_the_others_say_why() {
         assert_measured(&place.report(), 3);
     }
     for (engine, why) in
-        [("redis", "Redis finds rows by their whole key"), ("memcached", "memcached finds a value")]
+        [("redis", "Redis finds rows by the whole key"), ("memcached", "memcached finds a value")]
     {
         let Some(server) = testing::server(engine) else { continue };
         let answer = Place::new().run(&run(&[server.url()], &["--clients", "3"]));
@@ -88,7 +88,7 @@ fn every_engine_that_can_is_verified_and_the_others_say_why() {
 }
 
 #[test]
-fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
+fn postal_code_list_is_used_and_invalid_line_is_reported() {
     let place = Place::new();
     let file = place.home().join("utf_ken_all.csv");
     let line = |code: u64| {
@@ -117,7 +117,7 @@ fn a_list_of_real_postal_codes_is_used_and_a_wrong_one_refused_by_line() {
 }
 
 #[test]
-fn more_clients_than_users_are_refused_with_the_reason() {
+fn more_clients_than_users_are_rejected_with_reason() {
     let answer = Place::new().run(&run(&["sqlite:"], &["--clients", "201"]));
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains("200 are too few for 201 clients"), "{answer:?}");

@@ -59,7 +59,7 @@ fn assert_verified(report: &Value) {
 }
 
 #[test]
-fn one_application_is_verified_page_by_page_and_both_tiers_are_seen() {
+fn application_is_verified_and_both_tiers_are_observed() {
     let Some(server) = testing::server("mariadb") else { return };
     let app = app(server.url(), &[]);
     let (answer, report) = via(&app.url(""), &[]);
@@ -102,7 +102,7 @@ fn two_applications_share_the_data_and_the_clients() {
 }
 
 #[test]
-fn an_application_in_front_of_sqlite_holds_its_database() {
+fn application_contains_its_sqlite_database() {
     let app = app("sqlite:", &[]);
     let (answer, report) = via(&app.url(""), &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -113,7 +113,7 @@ fn an_application_in_front_of_sqlite_holds_its_database() {
 }
 
 #[test]
-fn pages_show_what_they_did_and_nothing_else_is_shown() {
+fn pages_show_only_their_results() {
     let app = app("null:", &[]);
     let page = app.post("/webapp/request");
     assert_eq!(page.status, 200);

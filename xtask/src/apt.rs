@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::shell::{Root, run};
 
-/// Installs packages without starting their services, now or at the next boot. Debian's way is a policy program,
+/// Installs packages without starting their services, now or at the next boot. Debian does this with a policy program,
 /// which is installed temporarily unless one exists. Services of packages that were installed before are unchanged.
 const INSTALL: &str = r#"
 set -eu

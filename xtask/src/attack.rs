@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::Outcome;
+use crate::shell::cargo;
 
 /// Attacks another build than this one, such as a release.
 const PROGRAM: &str = "KURABE_PROGRAM";
 
 pub fn run(args: &[String]) -> Outcome {
     let built = std::env::var_os(PROGRAM).map(PathBuf::from);
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = cargo();
     // The same selection as for the tests: others have other features, and would recompile the dependencies.
     cargo.args(["build", "--locked", "--workspace", "--bins", "--tests"]);
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;

@@ -1,4 +1,4 @@
-//! A server of MongoDB's protocol for tests, because no distribution has MongoDB: `FerretDB` with its `SQLite`
+//! A server of MongoDB's protocol for tests, since no distribution has MongoDB: `FerretDB` with its `SQLite`
 //! backend, built from the program and the pinned versions in `xtask/ferretdb`.
 
 use std::fs;
@@ -16,7 +16,7 @@ fn program() -> Option<PathBuf> {
     Some(programs::cache()?.join("servers/ferretdb-sqlite"))
 }
 
-/// A `mongod`, or the stand-in of the right version.
+/// Whether there is a `mongod`, or its substitute of the right version.
 pub fn there() -> bool {
     if on_path("mongod") {
         return true;
@@ -43,7 +43,7 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     let program = program().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
     if go().is_none() {
-        let missing = "there is no program `go`, which builds its stand-in";
+        let missing = "there is no program `go`, which builds its substitute";
         match cannot {
             Some(why) => return Err(format!("{missing}, and {why}")),
             None => apt::install(root, &["golang-go"]).map_err(|why| format!("{missing}: {why}"))?,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_pinned_with_its_checksums() {
+    fn version_is_pinned_with_checksums() {
         let version = wanted().unwrap_or_default();
         assert!(version.starts_with("v1."), "{version}");
         let sums = fs::read_to_string(source().join("go.sum")).unwrap_or_default();

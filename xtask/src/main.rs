@@ -12,8 +12,8 @@ mod shell;
 mod test;
 mod time_limit;
 
-// The testbed's own way of finding servers, so that both find the same. As files and not as a dependency: they need
-// only std, and set-up need not wait for building the testbed.
+// The testbed's code for finding servers, so that both find the same. As files and not as a dependency: they need
+// only std, and set-up does not wait for building the testbed.
 #[path = "../../crates/testbed/src/environment.rs"]
 mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
@@ -29,7 +29,7 @@ type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const TASKS: &[Task] = &[
     ("attack", "attack this build as hostile servers, clients, disks and users would; --help", attack::run),
-    ("bench", "measure again what the documentation claims: overhead, aa, peers", bench::run),
+    ("bench", "reproduce the numbers of the documentation: overhead, aa, app, peers, suites", bench::run),
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     (
         "test",

@@ -44,7 +44,7 @@ pub fn make(root: Root) -> Result<(), String> {
     copy_needed(&full, &slim)?;
     let whole = home.join("mysql-sid");
     let _ = fs::remove_dir_all(&whole);
-    // Another process may have been faster; its copy is as good.
+    // Another process may have been faster; its copy is equal.
     fs::rename(&slim, &whole)
         .or_else(|error| if there() { Ok(()) } else { Err(io(&whole) + &error.to_string()) })?;
     drop(unfinished);

@@ -1,4 +1,4 @@
-//! PouchDB Server, the stand-in for CouchDB if no CouchDB is installed: a few hundred packages of Node.js in their
+//! PouchDB Server, the substitute for CouchDB if no CouchDB is installed: a few hundred packages of Node.js in their
 //! own directory in the cache, each with the version and checksum in `xtask/pouchdb`.
 
 use std::fs;
@@ -43,7 +43,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     }
     let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
     let unfinished = Unfinished(home.join(format!(".unfinished-{}", std::process::id())));
-    println!("setup: fetching PouchDB Server, which stands in for CouchDB; once, about a minute");
+    println!("setup: fetching PouchDB Server, the substitute for CouchDB; once, about a minute");
     let write = || {
         fs::create_dir_all(&unfinished.0)?;
         fs::write(unfinished.0.join("package.json"), PACKAGE)?;
@@ -60,7 +60,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
     }
     let folder = home.join(FOLDER);
     let _ = fs::remove_dir_all(&folder);
-    // Another process may have been faster; its copy is as good.
+    // Another process may have been faster; its copy is equal.
     fs::rename(&unfinished.0, &folder).or_else(|error| {
         if whole(&folder) { Ok(()) } else { Err(format!("{}: {error}", folder.display())) }
     })?;
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_package_has_a_version_and_a_checksum_and_no_address() {
+    fn packages_have_version_and_checksum_and_no_address() {
         assert!(PACKAGE.contains("\"pouchdb-server\": \"4.2.0\""));
         assert!(!LOCK.contains("\"resolved\""));
         let packages = LOCK.matches("    \"node_modules/").count();

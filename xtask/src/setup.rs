@@ -1,5 +1,5 @@
 //! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's
-//! development suite, because its stable suites have none; the stand-ins for MongoDB, which no suite has, and for
+//! development suite, since its stable suites have none; the substitutes for MongoDB, which no suite has, and for
 //! CouchDB, from npm.
 
 use std::path::Path;
@@ -44,7 +44,7 @@ const SERVERS: &[Server] = &[
 
 pub fn run(args: &[String]) -> Outcome {
     if let Some(arg) = args.first() {
-        return Err(format!("it takes no arguments, and `{arg}` is one"));
+        return Err(format!("unexpected argument `{arg}`: setup takes none"));
     }
     let started = Instant::now();
     let still = install();
@@ -53,11 +53,11 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, firebird, mongodb (or its stand-in), couchdb (or its stand-in), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
-        _ if in_ci() => return Err("servers are missing, and CI=true wants them all".to_owned()),
-        _ => eprintln!("setup: tests of what is missing will be skipped"),
+        _ if in_ci() => return Err("servers are missing, and CI=true requires all".to_owned()),
+        _ => eprintln!("setup: tests that need missing servers will be skipped"),
     }
     Ok(())
 }

@@ -1,16 +1,16 @@
-//! `cargo xtask test`: set-up, then all tests of the workspace with live output, a summary, and builds with fewer engines.
+//! `cargo xtask test`: set-up, all tests of the workspace with live output, a summary, and builds with fewer engines.
 //!
-//! Many tests run servers and check measurements, two at a time on two processors that others may be using too. If
+//! Many tests run servers and check measurements, two at a time on two processors that may have other work. If
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
-//! flaky: the last line names it, and with `--strict` it fails the run. Each test has a [time limit](crate::time_limit).
+//! flaky: the last line names it, and `--strict` fails the run. Each test has a [time limit](crate::time_limit).
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::shell::cargo;
 use crate::time_limit::{self, TimeLimit};
 use crate::{Outcome, in_ci, setup};
 
@@ -25,7 +25,7 @@ pub fn run(args: &[String]) -> Outcome {
     let (mut status, mut tally) = tests(&args)?;
     let mut disturbed = Vec::new();
     if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {
-        println!("\nonce more, with nothing beside them: {}", names.join(", "));
+        println!("\nrepeating alone: {}", names.join(", "));
         let only = ["--", "--exact", "--test-threads=1"].map(str::to_owned);
         let (again, alone) = tests(&[&only, &names[..]].concat())?;
         disturbed = tally.passed_alone(&alone);
@@ -38,7 +38,7 @@ pub fn run(args: &[String]) -> Outcome {
         println!("  {line}");
     }
     if !disturbed.is_empty() {
-        println!("flaky, failed beside others and passed alone: {}", disturbed.join(", "));
+        println!("flaky, failed among others and passed alone: {}", disturbed.join(", "));
     }
     if !status.success() {
         return Err(format!("cargo test ended with {status}"));
@@ -56,7 +56,7 @@ const FEWER: [&str; 1] = ["sqlite,postgres,mysql"];
 fn fewer_engines() -> Outcome {
     for features in FEWER {
         println!("\nchecking kurabe with the engines '{features}'");
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+        let mut command = cargo();
         let args = ["check", "--locked", "-p", "kurabe", "--no-default-features", "--features", features];
         let status = command.args(args).status();
         let status = status.map_err(|error| format!("cargo check: {error}"))?;
@@ -69,7 +69,7 @@ fn fewer_engines() -> Outcome {
 
 /// Runs `cargo test` with these arguments and passes its output on.
 fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
     if std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
@@ -182,7 +182,7 @@ impl Tally {
         let Self { passed, failed, ignored, skips, .. } = self;
         let skipped = match skips.len() {
             0 => String::new(),
-            n => format!(", {n} skipped for want of a server"),
+            n => format!(", {n} skipped without a server"),
         };
         format!("{passed} tests passed, {failed} failed, {ignored} ignored{skipped}")
     }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_adds_up_what_the_test_programs_say() {
+    fn summary_adds_up_results_of_test_programs() {
         let mut tally = Tally::default();
         for line in [
             "running 3 tests",

@@ -1,4 +1,4 @@
-//! `kurabe app` at work, as a target and as a victim.
+//! A running `kurabe app`, as a target of runs and of attacks.
 
 use crate::context::Place;
 use crate::process::{Ran, Running};
@@ -6,24 +6,24 @@ use crate::server::port_of;
 use rustix::process::Signal;
 use std::time::Duration;
 
-/// How long it may take to load its data.
+/// The time limit for loading its data.
 const START: Duration = Duration::from_secs(60);
-/// How long it may take to end.
+/// The time limit for its end.
 pub const END: Duration = Duration::from_secs(10);
 
-/// An application that is ended with its value.
+/// A running application; dropping it ends it.
 pub struct App {
     /// Its process.
     pub running: Running,
-    /// Where it listens, on 127.0.0.1.
+    /// The port on which it listens, on 127.0.0.1.
     pub port: u16,
 }
 
 impl App {
-    /// Starts it before a database, with the experiment `kv`.
+    /// Starts it on a database, with the experiment `kv`.
     ///
     /// # Errors
-    /// It does not say where it listens.
+    /// If it does not print its address.
     pub fn start(place: &Place, target: &str) -> Result<Self, String> {
         let args = ["app", target, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "50"];
         let mut command = place.command(&args);
@@ -31,7 +31,7 @@ impl App {
         let mut running = Running::start(&mut command)?;
         loop {
             let said = running.said(0);
-            // A whole line, so that the port is.
+            // A complete line, so that the port is complete.
             if let Some((line, _)) = said.split_once('\n')
                 && let Some(port) = port_of(line.trim())
             {
@@ -44,7 +44,7 @@ impl App {
         }
     }
 
-    /// Asks it to end, and says how it did.
+    /// Sends SIGINT, and returns how it ended.
     pub fn stop(self) -> Ran {
         self.running.signal(Signal::INT);
         let asked = self.running.age();

@@ -1,26 +1,26 @@
-//! What is attacked how, and what came of it.
+//! Cases of attacks, and their outcomes.
 
 use crate::context::Context;
 
-/// What came of a try.
+/// The outcome of a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The program did as it must.
+    /// The program behaved as required.
     Survived,
-    /// It did not, and this is what it did.
+    /// It did not; what it did.
     Failed(String),
-    /// The attack could not be made here; it is not counted as a try.
+    /// The attack is impossible here; it does not count as a try.
     Skipped(String),
 }
 
 impl Outcome {
-    /// Survived where there is no complaint.
+    /// Survived if there is no complaint.
     pub fn of(complaint: Option<String>) -> Self {
         complaint.map_or(Self::Survived, Self::Failed)
     }
 }
 
-/// The attack itself: with this seed, this many tries.
+/// An attack: makes this many tries with this seed.
 pub type Attack = Box<dyn Fn(&Context, u64, usize) -> Vec<Outcome> + Send + Sync>;
 
 /// One line of the table.
@@ -29,11 +29,11 @@ pub struct Case {
     pub family: &'static str,
     /// What is done.
     pub kind: String,
-    /// To which target.
+    /// Its target.
     pub target: String,
-    /// Tries that one call makes at most: those that share a process.
+    /// The maximum number of tries of one call, which share a process.
     pub batch: usize,
-    /// Whether its tries mostly wait, so that many are made at once.
+    /// Whether its tries mostly wait, so that many run at once.
     pub waits: bool,
     /// Makes tries.
     pub attack: Attack,

@@ -1,10 +1,10 @@
-//! What attacks share: the program, real servers, folders.
+//! The context of attacks: the program, real servers, folders.
 
 use crate::server::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Variables that would give a target another user or password.
+/// Environment variables that would change a target's user or password.
 const NOT_INHERITED: [&str; 11] = [
     "PGUSER",
     "PGPASSWORD",
@@ -19,11 +19,11 @@ const NOT_INHERITED: [&str; 11] = [
     "COUCHDB_PASSWORD",
 ];
 
-/// What attacks share.
+/// The context of attacks.
 pub struct Context {
     /// The program under attack.
     pub program: PathBuf,
-    /// Where each attack makes its folders.
+    /// The folder in which each attack creates its own.
     pub scratch: PathBuf,
     /// Servers for attacks that measure.
     pub servers: Vec<Server>,
@@ -35,23 +35,23 @@ impl Context {
     /// The server of an engine.
     ///
     /// # Errors
-    /// It is not installed here.
+    /// If it is not installed.
     pub fn server(&self, engine: &str) -> Result<&Server, String> {
         find(&self.servers, engine)
     }
 
-    /// The server of an engine for attacks that mostly wait; the other one where there is no second.
+    /// The server of an engine for attacks that mostly wait; that of [`Context::server`] if there is no second.
     ///
     /// # Errors
-    /// It is not installed here.
+    /// If it is not installed.
     pub fn waiting_server(&self, engine: &str) -> Result<&Server, String> {
         find(&self.waiting, engine).or_else(|_| find(&self.servers, engine))
     }
 
-    /// A place for one attack, removed with the value.
+    /// The folders of one attack, removed on drop.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If they cannot be created.
     pub fn place(&self) -> Result<Place, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.scratch.display());
         let folder = tempfile::Builder::new().prefix("a-").tempdir_in(&self.scratch).map_err(failed)?;
@@ -72,19 +72,19 @@ fn find<'a>(servers: &'a [Server], engine: &str) -> Result<&'a Server, String> {
     server.ok_or_else(|| format!("there is no {engine} server here"))
 }
 
-/// Folders of one attack: for runs, as home, for temporary files.
+/// The folders of one attack: runs, home, temporary files.
 pub struct Place {
     program: PathBuf,
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    /// Where runs are recorded.
+    /// The folder of runs.
     pub fn runs(&self) -> PathBuf {
         self.folder.path().join("runs")
     }
 
-    /// The home of whoever runs the program.
+    /// The home directory of the program's user.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
@@ -94,12 +94,12 @@ impl Place {
         self.folder.path().join("tmp")
     }
 
-    /// All of it.
+    /// The folder that contains the others.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The program with these arguments, in these folders.
+    /// The program with these arguments and these folders.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args);
@@ -107,7 +107,7 @@ impl Place {
         command
     }
 
-    /// Gives a command the folders.
+    /// Sets the folders in a command's environment.
     pub fn settle(&self, command: &mut Command) {
         command.env("KURABE_RUNS", self.runs()).env("HOME", self.home());
         command.env("TMPDIR", self.temporary()).env("KURABE_TMP", self.temporary());
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-/// Where servers that the distribution lacks are found, whatever home the program is given.
+/// The cache of servers that the distribution lacks. It does not depend on the program's home.
 fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("KURABE_CACHE")

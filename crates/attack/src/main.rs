@@ -1,4 +1,4 @@
-//! The program of attacks: see the library's page.
+//! The attack program; the library documents it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 
 use kurabe_attack::case::Case;
@@ -33,7 +33,7 @@ fn attack(args: &[String]) -> Result<bool, String> {
         return Ok(true);
     }
     if cases.is_empty() {
-        return Err("no attack has these names; --list shows them".to_owned());
+        return Err("no attack has these names; see --list".to_owned());
     }
     let began = Instant::now();
     let seed = options.seed.unwrap_or_else(|| {
@@ -62,7 +62,7 @@ fn attack(args: &[String]) -> Result<bool, String> {
     Ok(failed == 0 && tries > 0)
 }
 
-/// The cases that were asked for, and how often each is tried.
+/// The selected cases, and the number of tries of each.
 fn chosen(options: &Options) -> Vec<(Case, usize)> {
     let mut chosen = Vec::new();
     for family in families::FAMILIES {
@@ -75,7 +75,7 @@ fn chosen(options: &Options) -> Vec<(Case, usize)> {
     chosen
 }
 
-/// Starts the servers that the cases name, all at once; those for attacks that wait are others.
+/// Starts the servers of the cases concurrently; attacks that wait have separate ones.
 fn servers(program: &Path, folder: &Path, cases: &[(Case, usize)]) -> [Vec<Server>; 2] {
     let starting = [false, true].map(|waits| {
         let mut engines: Vec<&str> = Vec::new();

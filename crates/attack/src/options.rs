@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `--help` says.
+/// The text of `--help`.
 pub const HELP: &str = "kurabe-attack --program PATH [OPTIONS]
 
 Attacks a kurabe program and counts what it survives. `cargo xtask attack` builds it and this, and runs both.
@@ -11,20 +11,20 @@ Attacks a kurabe program and counts what it survives. `cargo xtask attack` build
   --quick           300 attacks in some minutes, instead of 5,000 in 40
   --only NAMES      these families, or kinds of them: liar,tarpit/drip
   --target NAMES    these targets: postgres,redis
-  --tries N         tries of each line of the table, in place of the families' own
-  --seed N          the seed, which repeats an attack; from the clock where it is not given
-  --list            lists the lines of the table, and attacks nothing";
+  --tries N         tries of each line of the table [default: depends on the family]
+  --seed N          the seed, which reproduces an attack [default: from the clock]
+  --list            lists the lines of the table, without an attack";
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The program under attack.
     pub program: PathBuf,
     /// Few attacks.
     pub quick: bool,
-    /// Only these families or kinds; all where empty.
+    /// Only these families or kinds; all if empty.
     pub only: Vec<String>,
-    /// Only these targets; all where empty.
+    /// Only these targets; all if empty.
     pub target: Vec<String>,
     /// Tries of each case.
     pub tries: Option<usize>,
@@ -35,10 +35,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads a command line without the program's name.
+    /// Parses a command line without the program's name.
     ///
     /// # Errors
-    /// An option is unknown or has no value.
+    /// If an option is unknown or has no value.
     pub fn read(args: &[String]) -> Result<Self, String> {
         let mut options = Self::default();
         let mut words = args.iter();
@@ -46,7 +46,7 @@ impl Options {
             let mut value = || words.next().cloned().ok_or_else(|| format!("{word} needs a value"));
             let names = |text: String| text.split(',').map(str::to_owned).collect();
             let number =
-                |text: String| text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is no number"));
+                |text: String| text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is not a number"));
             match word.as_str() {
                 "--program" => options.program = value()?.into(),
                 "--quick" => options.quick = true,
@@ -65,7 +65,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a case was asked for.
+    /// Whether a case was selected.
     pub fn wants(&self, family: &str, kind: &str, target: &str) -> bool {
         let name = format!("{family}/{kind}");
         let only = self.only.is_empty() || self.only.iter().any(|only| only == family || *only == name);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn families_kinds_and_targets_choose_cases() {
+    fn options_select_cases_by_family_kind_and_target() {
         let options = read(&["--program", "k", "--only", "liar,tarpit/drip", "--target", "redis"]).unwrap();
         assert!(options.wants("liar", "drop", "redis") && options.wants("tarpit", "drip", "redis"));
         assert!(!options.wants("tarpit", "silent", "redis") && !options.wants("liar", "drop", "mysql"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_options_and_missing_values_are_refused() {
+    fn unknown_options_and_missing_values_are_rejected() {
         assert!(read(&["--program", "k", "--blub"]).unwrap_err().contains("--blub"));
         assert!(read(&["--program", "k", "--tries"]).unwrap_err().contains("needs a value"));
         assert!(read(&["--quick"]).unwrap_err().contains("--program"));

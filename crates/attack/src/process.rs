@@ -1,4 +1,4 @@
-//! Running the program under attack: with a limit of time, and its memory's peak.
+//! Runs the program under attack with a time limit, and measures its peak memory.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Of what a program prints so much is kept.
+/// The number of bytes of a program's output that are kept.
 const KEPT: usize = 4 << 20;
 
-/// How a program ended, and what it said.
+/// How a program ended, and what it printed.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// Its exit code; none where a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Standard output.
     pub out: String,
@@ -21,7 +21,7 @@ pub struct Ran {
     pub err: String,
     /// How long it took.
     pub elapsed: Duration,
-    /// The most memory that it held, in kilobytes.
+    /// Its peak memory, in kilobytes.
     pub peak_kb: u64,
     /// Whether it was killed because it did not end.
     pub hung: bool,
@@ -33,7 +33,7 @@ impl Ran {
         format!("{}{}", self.out, self.err)
     }
 
-    /// The last lines of what it said, for people.
+    /// The last lines of its output, for messages.
     pub fn tail(&self) -> String {
         let all = self.all();
         let lines: Vec<&str> = all.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -41,13 +41,13 @@ impl Ran {
         last.chars().take(400).collect()
     }
 
-    /// What it called an error: warnings are none.
+    /// Its error messages, without warnings.
     pub fn errors(&self) -> Vec<&str> {
         let told = self.err.lines().filter(|line| line.starts_with("kurabe: "));
         told.filter(|line| !line.starts_with("kurabe: warning: ")).collect()
     }
 
-    /// Why it is not a clean end, if it is not: it hung, panicked, or ended by a code that is not one of these.
+    /// Why its end is not clean, if so: it hung, panicked, or exited with another code.
     pub fn unclean(&self, codes: &[i32]) -> Option<String> {
         if self.hung {
             return Some(format!("did not end within {:.0} s", self.elapsed.as_secs_f64()));
@@ -62,10 +62,10 @@ impl Ran {
     }
 }
 
-/// The thread that reads a pipe, and what it has read.
+/// The thread that reads a pipe, and the bytes that it has read.
 type Reader = (JoinHandle<()>, Arc<Mutex<Vec<u8>>>);
 
-/// A program that runs.
+/// A running program.
 pub struct Running {
     child: Child,
     readers: Vec<Reader>,
@@ -74,18 +74,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program without input; what it says is read as it comes.
+    /// Starts a program without input. Its output is read continuously.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// If it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self, String> {
         Self::with_output(command, Stdio::piped())
     }
 
-    /// The same, with its standard output somewhere else.
+    /// The same, with another standard output.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// If it cannot be started.
     pub fn with_output(command: &mut Command, output: Stdio) -> Result<Self, String> {
         let spawned = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
@@ -111,7 +111,7 @@ impl Running {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it has said so far on standard output (0) or standard error (1).
+    /// Its output so far on standard output (0) or standard error (1).
     pub fn said(&self, stream: usize) -> String {
         let said = self
             .readers
@@ -130,7 +130,7 @@ impl Running {
         send(self.child.id(), signal);
     }
 
-    /// Waits for its end, and kills it after `limit`, counted from its start.
+    /// Waits for its end; kills it `limit` after its start.
     pub fn finish(mut self, limit: Duration) -> Ran {
         let mut hung = false;
         while !self.ended() {
@@ -143,7 +143,7 @@ impl Running {
         }
         let elapsed = self.began.elapsed();
         let code = self.child.wait().ok().and_then(|status| status.code());
-        // What a process below it holds open does not end: no longer than a second for that.
+        // A child may keep the pipes open: wait at most a second for them.
         let until = Instant::now() + Duration::from_secs(1);
         while !self.readers.iter().all(|(thread, _)| thread.is_finished()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(2));
@@ -153,7 +153,7 @@ impl Running {
     }
 }
 
-/// Ends what nobody waited for.
+/// Kills the program if its end was not awaited.
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -166,7 +166,7 @@ impl Drop for Running {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// It cannot be started.
+/// If it cannot be started.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Ran, String> {
     Ok(Running::start(command)?.finish(limit))
 }
@@ -193,7 +193,7 @@ fn read(mut pipe: impl Read + Send + 'static) -> Reader {
     (thread, said)
 }
 
-/// The most memory that a process held, in kilobytes.
+/// The peak memory of a process, in kilobytes.
 pub fn peak_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -226,13 +226,13 @@ fn all() -> Vec<(u32, u32)> {
     .collect()
 }
 
-/// Whether a process is there and not yet a corpse.
+/// Whether a process exists and is not a zombie.
 pub fn alive(pid: u32) -> bool {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     line.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Processes whose environment holds this text: those of one attack, wherever their parents went.
+/// Processes whose environment contains this text: those of one attack, even after their parents have ended.
 pub fn with_environment(text: &str) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

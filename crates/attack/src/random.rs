@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_seed_gives_the_same_numbers_below_the_limit() {
+    fn seed_determines_numbers_below_limit() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             (0..100).map(|_| random.below(7)).collect::<Vec<_>>()

@@ -1,9 +1,9 @@
-//! Run files, as far as an attack must read them.
+//! Reads run files, as far as attacks need them.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The run file below a folder of runs, where there is one.
+/// The run file in a folder of runs, if there is one.
 pub fn find(runs: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(runs).ok()?.flatten();
     entries.map(|entry| entry.path().join("run.jsonl")).find(|file| file.exists())
@@ -14,13 +14,13 @@ pub fn find(runs: &Path) -> Option<PathBuf> {
 pub enum Trial {
     /// It has figures.
     Measured,
-    /// It has none, and why.
+    /// It has none; the reason.
     Failed(String),
-    /// It has figures that do not count: other work disturbed it.
+    /// It has figures that do not count, since it was disturbed.
     Disturbed,
 }
 
-/// The trials of a run, in order; lines that are no trials are left out.
+/// The trials of a run, in order, without other lines.
 pub fn trials(runs: &Path) -> Vec<Trial> {
     let text = find(runs).and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().filter_map(trial).collect()
@@ -35,9 +35,9 @@ fn trial(line: &str) -> Option<Trial> {
     Some(Trial::Measured)
 }
 
-/// Which trials count although the program stood still for so many seconds in them, when this many were recorded: measured ones
-/// that took so long from the gate to the end, and that no later one takes the place of. At most two are interleaved. Others
-/// may take as long on a busy machine.
+/// The trials that count although the program stood still for so many seconds in them, when `recorded` trials existed:
+/// measured ones that lasted at least that long and were not replaced by a later one. At most two are interleaved.
+/// Others may take as long on a busy machine.
 pub fn stood_still(runs: &Path, seconds: u64, recorded: usize) -> Vec<usize> {
     let text = find(runs).and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     let trials: Vec<Value> =
@@ -58,7 +58,7 @@ pub fn stood_still(runs: &Path, seconds: u64, recorded: usize) -> Vec<usize> {
 }
 
 fn object(line: &str) -> Option<Value> {
-    // A line may carry a checksum around or behind its object.
+    // A line may have a checksum around or after its object.
     serde_json::from_str(&line[line.find('{')?..=line.rfind('}')?]).ok()
 }
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_trial_counts_as_stood_still_unless_a_later_one_takes_its_place() {
+    fn long_trial_counts_as_stood_still_unless_replaced() {
         let line = |round: u32, seconds: u64| {
             format!(
                 "{{\"trial\":{{\"round\":{round},\"cell\":0,\"operation\":\"read\",\"outcome\":{{\"measured\":{{\"elapsed_ns\":{}}}}}}}}}\n",

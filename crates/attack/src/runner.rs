@@ -1,4 +1,4 @@
-//! Makes the tries: those that measure few at once, those that wait many at once.
+//! Runs the tries: few at once of those that measure, many at once of those that wait.
 
 use crate::case::Case;
 use crate::context::Context;
@@ -7,9 +7,9 @@ use crate::table::Table;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Attacks that measure, at once.
+/// The number of concurrent attacks that measure.
 const MEASURING: usize = 3;
-/// Attacks that wait, at once.
+/// The number of concurrent attacks that wait.
 const WAITING: usize = 16;
 
 /// One call of a case.
@@ -19,7 +19,7 @@ struct Job<'a> {
     tries: usize,
 }
 
-/// Makes `tries` of each case, in an order that the seed gives. `progress` hears the name of each call that has ended.
+/// Runs the tries of each case in a random order. `progress` receives the name of each call that has ended.
 pub fn run(context: &Context, cases: &[(Case, usize)], seed: u64, progress: impl Fn(&str) + Sync) -> Table {
     let mut random = Random::new(seed);
     let mut jobs: [Vec<Job>; 2] = [Vec::new(), Vec::new()];
@@ -69,7 +69,7 @@ fn take<'a>(jobs: &Mutex<Vec<Job<'a>>>) -> Option<Job<'a>> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-/// The seed of one case, so that cases of one seed are not all alike (FNV-1a).
+/// The seed of one case, so that cases differ (FNV-1a).
 fn mixed(seed: u64, words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |mixed, byte| {

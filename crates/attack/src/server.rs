@@ -1,4 +1,4 @@
-//! Real servers for attacks, started by `kurabe up` once and used by all.
+//! Real servers for attacks, started once by `kurabe up` and shared.
 
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use crate::process;
 
-/// A server that ends with its value.
+/// A running server; dropping it ends it.
 pub struct Server {
     up: Child,
-    /// Its engine, as `kurabe up` calls it.
+    /// Its engine, as named by `kurabe up`.
     pub engine: String,
     /// Its URL.
     pub url: String,
     /// Its port on 127.0.0.1.
     pub port: u16,
     use_by_one: Mutex<()>,
-    /// Kept open: what is said there later must not fail.
+    /// Kept open, so that later output does not fail.
     _notes: Option<BufReader<ChildStderr>>,
 }
 
@@ -32,10 +32,10 @@ pub struct Starting {
 }
 
 impl Starting {
-    /// Begins to start one. It ends with the thread that calls this, even where that is killed.
+    /// Begins to start one. It ends with the calling thread, even if that is killed.
     ///
     /// # Errors
-    /// The program cannot be run.
+    /// If the program cannot be run.
     pub fn new(program: &Path, engine: &str, folder: &Path, settings: &[&str]) -> Result<Self, String> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(program).args(["up", engine]).args(settings);
@@ -47,7 +47,7 @@ impl Starting {
     /// Waits until it answers.
     ///
     /// # Errors
-    /// `kurabe up` does not say where it is: the engine may not be installed.
+    /// If `kurabe up` prints no address: the engine may not be installed.
     pub fn ready(mut self) -> Result<Server, String> {
         let mut url = String::new();
         if let Some(out) = self.up.stdout.take() {
@@ -70,17 +70,17 @@ impl Starting {
 }
 
 impl Server {
-    /// Waits until no other attack uses it: two runs cannot use one database at once.
+    /// Waits until no other attack uses it, since two runs cannot use one database at once.
     pub fn alone(&self) -> MutexGuard<'_, ()> {
         self.use_by_one.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The URL through another port.
+    /// The URL with another port.
     pub fn through(&self, port: u16) -> String {
         self.url.replacen(&format!(":{}", self.port), &format!(":{port}"), 1)
     }
 
-    /// Empties a server whose keys an attack may have left: it is used by attacks alone.
+    /// Removes all keys, which attacks may have left. Only attacks use this server.
     pub fn empty(&self) {
         let command: &[u8] = match self.engine.as_str() {
             "redis" | "valkey" => b"FLUSHALL\r\n",

@@ -1,4 +1,4 @@
-//! The table of what was survived, and the failures with what repeats them.
+//! The table of results, and the failures with the commands that reproduce them.
 
 use crate::case::Outcome;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::fmt::Write;
 /// One line of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Tries that were made.
+    /// The number of tries.
     pub tries: usize,
-    /// Those that were survived.
+    /// The number of survived tries.
     pub survived: usize,
-    /// What failed: the seed and the tries of the call, and what the program did.
+    /// Failures: the seed and the tries of the call, and what the program did.
     pub failed: Vec<((u64, usize), String)>,
-    /// Why tries could not be made.
+    /// Why tries were impossible.
     pub skipped: Vec<String>,
 }
 
@@ -23,11 +23,11 @@ pub struct Table {
     lines: BTreeMap<(String, String), Line>,
 }
 
-/// So many failures of one line are shown.
+/// The maximum number of failures shown per line.
 const SHOWN: usize = 3;
 
 impl Table {
-    /// Adds what a call of an attack gave.
+    /// Adds the outcomes of a call.
     pub fn add(&mut self, name: &str, target: &str, call: (u64, usize), outcomes: Vec<Outcome>) {
         let line = self.lines.entry((name.to_owned(), target.to_owned())).or_default();
         for outcome in outcomes {
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// How many tries were made, and how many failed.
+    /// The numbers of tries and of failures.
     pub fn total(&self) -> (usize, usize) {
         self.lines
             .values()

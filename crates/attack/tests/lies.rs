@@ -1,4 +1,4 @@
-//! The relay's lies, between a client and a server that the test plays itself.
+//! The relay's lies, between a client and a server that the test implements.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
 use kurabe_attack::relay::lie::Lie;
@@ -9,10 +9,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Values by key, as the server of the test holds them.
+/// The values of the test's server, by key.
 type Store = Arc<Mutex<HashMap<String, String>>>;
 
-/// A server that knows `SET` and `GET` of RESP.
+/// A server that supports `SET` and `GET` of RESP.
 fn server() -> (u16, Store) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -87,7 +87,7 @@ fn value(n: usize) -> String {
     format!("{n:0>64}")
 }
 
-/// Through a relay that tells this lie: 40 writes, then 40 reads; what the server holds, what was read, and the lies.
+/// 40 writes and 40 reads through a relay with this lie: the server's values, the values read, and the lies.
 fn through(lie: Option<Lie>) -> (HashMap<String, String>, Vec<String>, usize) {
     let (port, store) = server();
     let runs = tempfile::tempdir().unwrap();
@@ -112,13 +112,13 @@ fn wrong(read: &[String]) -> usize {
 }
 
 #[test]
-fn without_a_lie_everything_arrives() {
+fn relay_without_lie_changes_nothing() {
     let (held, read, told) = through(None);
     assert_eq!((held.len(), read, told), (40, right(), 0));
 }
 
 #[test]
-fn a_dropped_write_is_acknowledged_and_not_stored() {
+fn dropped_write_is_acknowledged_and_not_stored() {
     let (port, store) = server();
     let runs = tempfile::tempdir().unwrap();
     let plan = Plan { scheme: "redis".to_owned(), port, lie: Some(Lie::Drop), seed: 7, ..Plan::default() };
@@ -129,26 +129,26 @@ fn a_dropped_write_is_acknowledged_and_not_stored() {
 }
 
 #[test]
-fn a_write_with_a_flipped_bit_is_stored_otherwise() {
+fn write_with_flipped_bit_is_stored_changed() {
     let (held, read, told) = through(Some(Lie::FlipRequest));
     assert_eq!((held.len(), wrong(&read), told), (40, 1, 1));
 }
 
 #[test]
-fn an_answer_with_a_flipped_bit_is_read_once() {
+fn answer_with_flipped_bit_is_read_once() {
     let (_, read, told) = through(Some(Lie::FlipAnswer));
     assert_eq!((wrong(&read), told), (1, 1));
 }
 
 #[test]
-fn a_read_is_given_the_answer_of_another_key() {
+fn read_gets_answer_of_another_key() {
     let (_, read, told) = through(Some(Lie::OtherKey));
     assert_eq!((wrong(&read), told), (1, 1));
     assert!(read.iter().all(|read| right().contains(read)));
 }
 
 #[test]
-fn a_request_is_executed_twice_in_place_of_the_next() {
+fn request_is_executed_twice_instead_of_the_next() {
     let (held, _, told) = through(Some(Lie::Twice));
     assert_eq!((held.len(), told), (39, 1));
 }

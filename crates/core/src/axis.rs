@@ -32,7 +32,7 @@ pub enum AxisKind {
         /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
     },
-    /// Numbers from 0 with at most two decimals, kept as written but for trailing zeros.
+    /// Numbers from 0 with at most two decimals, kept as written except trailing zeros.
     Decimal {
         /// The maximum.
         most: u64,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_in_words() {
+    fn invalid_value_error_names_axis_and_problem() {
         for (text, part) in [("1x", "not a size"), ("10t", "out of range"), ("0", "out of range")] {
             let error = PAYLOAD.parse(text).unwrap_err().to_string();
             assert!(error.contains("--payload") && error.contains(part), "{error}");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_names_with_our_prefix_are_ours() {
+    fn only_plain_names_with_prefix_are_ours() {
         assert!(Collection::name_is_ours("kurabe_session_1"));
         for name in ["users", "kurabe_", "kurabe_a; drop table x", "Kurabe_a", "kurabe_\u{e9}"] {
             assert!(!Collection::name_is_ours(name), "{name}");

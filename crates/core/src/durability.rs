@@ -1,4 +1,4 @@
-//! What an acknowledged write survives.
+//! Durability classes: what an acknowledged write survives.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_found_by_their_names_and_ordered_by_what_a_power_failure_takes() {
+    fn classes_have_names_and_are_ordered_by_loss_in_power_failure() {
         for class in DurabilityClass::ALL {
             assert_eq!(DurabilityClass::parse(class.name()), Ok(class));
         }

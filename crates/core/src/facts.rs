@@ -1,4 +1,4 @@
-//! What is known of a server: version, settings, limits.
+//! Facts about a server: version, settings, limits.
 
 use crate::durability::DurabilityClass;
 use crate::error::Error;

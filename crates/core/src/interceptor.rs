@@ -1,7 +1,7 @@
 //! A driver wrapped around another driver. Every call passes through, except where an [`Interceptor`] changes it.
 //!
 //! The self-test (`kurabe selftest`) plants known causes and differences this way, and tests build servers that lie,
-//! stall or lose data. There is only one such wrapper, so that a new method of [`Driver`] or [`Session`] is forwarded
+//! stall or lose data. This is the only such wrapper, so that a new method of [`Driver`] or [`Session`] is forwarded
 //! everywhere.
 
 use crate::collection::Collection;

@@ -179,7 +179,7 @@ pub const SET_UP: Metric = time(
     "of that, the server's set-up of the session: a thread on MySQL and MariaDB, a process on PostgreSQL; \
      measured by native clients only",
 );
-/// The time time to close a connection.
+/// The time to close a connection.
 pub const CLOSE: Metric = time("close", "time to close a connection");
 /// Time until the pool provides a connection.
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");

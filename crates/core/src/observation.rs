@@ -7,7 +7,7 @@ use crate::stats_probe::{EngineUse, EngineWaits};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where a target's server runs, so that an observer can find its processes.
+/// Where a target's server listens, so that an observer can find its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The database runs within this process.
@@ -87,7 +87,7 @@ pub trait Observer: Send + Sync {
     /// The reason, as a clause, if the processes cannot be observed.
     fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
         let _ = endpoint;
-        Err("nobody looked".to_owned())
+        Err("no observer ran".to_owned())
     }
 }
 
@@ -177,7 +177,7 @@ pub enum ServerUse {
 
 impl Default for ServerUse {
     fn default() -> Self {
-        Self::NotObserved("nobody looked".to_owned())
+        Self::NotObserved("no observer ran".to_owned())
     }
 }
 

@@ -24,7 +24,7 @@ pub trait Serve: Workload {
         &[]
     }
 
-    /// Whether each request of this page opens its own database connection, whatever the application does for other
+    /// Whether each request of this page opens its own database connection, independent of the application's other
     /// pages.
     fn connects_anew(&self, page: &str) -> bool {
         let _ = page;

@@ -14,7 +14,7 @@ pub struct RawStatement {
 /// A text of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawText {
-    /// The engine's keyword ("mysql"); `None`: for all engines without a text of their own.
+    /// The engine's keyword ("mysql"); `None`: for all engines without a separate text.
     pub engine: Option<String>,
     /// Its parts, in order.
     pub pieces: Vec<RawPiece>,

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_enclose_an_address_and_nothing_else() {
+    fn brackets_enclose_only_an_ipv6_address() {
         for text in ["a://]::", "a://[::1]x", "a://[::1", "a://h%5D", "a://[[::1]"] {
             assert!(TargetUrl::parse(text).is_err(), "{text}");
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheme_with_a_plus_several_hosts_and_a_socket_as_host_are_kept_as_they_are() {
+    fn scheme_with_plus_several_hosts_and_socket_host_are_unchanged() {
         let url = parse("mongodb+srv://app@cluster.example/shop?w=majority");
         assert_eq!((url.scheme.as_str(), url.host.as_deref()), ("mongodb+srv", Some("cluster.example")));
         for text in [
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_refused_with_the_nearest() {
+    fn unknown_option_is_rejected_with_suggestion() {
         let error =
             parse("sqlite:?jornal_mode=wal").check_options(&["journal_mode", "synchronous"]).unwrap_err();
         assert!(error.to_string().contains("did you mean 'journal_mode'?"), "{error}");

@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn common_spellings_of_sizes_are_parsed() {
         for (text, bytes) in [
             ("100", 100),
             ("1k", 1_000),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_times_are_read_as_people_write_them() {
+    fn common_spellings_of_counts_and_times_are_parsed() {
         assert_eq!(parse_count("10k").unwrap(), 10_000);
         assert_eq!(parse_count("1,000").unwrap(), 1_000);
         assert!(parse_count("ten").is_err());

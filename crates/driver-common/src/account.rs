@@ -1,16 +1,15 @@
-//! The name of whoever runs this, which the engines' own programs take where no user is named.
+//! The name of the current OS user, which the engines' client programs use as the default user.
 
 use std::fs;
 
-/// The account's name in the system's list of users, as libpq takes it; where that list is kept elsewhere, what the
-/// environment says.
+/// The current user's name in `/etc/passwd`, as libpq uses it; otherwise the variable `USER` or `LOGNAME`.
 pub fn name(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let named = |name: &str| variable(name).filter(|value| !value.is_empty());
     find(&users, rustix::process::geteuid().as_raw()).or_else(|| named("USER")).or_else(|| named("LOGNAME"))
 }
 
-/// The first name of a number: `name:password:number:…`, see passwd(5).
+/// The first name with a user id: `name:password:uid:…`, see passwd(5).
 fn find(users: &str, number: u32) -> Option<String> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -24,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_has_its_first_name() {
+    fn first_name_of_a_uid_is_used() {
         let users =
             "# note\nbroken\n:x:7::\nroot:x:0:0:root:/:/bin/sh\ntoor:x:0:0::/:/bin/sh\nalice:x:1000:1000\n";
         assert_eq!(find(users, 0).as_deref(), Some("root"));
@@ -34,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_runs_this_has_a_name() {
+    fn current_user_has_a_name() {
         assert!(name(&|name| (name == "USER").then(|| "me".to_owned())).is_some());
     }
 }

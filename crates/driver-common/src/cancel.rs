@@ -1,4 +1,4 @@
-//! Ending what the native clients wait for, once the user has stopped the run and a server does not answer.
+//! Cancellation of the native clients' connections, when the user stops the run while a server does not answer.
 
 use crate::wire::End;
 use kurabe_core::{Error, ErrorKind};
@@ -6,11 +6,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Set once connections were cut: no new one is made.
+/// Set once connections were shut down: no new one is opened.
 static CUT: AtomicBool = AtomicBool::new(false);
 static OPEN: Mutex<Open> = Mutex::new(Open { sockets: Vec::new(), free: Vec::new() });
 
-/// The open sockets; places of closed ones are used again.
+/// The open sockets; slots of closed ones are reused.
 struct Open {
     sockets: Vec<Weak<End>>,
     free: Vec<usize>,
@@ -20,8 +20,8 @@ fn open() -> MutexGuard<'static, Open> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shuts all connections of the native clients down, and lets none be made from now on: whoever waits for a server
-/// goes on with an error of the kind [`Interrupted`](ErrorKind::Interrupted). For a program that is about to end.
+/// Shuts down all connections of the native clients, and prevents new ones. Blocked calls return an error of the kind
+/// [`Interrupted`](ErrorKind::Interrupted). For a program that is about to exit.
 pub fn cut_connections() {
     CUT.store(true, Ordering::SeqCst);
     // Sockets that were connected meanwhile are in the list already, or find the flag set.
@@ -30,26 +30,26 @@ pub fn cut_connections() {
     }
 }
 
-/// Whether connections were cut.
+/// Whether connections were shut down.
 pub fn is_cut() -> bool {
     CUT.load(Ordering::SeqCst)
 }
 
-/// The error of whoever waited.
+/// The error of an interrupted operation.
 pub fn error() -> Error {
     Error::new(ErrorKind::Interrupted, "stopped by the user")
 }
 
-/// Fails once connections were cut.
+/// Returns an error once connections were shut down.
 pub fn check() -> io::Result<()> {
     if is_cut() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
 }
 
-/// A socket's place in the list, which it leaves when this is dropped.
+/// A socket's slot in the list, freed on drop.
 #[derive(Debug)]
 pub struct Listed(usize);
 
-/// Enters a socket.
+/// Adds a socket to the list.
 pub fn list(socket: &Arc<End>) -> io::Result<Listed> {
     let mut open = open();
     let place = open.free.pop().unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Panics of other crates become errors: a server's answer must not end the program, nor print a stack trace.
+//! Conversion of panics of other crates into errors: a server's answer must not end the program or print a stack trace.
 
 use kurabe_core::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread becomes an error, and is not printed too.
+    /// Whether a panic of this thread becomes an error and is not printed.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls into a crate. A panic in there becomes an error that names `client`, the crate. The connection is of no use afterwards.
+/// Calls into a crate. A panic becomes an error that names `client`, the crate. The connection is unusable afterwards.
 pub fn contain<T>(client: &str, doing: &str, call: impl FnOnce() -> T) -> Result<T> {
     silence();
     let before = CONTAINED.replace(true);
@@ -19,10 +19,9 @@ pub fn contain<T>(client: &str, doing: &str, call: impl FnOnce() -> T) -> Result
     CONTAINED.set(before);
     result.map_err(|panic| {
         let text = text_of(&*panic);
-        // Dropping what was thrown is harmless: it is a text.
-        Error::new(ErrorKind::Protocol, format!("{client} failed while it was {doing}: {text}")).hint(
-            "the server's answer is one that this crate does not know; report it with the server's version",
-        )
+        // Dropping the payload is harmless: it is a string.
+        Error::new(ErrorKind::Protocol, format!("{client} failed while it was {doing}: {text}"))
+            .hint("this crate does not support the server's answer; report it with the server's version")
     })
 }
 
@@ -31,10 +30,10 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without words")
+        .unwrap_or("a panic without a message")
 }
 
-/// Keeps contained panics off standard error; all others go where they went before.
+/// Installs a panic hook that does not print contained panics; others go to the previous hook.
 fn silence() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! `DATETIME(6)`, which has no zone and holds UTC here, from and to microseconds since 1970.
+//! Conversion between `DATETIME(6)`, which has no time zone and is UTC here, and microseconds since 1970.
 
 use jiff::SignedDuration;
 use jiff::civil;
@@ -8,7 +8,7 @@ use std::fmt;
 /// 1970-01-01 00:00:00.
 const EPOCH: civil::DateTime = civil::DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// A moment as the protocol writes it.
+/// A timestamp as the protocol represents it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DateTime {
     /// 1 to 9999.
@@ -28,14 +28,14 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// From microseconds since 1970.
+    /// Converts microseconds since 1970.
     ///
     /// # Errors
-    /// Usage, outside of the years 1 to 9999, which the type does not hold.
+    /// Usage, outside the years 1 to 9999, the range of the type.
     pub fn from_micros(micros: i64) -> Result<Self> {
         let known = EPOCH.checked_add(SignedDuration::from_micros(micros)).ok();
         let Some(at) = known.filter(|at| at.year() >= 1) else {
-            return Err(Error::new(ErrorKind::Usage, "a datetime holds the years 1 to 9999 only"));
+            return Err(Error::new(ErrorKind::Usage, "a datetime must be in the years 1 to 9999"));
         };
         Ok(Self {
             year: at.year().unsigned_abs(),
@@ -48,7 +48,7 @@ impl DateTime {
         })
     }
 
-    /// From what its `Display` writes, with up to six digits behind the seconds, or none.
+    /// Parses the format of `Display`, with up to six fractional digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.split_once(' ')?;
         let mut date = date.split('-');
@@ -67,7 +67,7 @@ impl DateTime {
         whole.then_some(parsed)
     }
 
-    /// To microseconds since 1970; nothing where it is no time, such as the engines' zero date.
+    /// Converts to microseconds since 1970; `None` for an invalid date, such as the engines' zero date.
     pub fn micros(self) -> Option<i64> {
         let small = |part: u8| i8::try_from(part).ok();
         let nanos = i32::try_from(self.micros.checked_mul(1_000)?).ok()?;
@@ -80,7 +80,7 @@ impl DateTime {
 }
 
 fn number<T: std::str::FromStr>(text: Option<&str>) -> Option<T> {
-    // What parses numbers takes a sign too.
+    // `parse` accepts a leading sign too.
     text.filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
@@ -98,11 +98,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_moments() {
-        let moment = DateTime::from_micros(1_234_567_890_123_456).unwrap();
+    fn known_timestamps_are_converted() {
+        let at = DateTime::from_micros(1_234_567_890_123_456).unwrap();
         let expected =
             DateTime { year: 2009, month: 2, day: 13, hour: 23, minute: 31, second: 30, micros: 123_456 };
-        assert_eq!(moment, expected);
+        assert_eq!(at, expected);
         assert_eq!(DateTime::from_micros(-1).unwrap().year, 1969);
         assert_eq!(DateTime::from_micros(951_782_400_000_000).unwrap().day, 29);
         assert!(DateTime::from_micros(i64::MAX).is_err() && DateTime::from_micros(i64::MIN).is_err());
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_comes_back(micros in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
+        fn timestamps_round_trip(micros in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
             let at = DateTime::from_micros(micros).unwrap();
             prop_assert_eq!(at.micros(), Some(micros));
             prop_assert_eq!(DateTime::parse(&at.to_string()), Some(at));

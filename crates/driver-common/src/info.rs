@@ -1,4 +1,4 @@
-//! What is known of a driver before anything is opened.
+//! Static information about drivers.
 
 use crate::prelude::*;
 use kurabe_core::run::PublishingClause;
@@ -8,7 +8,7 @@ use kurabe_core::run::PublishingClause;
 pub struct OptionInfo {
     /// Its name.
     pub name: &'static str,
-    /// What it does and what it is by default, one line.
+    /// Its effect and its default, in one line.
     pub help: &'static str,
 }
 
@@ -28,42 +28,42 @@ pub struct BenchmarkClause {
     pub says: &'static str,
     /// Where it is published.
     pub source: &'static str,
-    /// Whether it holds for the server that said this of itself: an engine may be sold under such a licence and given
-    /// away under another. [`every_edition`] where there is but one.
+    /// Whether it applies to the server with these facts: editions of an engine may have different licences.
+    /// [`every_edition`] if it applies to all.
     pub holds_for: fn(&ServerFacts) -> bool,
 }
 
-/// Reads the statements out of what a client sent from the beginning of a connection on; nothing where it is encrypted.
+/// Extracts the statements from all bytes that a client sent on a connection; `None` if the connection is encrypted.
 pub type ReadStatements = fn(&[u8]) -> Option<Vec<String>>;
 
-/// For a clause that every edition of the engine is licensed under.
+/// For a clause that applies to every edition of the engine.
 pub fn every_edition(_: &ServerFacts) -> bool {
     true
 }
 
-/// A driver, as it is known before anything is opened.
+/// Static information about a driver.
 #[derive(Debug)]
 pub struct DriverInfo {
     /// The URL schemes that name it; the first is the usual one.
     pub schemes: &'static [&'static str],
-    /// The engine's name as people write it.
+    /// The engine's name.
     pub engine: &'static str,
-    /// What it is and what it is good for here, one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// The shape of its URL: `postgres://[user[:password]@]host[:port]/database`.
+    /// The format of its URL: `postgres://[user[:password]@]host[:port]/database`.
     pub url: &'static str,
     /// Its options; others are refused before [`DriverInfo::open`] is called.
     pub options: &'static [OptionInfo],
-    /// What the engine's licence says about publishing results, where it restricts that.
+    /// The licence clause that restricts publishing results, if there is one.
     pub benchmark_clause: Option<BenchmarkClause>,
-    /// Reads the statements of its clients, where its protocol has any.
+    /// Extracts the statements of its clients, if its protocol has statements.
     pub statements: Option<ReadStatements>,
-    /// Makes the driver. Reads nothing from the network: the server is first met by `connect` or `describe`.
+    /// Creates the driver, without network access: `connect` and `describe` are the first to contact the server.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
 }
 
 impl DriverInfo {
-    /// The clause that restricts publishing figures of this server, in the form in which a run records it.
+    /// The clause that restricts publishing results of this server, as a run records it.
     pub fn clause(&self, facts: &ServerFacts) -> Option<PublishingClause> {
         let clause = self.benchmark_clause.filter(|clause| (clause.holds_for)(facts))?;
         Some(PublishingClause {

@@ -1,8 +1,8 @@
-//! What Kurabe's drivers share, whatever they speak to.
+//! Shared code of Kurabe's drivers.
 //!
-//! [`ownership`]: what Kurabe may make and remove. [`sql`]: statements of SQL engines, from a dialect that is data. [`wire`]:
-//! connections with one reused buffer and deadlines, over TCP, Unix sockets and TLS. [`info`]: what the registry knows of a
-//! driver.
+//! [`ownership`]: which objects Kurabe may create and remove. [`sql`]: statements of SQL engines, generated from a
+//! dialect. [`wire`]: connections with one reused buffer and deadlines, over TCP, Unix sockets and TLS. [`info`]: a
+//! driver's entry in the registry.
 
 #![allow(
     clippy::missing_errors_doc,

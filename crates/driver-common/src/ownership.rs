@@ -1,7 +1,7 @@
-//! The ownership rules, once for all engines: what Kurabe may make, empty and remove.
+//! The ownership rules for all engines: which collections Kurabe may create, clear and remove.
 //!
-//! A marker holds the names of the collections that Kurabe made. A collection that exists without standing in it was made by
-//! someone else, whatever its name, and is left alone.
+//! An ownership table (`kurabe_marker`) has the names of the collections that Kurabe created. Kurabe does not touch a
+//! collection without an entry, whatever its name.
 
 use crate::prelude::*;
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,102 +10,102 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The marker's own name; no collection may have it.
+/// The name of the ownership table; no collection may have it.
 pub const MARKER: &str = "kurabe_marker";
 
-/// Who made an entry of the marker.
+/// The creator that an entry of the ownership table names.
 pub const MADE_BY: &str = concat!("kurabe ", env!("CARGO_PKG_VERSION"));
 
-/// How an engine's users speak of what is made.
+/// An engine's terms, for messages.
 #[derive(Clone, Copy)]
 pub struct Words {
     /// The engine's name.
     pub engine: &'static str,
-    /// What a collection is there: a table.
+    /// The engine's term for a collection, such as table.
     pub thing: &'static str,
-    /// What to do where somebody else's is in the way.
+    /// Advice if a foreign object has the name.
     pub instead: &'static str,
-    /// Names beside the marker's that no collection may have.
+    /// Reserved names besides [`MARKER`].
     pub kept: &'static [&'static str],
 }
 
 impl Words {
-    /// The error of something that is left alone.
+    /// The error of an object that Kurabe does not own.
     pub fn not_ours(&self, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::NotOurs, message).hint(format!("it is left alone; {}", self.instead))
     }
 
-    /// The error of a marker that is somebody else's; `why` says how that is seen.
+    /// The error of a foreign object named [`MARKER`]; `why` is appended as the reason.
     pub fn foreign_marker(&self, why: &str) -> Error {
-        self.not_ours(format!("{} {MARKER} is not the one that Kurabe makes{why}", self.thing))
+        self.not_ours(format!("{} {MARKER} was not created by Kurabe{why}", self.thing))
     }
 }
 
-/// What the ownership rules need of an engine: a connection of its own.
+/// The operations of an engine that the ownership rules use, on a separate connection.
 pub trait NamespaceOps: Send {
-    /// How its users speak of what is made.
+    /// The engine's terms.
     fn words(&self) -> Words;
 
-    /// Takes the lock that keeps a second run out, by a means that ends with the connection, the process, or soon after.
+    /// Takes a lock against other runs, which ends with the connection or the process, or soon after.
     fn claim(&mut self, run: &str) -> Result<()>;
 
-    /// The names that the marker holds; none where there is no marker. An error where the marker is not ours.
+    /// The names in the ownership table; empty if it does not exist. An error if it is foreign.
     fn entries(&mut self) -> Result<Vec<String>>;
 
-    /// What stands in the way of a collection that the marker does not know, where that can be told.
+    /// An existing object with the name of a collection without an entry, if the engine can detect it.
     fn in_the_way(&mut self, _name: &str) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Enters a name in the marker, which is made where there is none. Nothing to do where collections are their own marker.
+    /// Adds an entry to the ownership table, which is created if needed. Does nothing if the engine needs no table.
     fn enter(&mut self, _collection: &Collection) -> Result<()> {
         Ok(())
     }
 
-    /// Takes a name out of the marker.
+    /// Removes an entry from the ownership table.
     fn strike(&mut self, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Makes the collection, empty; `known`: in the place of one that was made before, or may have been.
+    /// Creates the collection, empty; `known`: it may exist already, and is then replaced.
     fn make(&mut self, collection: &Collection, known: bool) -> Result<()>;
 
-    /// Empties the collection.
+    /// Removes all rows of the collection.
     fn clear(&mut self, collection: &Collection) -> Result<()> {
         self.make(collection, true)
     }
 
-    /// Removes the collection, where it is, before its name is struck out.
+    /// Removes the collection, if it exists, before its entry is removed.
     fn destroy(&mut self, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Removes the marker, which is empty.
+    /// Removes the empty ownership table.
     fn remove_marker(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether there is anything to analyse.
+    /// Whether the engine analyses tables.
     fn analyses(&self) -> bool {
         false
     }
 
-    /// As [`Namespace::analyse`], of a collection that is ours.
+    /// Like [`Namespace::analyse`], for a collection of Kurabe's.
     fn analyse(&mut self, _name: &str) -> Result<()> {
         Ok(())
     }
 
-    /// As [`Namespace::unanalysed`].
+    /// Like [`Namespace::unanalysed`].
     fn unanalysed(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
     }
 }
 
-/// The [`Namespace`] that keeps the rules.
+/// A [`Namespace`] that enforces the ownership rules.
 pub struct Owned<H>(pub H);
 
 impl<H: NamespaceOps> Owned<H> {
-    /// Whether the marker knows the name; and that nothing of somebody else's is in its way.
+    /// Whether the name has an entry; an error if a foreign object has the name.
     fn known(&mut self, name: &str) -> Result<bool> {
         let words = self.0.words();
         check_name(name, words.kept)?;
@@ -119,7 +119,7 @@ impl<H: NamespaceOps> Owned<H> {
             .hint(format!("it is left alone; {} (no entry for {name} in {MARKER})", words.instead)))
     }
 
-    /// As [`Self::known`], for what makes no sense on a collection that is not there.
+    /// Returns an error if the collection has no entry.
     fn must_be_ours(&mut self, name: &str) -> Result<()> {
         if self.known(name)? {
             return Ok(());
@@ -137,17 +137,17 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
     fn create(&mut self, collection: &Collection) -> Result<()> {
         let name = &collection.name;
         let known = self.known(name)?;
-        // The marker first: whoever dies in between leaves an entry without a collection, which the next run clears
-        // away, and not a collection without an entry, which no run would dare to touch.
+        // The entry is added first. A crash in between leaves an entry without a collection, which the next run
+        // removes, and not a collection without an entry, which no run would touch.
         if !known {
             self.0.enter(collection)?;
         }
         self.0.make(collection, known).map_err(|error| {
-            // Best effort: an entry that stays behind is harmless.
+            // Best effort: a remaining entry is harmless.
             if !known && self.0.in_the_way(name) == Ok(None) {
                 let _ = self.0.strike(name);
             }
-            error.context(format!("cannot make {} {name}", self.0.words().thing))
+            error.context(format!("cannot create {} {name}", self.0.words().thing))
         })
     }
 
@@ -185,21 +185,21 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
         if left.is_empty() {
             return self.0.remove_marker();
         }
-        Err(Error::new(ErrorKind::Internal, format!("{MARKER} still holds {}", left.join(", "))))
+        Err(Error::new(ErrorKind::Internal, format!("{MARKER} still has entries: {}", left.join(", "))))
     }
 }
 
-/// Refuses what is no name for a collection of ours: the marker's, and those `kept` for something else.
+/// Refuses names that a collection of Kurabe's cannot have: [`MARKER`], and the reserved names in `kept`.
 fn check_name(name: &str, kept: &[&str]) -> Result<()> {
     if Collection::name_is_ours(name) && name != MARKER && !kept.contains(&name) {
         return Ok(());
     }
     Err(Error::new(ErrorKind::NotOurs, format!("'{name}' is not a name for a collection of Kurabe's"))
-        .hint("such names start with kurabe_ and hold lower case letters, digits and underscores"))
+        .hint("such names start with kurabe_ and contain lower case letters, digits and underscores"))
 }
 
-/// Whom a claim is said to belong to: a run and this process. A run that reaches a database by two targets knows its own
-/// claim by it. A number of this process's own stands beside the system's, which is the same in many containers.
+/// The holder of a claim: a run and this process. By it, a run that uses a database through two targets recognizes its
+/// own claim. It includes a random number, since containers often have the same process id.
 pub fn holder(run: &str) -> String {
     static OWN: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()) as u32);
     format!("run {run} (process {}-{:08x})", std::process::id(), *OWN)
@@ -210,26 +210,26 @@ pub fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::from_secs(1))
 }
 
-/// What a claim is made of on an engine that has no lock which ends with a connection: an entry that names its holder and ends
-/// by itself unless it is renewed.
+/// A claim on an engine without locks that end with a connection: an entry that names its holder and expires unless it
+/// is renewed.
 pub trait ClaimStore {
-    /// How long an entry lasts that is not renewed.
+    /// Time after which an entry expires unless it is renewed.
     const LASTS: Duration;
 
-    /// Makes the entry, where there is none or one that has ended; `false` where another's is there.
+    /// Adds the entry if there is none or it has expired; `false` if another holder's entry exists.
     fn add(&mut self, holder: &str) -> Result<bool>;
 
-    /// Whom the entry belongs to; `None` where there is none.
+    /// The entry's holder; `None` without an entry.
     fn holder(&mut self) -> Result<Option<String>>;
 
-    /// Has the entry last longer, as long as it is the holder's.
+    /// Renews the entry if it is the holder's.
     fn renew(&mut self, holder: &str) -> Result<()>;
 
-    /// Removes the entry, as long as it is the holder's.
+    /// Removes the entry if it is the holder's.
     fn release(&mut self, holder: &str) -> Result<()>;
 }
 
-/// The claim of a run: a thread renews it until it is given back.
+/// A run's claim, which a thread renews until it is released.
 #[derive(Default)]
 pub struct Claim(Option<Lease>);
 
@@ -240,10 +240,11 @@ struct Lease {
 }
 
 impl Claim {
-    /// Takes it, and renews it by connections of their own, which `connect` opens.
+    /// Takes the claim, and renews it over separate connections, which `connect` opens. Does nothing if this run
+    /// already has it through another target.
     ///
     /// # Errors
-    /// [`InUse`](ErrorKind::InUse) where another run has it. A run that has it by another target does not take it again.
+    /// [`InUse`](ErrorKind::InUse) if another run has it.
     pub fn take<S: ClaimStore>(
         &mut self,
         words: &Words,
@@ -262,22 +263,22 @@ impl Claim {
         let ours = holder.clone();
         let work = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                // A server that does not answer now may do so the next time: a claim lasts for three of them.
+                // Errors are ignored: a claim lasts for three renewals.
                 let _ = connect(&ConnectOptions::within(every)).and_then(|mut store| store.renew(&ours));
             }
         };
-        // Without the thread the claim ends after its time, which is better than no run at all.
+        // Without the thread the claim expires, which is better than failing the run.
         let thread = std::thread::Builder::new().name("claim".to_owned()).spawn(work).ok();
         self.0 = Some(Lease { holder, stop, thread });
         Ok(())
     }
 
-    /// Whose it is, where it was taken.
+    /// The holder, once taken.
     pub fn holder(&self) -> Option<&str> {
         self.0.as_ref().map(|lease| lease.holder.as_str())
     }
 
-    /// Renews it no more.
+    /// Stops the renewal.
     fn stop(&mut self) -> Option<String> {
         let Lease { holder, stop, thread } = self.0.take()?;
         drop(stop);
@@ -287,7 +288,7 @@ impl Claim {
         Some(holder)
     }
 
-    /// Gives it back. Best effort: it ends by itself.
+    /// Releases the claim. Best effort: it expires anyway.
     pub fn give_back(&mut self, store: &mut impl ClaimStore) {
         if let Some(holder) = self.stop() {
             let _ = store.release(&holder);
@@ -301,10 +302,10 @@ impl Drop for Claim {
     }
 }
 
-/// Takes a claim; `false` where its holder has it already.
+/// Takes a claim; `false` if its holder has it already.
 fn take<S: ClaimStore>(words: &Words, store: &mut S, holder: &str) -> Result<bool> {
     let mut by = "another run, just now".to_owned();
-    // More than once: another may let go, or come, between the two requests.
+    // Repeated, because another run may release or take it between the two requests.
     for _ in 0..3 {
         if store.add(holder)? {
             return Ok(true);
@@ -320,7 +321,7 @@ fn take<S: ClaimStore>(words: &Words, store: &mut S, holder: &str) -> Result<boo
     }
     let (engine, lasts) = (words.engine, S::LASTS.as_secs());
     Err(Error::new(ErrorKind::InUse, format!("{engine}: is in use by {by}"))
-        .hint(format!("wait for it to end; if it was killed, its claim ends within {lasts} s")))
+        .hint(format!("wait for it to end; if it was killed, its claim expires within {lasts} s")))
 }
 
 #[cfg(test)]
@@ -328,7 +329,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// An entry, how often it was renewed, and a holder who comes once the entry was seen.
+    /// An entry, and the number of its renewals.
     #[derive(Clone, Default)]
     struct Entry(Arc<Mutex<(Option<String>, u32)>>);
 
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_is_renewed_until_it_is_given_back_and_keeps_other_runs_out() {
+    fn claim_excludes_other_runs_until_it_is_released() {
         let words = Words { engine: "mine", thing: "table", instead: "leave it", kept: &[] };
         let (store, mut one, mut same, mut other) =
             (Entry::default(), Claim::default(), Claim::default(), Claim::default());
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_kept_and_those_of_others_are_refused() {
+    fn reserved_and_foreign_names_are_refused() {
         for name in ["users", MARKER, "kurabe_claim", "kurabe_A", ""] {
             assert_eq!(check_name(name, &["kurabe_claim"]).unwrap_err().kind(), ErrorKind::NotOurs, "{name}");
         }

@@ -1,8 +1,8 @@
-//! Several fields in one value, for engines that know no fields.
+//! Several fields packed into one value, for engines without fields.
 //!
-//! Each field is a mark and what follows it: `0` no value; `1` a whole number, `2` a moment (microseconds since 1970), both
-//! of eight bytes; `3` text or bytes, with their length in four bytes before them. Numbers are little-endian. Mark and length
-//! tell a value that was cut, or is not ours, from one that is whole.
+//! Each field is a tag followed by its data: `0` null; `1` a whole number and `2` a timestamp (microseconds since
+//! 1970), both of eight bytes; `3` text or bytes, after their length in four bytes. Numbers are little-endian. By tags
+//! and lengths a truncated or foreign value is detected.
 
 use crate::prelude::*;
 use crate::wire::{Peer, Wire};
@@ -12,17 +12,17 @@ const INT: u8 = 1;
 const TIME: u8 = 2;
 const BYTES: u8 = 3;
 
-/// The most bytes that packing adds to one field.
+/// Maximum overhead of packing a field, in bytes.
 pub const PACKING: u64 = 9;
 
-/// The longest text or bytes that can be packed.
+/// Maximum length of packed text or bytes.
 pub const LONGEST: usize = u32::MAX as usize;
 
-/// Where a value is read from: the connection, or what was received before.
+/// The source of a value: the connection, or bytes that were received before.
 pub trait Source {
     /// The next `N` bytes.
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N]>;
-    /// The next `n` of at most eight bytes, which stay.
+    /// The next `n` (at most eight) bytes, without consuming them.
     fn look(&mut self, n: usize) -> Result<&[u8]>;
     /// Appends the next `n` bytes.
     fn append(&mut self, n: usize, out: &mut Vec<u8>) -> Result<()>;
@@ -79,7 +79,7 @@ fn short() -> Error {
     Error::new(ErrorKind::Internal, "a value was read beyond its end")
 }
 
-/// The bytes of text, or bytes; none where a value is neither.
+/// The bytes of text or bytes; `None` for other values.
 #[inline]
 pub fn bytes_of<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
     match value {
@@ -89,7 +89,7 @@ pub fn bytes_of<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// How long a field is when it is packed.
+/// The length of a packed field, in bytes.
 #[inline]
 pub fn length(value: &Value<'_>) -> usize {
     match value {
@@ -100,8 +100,8 @@ pub fn length(value: &Value<'_>) -> usize {
     }
 }
 
-/// Appends a field, all but the bytes of text or bytes, which are given to be appended by whoever need not copy them; of at
-/// most [`LONGEST`].
+/// Appends a field, except the bytes of text or bytes: these are returned, for the caller to append or send uncopied.
+/// They have at most [`LONGEST`] bytes.
 #[inline]
 pub fn push<'a>(out: &mut Vec<u8>, value: &Value<'a>) -> Option<&'a [u8]> {
     let mut put = |mark: u8, rest: &[u8]| {
@@ -122,8 +122,8 @@ pub fn push<'a>(out: &mut Vec<u8>, value: &Value<'a>) -> Option<&'a [u8]> {
     None
 }
 
-/// Reads `width` fields from a value that has `left` bytes, and appends those `wanted` (in rising order) to the reply.
-/// `false` where the value does not have the form described above.
+/// Reads `width` fields from a value of `left` bytes, and appends those `wanted` (in ascending order) to the reply.
+/// `false` if the value does not have the format described above.
 #[inline]
 pub fn read(
     from: &mut impl Source,
@@ -166,7 +166,7 @@ pub fn read(
     Ok(true)
 }
 
-/// The next `N` bytes, where the value has so many left.
+/// The next `N` bytes; `None` if the value has fewer left.
 #[inline]
 fn take<const N: usize>(from: &mut impl Source, left: &mut usize) -> Result<Option<[u8; N]>> {
     if *left < N {

@@ -1,4 +1,4 @@
-//! The words of `core` that every driver speaks.
+//! Items of `kurabe-core` that every driver uses.
 
 pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::driver::{

@@ -1,25 +1,25 @@
-//! What a server told of its settings and of its state, by name.
+//! Settings and state that a server reported, by name.
 
 use kurabe_core::facts::{Limit, Setting};
 use std::collections::BTreeMap;
 
-/// Values by name, as the server prints them. What this version has not, or this user may not read, is not there.
+/// Values by name, as the server prints them. Values that this version lacks or this user may not read are absent.
 #[derive(Clone, Debug, Default)]
 pub struct Reported(BTreeMap<String, String>);
 
 impl Reported {
-    /// Rows of a name and a value; names in small letters, whatever the server's.
+    /// Collects rows of a name and a value; names are converted to lower case.
     pub fn of(rows: Vec<Vec<String>>) -> Self {
         let pairs = rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
         pairs.map(|[name, value]| (name.to_ascii_lowercase(), value)).collect()
     }
 
-    /// A value, where there is one.
+    /// A value, if reported.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A value; empty where there is none.
+    /// A value; empty if not reported.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
@@ -29,17 +29,17 @@ impl Reported {
         self.get(name)?.trim().parse().ok()
     }
 
-    /// A limit that a setting makes; 0 is none.
+    /// A setting as a limit; `None` for 0.
     pub fn limit(&self, name: &str) -> Option<Limit> {
         self.number(name).filter(|most| *most > 0).map(|most| Limit::new(most, name))
     }
 
-    /// Those of these settings that were told, in this order.
+    /// The settings with these names that were reported, in this order.
     pub fn pick(&self, names: &[&str]) -> Vec<Setting> {
         names.iter().filter_map(|name| Some(Setting::new(*name, self.get(name)?))).collect()
     }
 
-    /// Adds values, in place of those of the same names.
+    /// Adds values, replacing those with the same names.
     pub fn extend(&mut self, more: impl IntoIterator<Item = (String, String)>) {
         self.0.extend(more);
     }
@@ -58,7 +58,7 @@ impl From<&[(&str, &str)]> for Reported {
     }
 }
 
-/// Names as a list of SQL: `'a', 'b'`. They hold no quotes.
+/// Names as an SQL list: `'a', 'b'`. They must not contain quotes.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a &'a str>) -> String {
     names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,10 @@
-//! A row in one piece of memory, and a form of keys that sorts as their fields do.
+//! A row as one byte string, and an order-preserving encoding of keys.
 
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 
-/// Each field has a head: what it is (one byte), and its number or where its bytes end (eight). The bytes of all fields
-/// follow the heads.
+/// Size of a field's header, in bytes: a tag (one byte), and its number or the end of its bytes (eight). The bytes of
+/// all fields follow the headers.
 const HEAD: usize = 9;
 const NULL: u8 = 0;
 const INT: u8 = 1;
@@ -33,15 +33,15 @@ pub fn pack<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = Value<'
     }
 }
 
-/// One of `width` fields of what [`pack`] made.
+/// A field of a row of `width` fields, as packed by [`pack`].
 pub fn field(row: &[u8], width: usize, position: usize) -> Value<'_> {
     let (tag, number) = head(row, position);
     match tag {
         INT => Value::Int(number as i64),
         TIME => Value::Time(number as i64),
         BYTES => {
-            // Where the nearest field of bytes before it ends. Rows are narrow: looking back is quicker than
-            // keeping every start.
+            // The bytes start where the previous field of bytes ends. Rows are narrow, so searching backwards is faster
+            // than storing every start.
             let before = (0..position).rev().map(|i| head(row, i)).find(|(tag, _)| *tag == BYTES);
             let start = before.map_or(0, |(_, end)| end as usize);
             let base = width * HEAD;
@@ -58,7 +58,7 @@ fn head(row: &[u8], position: usize) -> (u8, u64) {
     }
 }
 
-/// Appends fields of what [`pack`] made, of `width` fields, to a reply as a row.
+/// Appends fields of a row of `width` fields, as packed by [`pack`], to a reply as a row.
 pub fn give(out: &mut Reply, row: &[u8], width: usize, fields: &[usize]) {
     for at in fields {
         push(out, field(row, width, *at));
@@ -73,10 +73,10 @@ pub fn change(out: &mut Vec<u8>, before: &[u8], width: usize, fields: &[usize], 
     pack(out, (0..width).map(|at| new(at).unwrap_or_else(|| field(before, width, at))));
 }
 
-/// Appends the fields of a key, in a form that sorts as they do; `whole`: all that the key has.
+/// Appends the order-preserving encoding of a key's fields; `whole`: these are all fields of the key.
 ///
 /// # Errors
-/// [`Server`](ErrorKind::Server) where one is null.
+/// [`Server`](ErrorKind::Server) if one is null.
 pub fn push_key<'a>(
     out: &mut Vec<u8>,
     fields: impl ExactSizeIterator<Item = Value<'a>>,
@@ -91,11 +91,11 @@ pub fn push_key<'a>(
     Ok(())
 }
 
-/// Sets a key to that of a row in a store that keeps all collections in one order: the collection's name, a colon, and fields of
-/// the key as by [`push_key`].
+/// Sets the key of a row in a store that keeps all collections in one ordered map: the collection's name, a colon, and
+/// the fields encoded by [`push_key`].
 ///
 /// # Errors
-/// As [`push_key`].
+/// Those of [`push_key`].
 pub fn set_key<'a>(
     key: &mut Vec<u8>,
     collection: &str,
@@ -128,8 +128,8 @@ fn bytes(value: Value<'_>) -> Option<&[u8]> {
     }
 }
 
-/// Appends a field of a key so that keys compare, byte by byte, as their fields do one after the other. Only the
-/// last field of a key may go without its end sign. `false` for `Null`, which no key holds.
+/// Appends a field of a key so that the bytes of keys compare as their fields do, one after the other. Only the last
+/// field of a key may omit the terminator. `false` for `Null`, which is invalid in a key.
 pub fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
     match value {
         Value::Null => return false,
@@ -141,7 +141,7 @@ pub fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
             if last {
                 out.extend_from_slice(bytes);
             } else {
-                // 0x00 inside a field becomes 0x00 0xFF; 0x00 0x00 ends it, and so sorts before any more of it.
+                // 0x00 inside a field becomes 0x00 0xFF; the terminator 0x00 0x00 sorts before any longer field.
                 for &byte in bytes {
                     out.push(byte);
                     if byte == 0 {
@@ -161,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_row_gives_back_its_fields() {
+    fn packed_fields_round_trip() {
         let fields = [
             Value::Text("id"),
             Value::Null,

@@ -1,10 +1,10 @@
-//! The prepared operations of a session, numbered.
+//! The prepared operations of a session, by number.
 
 use crate::prelude::*;
 use std::sync::Arc;
 
-/// Keeps what a session prepared until it is released, and gives the numbers of released ones out again, so that
-/// preparing per request does not grow anything.
+/// Prepared operations of a session. Numbers of released ones are reused, so that preparing per request needs no more
+/// memory.
 #[derive(Debug)]
 pub struct Slots<T> {
     taken: Vec<Option<T>>,
@@ -18,7 +18,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Keeps `value` and names it.
+    /// Stores `value` and returns its handle.
     pub fn insert(&mut self, value: T) -> Prepared {
         let number = self.free.pop().unwrap_or_else(|| {
             self.taken.push(None);
@@ -28,17 +28,17 @@ impl<T> Slots<T> {
         Prepared(number)
     }
 
-    /// What was prepared under this name.
+    /// The value of a handle.
     pub fn get(&self, prepared: &Prepared) -> Result<&T> {
         self.taken.get(prepared.0).and_then(Option::as_ref).ok_or_else(|| unknown(prepared.0))
     }
 
-    /// What was prepared under this name, to be changed.
+    /// The value of a handle, mutable.
     pub fn get_mut(&mut self, prepared: &Prepared) -> Result<&mut T> {
         self.taken.get_mut(prepared.0).and_then(Option::as_mut).ok_or_else(|| unknown(prepared.0))
     }
 
-    /// Forgets what was prepared under this name, and gives it back.
+    /// Removes and returns the value of a handle.
     pub fn remove(&mut self, prepared: &Prepared) -> Result<T> {
         let value =
             self.taken.get_mut(prepared.0).and_then(Option::take).ok_or_else(|| unknown(prepared.0))?;
@@ -51,16 +51,17 @@ fn unknown(number: usize) -> Error {
     Error::new(ErrorKind::Internal, format!("prepared operation {number} is not one of this session"))
 }
 
-/// More operations than any experiment has; beyond it the cache starts anew, so that it cannot grow without end.
+/// Capacity of the cache, larger than any experiment needs. A full cache is cleared, so that its size is bounded.
 const MOST: usize = 64;
 
-/// What was made of each operation, once: where a statement is prepared per request, what is measured is the server's
-/// preparing, not the making of the same text again. Comparing operations is quick, since they share their collection.
+/// A cache of values generated from operations, such as statement texts. If statements are prepared per request, the
+/// server's work is measured and not the generation of the same text. Operations share their collection, so comparing
+/// them is fast.
 #[derive(Debug)]
 pub struct Known<T: ?Sized>(Vec<(Operation, Arc<T>)>);
 
 impl<T: ?Sized> Known<T> {
-    /// What was made of the operation; made where it is not yet known.
+    /// The value of an operation; `make` generates it the first time.
     pub fn get<M: Into<Arc<T>>>(
         &mut self,
         operation: &Operation,
@@ -84,7 +85,7 @@ impl<T: ?Sized> Default for Known<T> {
     }
 }
 
-/// Refuses an operation that the engine has not, for this reason.
+/// Returns an error if there is a reason why the engine does not support an operation.
 pub fn check_supported(operation: &Operation, reason: Option<&str>) -> Result<()> {
     match reason {
         Some(reason) => Err(Error::unsupported(format!("{}: {reason}", operation.name()))),
@@ -92,7 +93,7 @@ pub fn check_supported(operation: &Operation, reason: Option<&str>) -> Result<()
     }
 }
 
-/// Refuses an operation whose parameters are not as many as it takes.
+/// Returns an error if the number of parameters is wrong.
 pub fn check_parameters(operation: &'static str, takes: usize, given: usize) -> Result<()> {
     if takes == given {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Time limits for crates that have none of their own for a whole answer, or for connecting.
+//! Time limits for crates that have none for a whole answer, or for connecting.
 
 use crate::cancel;
 use crate::contain::contain;
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// How often the watchdog looks.
+/// Interval of the watchdog's checks.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Does what may block for ever in a thread of its own and waits for it so long. `None`: it did not end in time, and
-/// whatever comes of it later is given to `late`. A panic of it is an error.
+/// Runs work that may block forever in a separate thread, and waits at most `limit`. `None` if it did not finish in
+/// time; a late result is passed to `late`. A panic becomes an error.
 pub fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -23,7 +23,7 @@ pub fn within<T: Send + 'static>(
 ) -> Result<Option<T>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let spawned = thread::Builder::new().name("kurabe-within".to_owned()).spawn(move || {
-        // An error: nobody waits any more.
+        // An error means that the caller has stopped waiting.
         if let Err(unwanted) = sender.send(contain("the client library", "connecting", work)) {
             let _ = unwanted.0.map(late);
         }
@@ -54,13 +54,13 @@ pub struct Watched(Arc<State>);
 
 struct State {
     allowed: Duration,
-    /// When the present exchange began, in milliseconds of the coarse clock; 0: there is none.
+    /// Start of the current exchange, in milliseconds of the coarse clock; 0 without one.
     began: AtomicU64,
     overdue: AtomicBool,
     end: End,
 }
 
-/// All connections that are watched, and whether the watchdog runs.
+/// All watched connections, and whether the watchdog runs.
 static ALL: Mutex<(Vec<Weak<State>>, bool)> = Mutex::new((Vec::new(), false));
 
 fn all() -> MutexGuard<'static, (Vec<Weak<State>>, bool)> {
@@ -68,10 +68,10 @@ fn all() -> MutexGuard<'static, (Vec<Weak<State>>, bool)> {
 }
 
 impl Watched {
-    /// Watches a connection, which `end` ends.
+    /// Watches a connection, which `end` closes.
     ///
     /// # Errors
-    /// Where no thread can be started for it.
+    /// If the watchdog's thread cannot be started.
     pub fn new(allowed: Duration, end: impl Fn() + Send + Sync + 'static) -> Result<Self> {
         let state = Arc::new(State {
             allowed,
@@ -91,7 +91,7 @@ impl Watched {
         Ok(Self(state))
     }
 
-    /// Does one exchange. Where its time is over, its connection is ended, and its error is that of a time-out.
+    /// Runs one exchange. If it times out, its connection is closed and a timeout error returned.
     pub fn exchange<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.0.began.store(now(), Ordering::Relaxed);
         let done = work();
@@ -111,7 +111,7 @@ impl Watched {
     }
 }
 
-/// Looks until there is nothing to look at any more.
+/// Checks all watched connections until there are none left.
 fn watch() {
     loop {
         thread::sleep(EVERY);
@@ -144,7 +144,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn work_that_blocks_is_not_waited_for_longer_than_allowed() {
+    fn waiting_for_blocked_work_ends_at_the_limit() {
         let began = Instant::now();
         let late =
             within(Duration::from_millis(50), || thread::sleep(Duration::from_secs(20)), drop).unwrap();

@@ -1,11 +1,11 @@
-//! What of a server would make its figures those of something else: said before a run, with what to do.
+//! Warnings before a run about server settings that would make its results unrepresentative.
 //!
-//! It is read from the settings that drivers report, so that it costs no request.
+//! They use the settings that drivers report, so they need no request.
 
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::units;
 
-/// Settings that say how much of the data a server keeps in its own memory, by engine.
+/// The setting of the server's data cache size, by engine.
 const POOLS: [(&str, &str); 6] = [
     ("MySQL", "innodb_buffer_pool_size"),
     ("MariaDB", "innodb_buffer_pool_size"),
@@ -15,8 +15,7 @@ const POOLS: [(&str, &str); 6] = [
     ("Valkey", "maxmemory"),
 ];
 
-/// What a reader of the figures must know, a sentence each; none where nothing is amiss. `data_bytes` is what the largest cell
-/// keeps in its store.
+/// Warnings for a server, one sentence each. `data_bytes` is the size of the largest cell's data.
 pub fn cautions(facts: &ServerFacts, data_bytes: u64) -> Vec<String> {
     debug_build(facts).into_iter().chain(small_pool(facts, data_bytes)).collect()
 }
@@ -25,32 +24,32 @@ fn setting<'a>(facts: &'a ServerFacts, name: &str) -> Option<&'a str> {
     facts.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
 }
 
-/// A server that checks itself at every step: several times slower, and in other places than the one in production.
+/// Warns of a debug build, which is several times slower than a release build, with other bottlenecks.
 fn debug_build(facts: &ServerFacts) -> Option<String> {
     let asserts = setting(facts, "debug_assertions") == Some("on");
     let texts = [Some(facts.version.as_str()), setting(facts, "version_comment")];
-    let said = texts.into_iter().flatten().any(|text| text.to_ascii_lowercase().contains("debug"));
-    (asserts || said).then(|| {
+    let named = texts.into_iter().flatten().any(|text| text.to_ascii_lowercase().contains("debug"));
+    (asserts || named).then(|| {
         let how = if asserts { "debug_assertions = on" } else { facts.version.as_str() };
-        format!("this server is a debug build ({how}): its figures say nothing of the one in production; measure a release build")
+        format!("this server is a debug build ({how}), whose results do not apply to production; measure a release build")
     })
 }
 
-/// Data that a server's own memory does not hold, where the setting may never have been looked at.
+/// Warns of data larger than the server's cache, which may still have its default size.
 fn small_pool(facts: &ServerFacts, data_bytes: u64) -> Option<String> {
     let name = POOLS.iter().find(|(engine, _)| facts.engine.starts_with(engine))?.1;
     let pool = size(setting(facts, name)?)?;
     (pool > 0 && data_bytes > pool).then(|| {
         format!(
-            "the data of a cell are {} and the server's memory for them {} ({name}): many reads come from the operating \
-             system or the disk; raise it, or ask for fewer --records, unless that is what is to be measured",
+            "the data of a cell is {} and the server's cache {} ({name}): many reads come from the operating system \
+             or the disk; raise {name}, or use fewer --records, unless you want to measure this",
             units::size(data_bytes),
             units::size(pool)
         )
     })
 }
 
-/// `134217728`, `128MB`, `16384 kB`: as servers write sizes, in bytes.
+/// Parses a size as servers write it (`134217728`, `128MB`, `16384 kB`) into bytes.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debug_build_is_told_from_a_release() {
+    fn only_debug_builds_are_warned_about() {
         assert_eq!(
             cautions(&facts("MySQL", "9.7.4", &[("version_comment", "Source distribution")]), 0),
             [""; 0]
@@ -95,20 +94,20 @@ mod tests {
             facts("MariaDB", "10.11.2", &[("version_comment", "Debug build")]),
             facts("PostgreSQL", "18.1", &[("debug_assertions", "on")]),
         ] {
-            let told = cautions(&server, 0);
-            assert!(told.len() == 1 && told[0].contains("debug build"), "{told:?}");
+            let warnings = cautions(&server, 0);
+            assert!(warnings.len() == 1 && warnings[0].contains("debug build"), "{warnings:?}");
         }
     }
 
     #[test]
-    fn data_beyond_the_buffer_pool_are_told_and_data_within_are_not() {
+    fn only_data_larger_than_the_cache_is_warned_about() {
         let server = |value| facts("PostgreSQL", "18.1", &[("shared_buffers", value)]);
         assert_eq!(cautions(&server("128MB"), 100 << 20), [""; 0]);
-        let told = cautions(&server("128MB"), 200 << 20);
-        assert!(told[0].contains("shared_buffers") && told[0].contains("--records"), "{told:?}");
+        let warnings = cautions(&server("128MB"), 200 << 20);
+        assert!(warnings[0].contains("shared_buffers") && warnings[0].contains("--records"), "{warnings:?}");
         let mysql = facts("MySQL", "9.7.4", &[("innodb_buffer_pool_size", "134217728")]);
         assert_eq!(cautions(&mysql, 1 << 30).len(), 1);
-        // No limit, and a value that is none.
+        // No limit, and an invalid value.
         assert_eq!(cautions(&facts("Redis", "7.0", &[("maxmemory", "0")]), 1 << 40), [""; 0]);
         assert_eq!(cautions(&server("many"), 1 << 40), [""; 0]);
     }

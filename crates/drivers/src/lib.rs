@@ -1,10 +1,10 @@
 //! Kurabe's drivers: one file or folder per database, one dialect per SQL engine, one registry.
 //!
-//! [`registry::open`] is the door: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and gives a
+//! [`registry::open`] is the entry point: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and returns a
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
 //!
-//! Each engine is a Cargo feature, and all of them are on by default. What drivers share is in `kurabe-driver-common`, and Oracle's
-//! driver in `kurabe-oracle`.
+//! Each engine is a Cargo feature, and all are on by default. Code shared by drivers is in `kurabe-driver-common`, and
+//! Oracle's driver in `kurabe-oracle`.
 
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
 use kurabe_driver_common::{

@@ -1,4 +1,4 @@
-//! Every driver there is. Help, docs, the support matrix and the test matrix are made from this table.
+//! The table of all drivers. Help, docs, the support matrix and the test matrix are generated from it.
 
 use crate::application::facts::engine_behind;
 use crate::info::DriverInfo;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 use kurabe_core::run::PublishingClause;
 use kurabe_core::units;
 
-/// Makes [`DRIVERS`] and [`LEFT_OUT`] from one line an engine.
+/// Generates [`DRIVERS`] and [`LEFT_OUT`] from one line per engine.
 macro_rules! drivers {
     ($($feature:tt: $schemes:expr, $info:path;)*) => {
         /// The drivers that are built in, in the order in which they are listed.
@@ -16,7 +16,7 @@ macro_rules! drivers {
             &crate::null::INFO,
         ];
 
-        /// The engines that are not: their Cargo features and schemes.
+        /// The engines that are not built in: their Cargo features and schemes.
         static LEFT_OUT: &[(&str, &[&str])] = &[$(#[cfg(not(feature = $feature))] ($feature, &$schemes),)*];
 
         #[cfg(test)]
@@ -38,18 +38,18 @@ drivers! {
     "firebird": ["firebird"], kurabe_firebird::INFO;
 }
 
-/// The driver that a scheme names.
+/// The driver of a scheme.
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
     DRIVERS.iter().copied().find(|driver| driver.schemes.contains(&scheme))
 }
 
-/// The clause of a licence that restricts publishing figures of what a target said of itself: of its own engine, or of the
-/// engine behind an application.
+/// The licence clause that restricts publishing a target's results: that of its engine, or of the engine behind an
+/// application.
 pub fn clause(scheme: &str, facts: &ServerFacts) -> Option<PublishingClause> {
     let engine = engine_behind(&facts.engine);
-    // Its licence is asked by the engine's own name.
+    // The licence is looked up by the engine's own name.
     let own = ServerFacts { engine: engine.to_owned(), ..facts.clone() };
-    // A driver may be of several: "MySQL, MariaDB".
+    // A driver may have several engines: "MySQL, MariaDB".
     let of = |driver: &&&DriverInfo| driver.engine.split(", ").any(|name| name == engine);
     let behind = || DRIVERS.iter().find(of)?.clause(&own);
     find(scheme)?.clause(facts).or_else(behind)
@@ -60,11 +60,11 @@ pub fn schemes() -> Vec<&'static str> {
     DRIVERS.iter().flat_map(|driver| driver.schemes.iter().copied()).collect()
 }
 
-/// Makes the driver of a target. No connection is opened yet.
+/// Creates the driver of a target. No connection is opened yet.
 ///
 /// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) for a scheme or an option that there is not, with the nearest that
-/// there is; or what the driver says of the rest of the URL.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) for an unknown scheme or option, with the most similar known one; or the
+/// driver's error for the rest of the URL.
 pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let Some(driver) = find(&url.scheme) else {
         check_built_in(&url.scheme)?;
@@ -79,7 +79,7 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     (driver.open)(url)
 }
 
-/// Fails where a scheme is of an engine that this program was built without.
+/// Returns an error if a scheme's engine is not built into this program.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage), with how to build it in.
@@ -92,7 +92,7 @@ fn check_not_among(left_out: &[(&str, &[&str])], scheme: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::usage(format!("the driver for '{scheme}:' is not built into this program")).hint(format!(
-        "a build without --no-default-features has it: cargo build --release -p kurabe; or add it to yours: \
+        "a build without --no-default-features includes it: cargo build --release -p kurabe; or add it: \
          --features {feature}"
     )))
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_scheme_or_option_finds_its_neighbour() {
+    fn misspelt_scheme_or_option_gets_a_suggestion() {
         let error = refused("postgers://db/shop");
         assert!(error.contains("did you mean 'postgres:'?") && error.contains("memcached:"), "{error}");
         let error = refused("sqlserver://db");
@@ -149,7 +149,7 @@ mod tests {
             let Some(clause) = &driver.benchmark_clause else { continue };
             assert!(!clause.name.is_empty() && !clause.says.is_empty(), "{}", driver.engine);
             assert!(clause.source.starts_with("https://"), "{}", driver.engine);
-            // A clause is shown as a part of a sentence.
+            // A clause is shown as part of a sentence.
             assert!(!clause.says.ends_with('.'), "{}", driver.engine);
         }
     }

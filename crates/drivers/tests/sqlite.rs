@@ -1,4 +1,4 @@
-//! What is SQLite's own: files that cannot be used, other people's tables, claims between programs.
+//! SQLite: unusable files, tables of other programs, leases between programs.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -32,7 +32,7 @@ fn collection() -> Arc<Collection> {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_refused_in_words() {
+fn unusable_file_is_rejected_with_reason() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let error = refused(folder.path(), "");
@@ -51,11 +51,11 @@ fn a_file_that_cannot_be_used_is_refused_in_words() {
     assert_eq!(std::fs::read(at("text.db")).unwrap(), before);
     Connection::open(at("small.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
     let error = refused(&at("small.db"), "?page_size=8192");
-    assert!(error.to_string().contains("4096 bytes already"), "{error}");
+    assert!(error.to_string().contains("already has pages of 4096 bytes"), "{error}");
 }
 
 #[test]
-fn other_tables_of_the_file_are_left_alone() {
+fn other_tables_of_the_file_are_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let theirs = Connection::open(&path).unwrap();
@@ -67,13 +67,13 @@ fn other_tables_of_the_file_are_left_alone() {
     let before = schema(&theirs);
     let driver = open(&path, "");
     let mut namespace = driver.namespace().unwrap();
-    // A view of our name stands in the way as much as a table does.
+    // A view with our table's name is a conflict too.
     let error = namespace.create(&collection()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
     theirs.execute_batch("DROP VIEW kurabe_sqlite_test").unwrap();
     let after_their_drop = schema(&theirs);
     namespace.create(&collection()).unwrap();
-    // The engine's own tables of statistics come with it, and go.
+    // SQLite's statistics tables are created and removed with it.
     namespace.analyse(&collection()).unwrap();
     assert!(schema(&theirs).contains("sqlite_stat1"));
     namespace.remove(&collection().name).unwrap();
@@ -85,7 +85,7 @@ fn other_tables_of_the_file_are_left_alone() {
 }
 
 #[test]
-fn statistics_of_other_tables_of_the_file_stay() {
+fn statistics_of_other_tables_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let theirs = Connection::open(&path).unwrap();
@@ -103,13 +103,13 @@ fn statistics_of_other_tables_of_the_file_stay() {
     let kept: String =
         theirs.query_row("SELECT group_concat(tbl) FROM sqlite_stat1", [], |row| row.get(0)).unwrap();
     assert_eq!(kept, "users");
-    // Nobody's collection is analysed but one of ours.
+    // Only Kurabe's collections are analysed.
     let error = namespace.analyse(&Collection::new("users", Vec::new(), Vec::new())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
 }
 
 #[test]
-fn a_table_with_an_index_that_was_never_analysed_is_told() {
+fn table_with_index_but_without_statistics_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     let theirs = Connection::open(&path).unwrap();
@@ -120,20 +120,20 @@ fn a_table_with_an_index_that_was_never_analysed_is_told() {
         )
         .unwrap();
     let mut namespace = open(&path, "").namespace().unwrap();
-    let mut told = |table: &str| namespace.unanalysed(table).unwrap();
-    assert_eq!(told("users"), None, "an empty table has nothing to be known of");
+    let mut warning = |table: &str| namespace.unanalysed(table).unwrap();
+    assert_eq!(warning("users"), None, "an empty table has no statistics");
     theirs.execute_batch("INSERT INTO users SELECT value, 'ann' FROM json_each('[1,2,3]')").unwrap();
-    let said = told("Users").unwrap();
-    assert!(said.contains("ANALYZE Users"), "{said}");
+    let text = warning("Users").unwrap();
+    assert!(text.contains("ANALYZE Users"), "{text}");
     for table in ["plain", "nobody", "o'hara", "\"users\""] {
-        assert_eq!(told(table), None, "{table}");
+        assert_eq!(warning(table), None, "{table}");
     }
     theirs.execute_batch("ANALYZE users").unwrap();
-    assert_eq!(told("users"), None);
+    assert_eq!(warning("users"), None);
 }
 
 #[test]
-fn a_foreign_marker_is_left_alone() {
+fn foreign_ownership_table_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     Connection::open(&path)
@@ -154,7 +154,7 @@ fn a_foreign_marker_is_left_alone() {
 }
 
 #[test]
-fn a_claim_holds_between_drivers_of_one_file() {
+fn lease_excludes_other_drivers_of_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let (one, two) = (open(&path, ""), open(&path, ""));
@@ -171,7 +171,7 @@ fn a_claim_holds_between_drivers_of_one_file() {
 }
 
 #[test]
-fn one_run_reaches_a_file_by_two_targets_and_lets_go_with_the_last() {
+fn lease_of_one_run_with_two_targets_ends_with_the_last() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let lock = folder.path().join("x.db-kurabe.lock");
@@ -188,7 +188,7 @@ fn one_run_reaches_a_file_by_two_targets_and_lets_go_with_the_last() {
 }
 
 #[test]
-fn settings_are_what_was_asked_for_and_decide_the_durability_class() {
+fn requested_settings_are_applied_and_decide_durability_class() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     for (options, class) in [
         ("", DurabilityClass::Synced),
@@ -208,15 +208,15 @@ fn settings_are_what_was_asked_for_and_decide_the_durability_class() {
             let option = option.trim_end_matches("ms").to_owned();
             assert!(all.contains(&option), "{option} is not in {all:?}");
         }
-        // On a file system in memory nothing is synced, which the driver sees.
-        if !facts.notes.iter().any(|note| note.contains("file system in memory")) {
+        // On an in-memory file system nothing is synced; the driver detects that.
+        if !facts.notes.iter().any(|note| note.contains("in-memory file system")) {
             assert_eq!(facts.durability, Some(class), "{options}");
         }
     }
 }
 
 #[test]
-fn clients_that_write_at_once_wait_for_each_other() {
+fn concurrent_writers_wait_for_each_other() {
     let driver = open(Path::new(""), "?synchronous=off");
     driver.namespace().unwrap().create(&collection()).unwrap();
     let insert = Operation::Insert { collection: collection() };
@@ -245,7 +245,7 @@ fn clients_that_write_at_once_wait_for_each_other() {
 }
 
 #[test]
-fn a_literal_means_its_value_whatever_the_encoding_of_the_file() {
+fn literals_equal_their_values_in_every_file_encoding() {
     let folder = tempfile::tempdir().unwrap();
     for encoding in ["UTF-8", "UTF-16le"] {
         let path = folder.path().join(encoding);
@@ -253,6 +253,6 @@ fn a_literal_means_its_value_whatever_the_encoding_of_the_file() {
         file.execute_batch(&format!("PRAGMA encoding = '{encoding}'; CREATE TABLE theirs (id INTEGER)"))
             .unwrap();
         file.close().unwrap();
-        literals::mean_what_they_are(&*open(&path, ""), true, encoding);
+        literals::check(&*open(&path, ""), true, encoding);
     }
 }

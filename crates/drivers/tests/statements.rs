@@ -1,4 +1,4 @@
-//! The text of every statement of every SQL engine, against a file for each. `KURABE_GOLDEN=write` writes them anew.
+//! Compares the SQL of all statements with golden files. `KURABE_GOLDEN=write` rewrites them.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -71,7 +71,7 @@ fn sqlite() {
 }
 
 #[test]
-fn an_operation_that_names_no_field_or_a_wrong_one_is_refused() {
+fn operation_without_field_or_with_unknown_field_is_rejected() {
     let collection =
         Arc::new(Collection::new("kurabe_a", vec![Field { name: "id", kind: FieldType::Int }], vec![0]));
     let dialect = &kurabe_drivers::sqlite::DIALECT;

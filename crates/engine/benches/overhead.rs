@@ -1,7 +1,7 @@
 //! The tool's own cost per operation: the session experiment's reads on `null:`, one client, with histogram, clock
 //! and verification. `cargo bench -p kurabe-engine` prints nanoseconds per operation; the limit is 150 for a read of
-//! 1 kB. It also prints the part of finding and copying the record in `null:`'s store (`answer`), of the check of one
-//! reply with its clock read, and of a pair of clock reads.
+//! 1 kB. It also prints the time to find and copy the record in `null:`'s store (`answer`), to check one
+//! reply with its clock read, and for a pair of clock reads.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
 use kurabe_core::driver::ConnectOptions;
@@ -52,7 +52,7 @@ fn row(payload: &str, operation: &str) {
                 workload: &*workload,
                 operation,
                 number: run as u64 + 1,
-                // Writes are kept in memory: few enough that memory is not what is measured.
+                // Writes are kept in memory, so few that memory does not affect the result.
                 load_model: LoadModel::Closed,
                 stop: Stop {
                     requests: operation.writes.then_some(2_000),

@@ -32,7 +32,7 @@ const LOADED_PER_SECOND: f64 = 20e6;
 const LEAST_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
 const LEAST_ROUNDS: u32 = 4;
-/// A longer trial is worth less than another round, because a difference between the connections of two trials lasts as
+/// A longer trial is worth less than another round: a difference between the connections of two trials lasts as
 /// long as the trials. With 16 clients of PostgreSQL, ratios of interleaved trials
 /// had a standard deviation of about 1.8 % with 2 s and of 2.8 % with 0.5 s: a quarter of the time, and not twice the
 /// noise (`docs/trust.md`).
@@ -41,7 +41,7 @@ const LONG_TRIAL: Duration = Duration::from_secs(1);
 const MOST_ROUNDS: u32 = 16;
 /// The maximum number of rounds per block after adding some.
 const MOST_PER_BLOCK: u32 = 4;
-/// The default number of restarts of throwaway servers. Where the speeds of instances have a standard deviation of 1.1 %
+/// The default number of restarts of throwaway servers. If speeds of instances have a standard deviation of 1.1 %
 /// and the ratios of interleaved trials one of 4 %, nine blocks find 5 % in nine of ten runs
 /// (`crates/stats/tests/nested.rs`).
 const RESTARTS: u32 = 8;
@@ -50,7 +50,7 @@ const LEAST_RESTARTS: u32 = 5;
 /// The maximum share of a run's time for restarts and for loading data again.
 const RESTARTING: f64 = 0.3;
 
-/// What the user did not set.
+/// Which values the user did not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Free {
     /// Axes with default values.
@@ -95,7 +95,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     if free.restarts && free.rounds && plan.spec.until.is_none() {
         cost = add_restarts(plan, targets, cost, budget);
     }
-    // The first look of a run that may go on has the rounds that its analyses were planned for.
+    // The first analysis of a run with `--until` has a planned number of rounds.
     while free.rounds && plan.spec.until.is_none() {
         let before = plan.spec.rounds;
         plan.spec.rounds += plan.spec.blocks();
@@ -125,7 +125,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     }
 }
 
-/// Adds the default number of restarts, or as many fewer as the budget allows, with the rounds that their blocks need.
+/// Adds the default number of restarts, or as many as the budget allows, with the rounds that their blocks need.
 fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Duration) -> Cost {
     if plan.spec.restarts > 0 || targets.iter().all(|target| target.restart.is_none()) {
         return without;

@@ -1,4 +1,4 @@
-//! Makes the tool's own work on a session, such as loading data, end when the user stops the run. On a slow server
+//! Ends the tool's own work on a session, such as loading data, when the user stops the run. On a slow server
 //! that work may take longer than all trials.
 
 use kurabe_core::driver::Session;

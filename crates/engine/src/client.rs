@@ -107,7 +107,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) outcome: Outcome,
 }
 
-/// What ends a client's part of a trial, besides time.
+/// The limits of a client's part of a trial, besides time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Requests of the measured phase; `None`: no limit.
@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
             self.outcome.elapsed += began.elapsed();
             measured?;
             if slice <= PROGRESS_INTERVAL {
-                // Too short for a progress report of its own.
+                // Too short for a separate progress report.
                 self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
             }
         }

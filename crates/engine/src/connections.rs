@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_is_the_mean_of_what_was_measured_and_is_absent_otherwise() {
+    fn metric_is_mean_of_measured_values_and_absent_without_any() {
         let ms = Duration::from_millis;
         let mut one = Connections::default();
         assert_eq!(one.metrics(), []);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_core_is_divided_and_a_single_processor_is_not() {
+    fn single_core_is_divided_and_single_processor_is_not() {
         assert_eq!(share(&[(0, "0-1"), (1, "0-1")]), Some((vec![0], vec![1])));
         assert_eq!(share(&[(3, "3")]), None);
         assert_eq!(share(&[]), None);

@@ -186,7 +186,7 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         // After a failed load the session's transaction may still be open, and its locks would hold up the removal.
         self.session = None;
-        // Errors are ignored: the next run on this namespace removes what is left.
+        // Errors are ignored: the next run on this namespace removes the rest.
         let _ = self.clean_up();
     }
 }

@@ -1,6 +1,6 @@
 //! A gate at which clients wait until all of them are ready.
 //!
-//! With a barrier, a client that dies early would block the others. Here each client reports, ready or not, and the
+//! With a barrier, a client that ends early would block the others. Here each client reports, ready or not, and the
 //! coordinator opens the gate or abandons the trial.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, (usize, State)> {
-        // A client that panicked left plain numbers behind, which are still correct.
+        // The state contains plain numbers only, so it is valid even after a client's panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

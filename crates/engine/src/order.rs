@@ -12,7 +12,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_round_makes_every_trial_once_in_an_order_of_its_own() {
+    fn each_round_runs_every_trial_once_in_its_own_order() {
         let of_round = |round| {
             let mut order: Vec<usize> = (0..50).collect();
             shuffle(1, round, &mut order);

@@ -328,7 +328,7 @@ impl Plan {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if round == 0 { alone() } else { self.groups.clone() };
         order::shuffle(self.spec.seed, round, &mut groups);
-        // Those of a group connect and warm up one after the other, and the last of them was seen to be 2 % faster than the first.
+        // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
         for group in &mut groups {
             order::shuffle(self.spec.seed, round, group);
         }

@@ -2,7 +2,7 @@
 //! nothing is dropped, and the requested load is served.
 //!
 //! A closed loop estimates capacity. Short probes bisect the rate. Long probes confirm it, or lower it until one
-//! succeeds. A final trial at the confirmed rate is measured. Its results count whatever they are: selecting a trial
+//! succeeds. A final trial at the confirmed rate is measured. Its results always count: selecting a trial
 //! with a good p99 would bias the p99.
 //!
 //! - A failed probe is repeated once, with other keys and arrivals. Only two failures in a row lower the rate: a
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_trial_counts_whatever_its_p99_is() {
+    fn measured_trial_counts_with_any_p99() {
         // Each trial at the confirmed rate meets the objective except the last one, which is the measured one.
         let all = {
             let mut trials = 0;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn search_that_lacks_the_time_for_its_probes_says_what_it_needs() {
+    fn search_without_enough_time_reports_needed_time() {
         let mut trials = 0;
         let failure = search(10).find(|load_model, time| {
             trials += 1;
@@ -320,7 +320,7 @@ mod tests {
             measured.elapsed_ns *= 2;
             Ok(measured)
         };
-        // Ten thousand per second, whatever the requested rate.
+        // Ten thousand per second at any requested rate.
         let failure = search(10).find(|load_model, time| match load_model {
             LoadModel::Closed => server(10_000.0)(load_model, time),
             LoadModel::Open { .. } => late(load_model, time),

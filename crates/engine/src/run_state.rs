@@ -1,4 +1,4 @@
-//! The state of a run: what was made, what failed, and how long trials take.
+//! The state of a run: completed and failed trials, and how long trials take.
 
 use crate::event::Event;
 use crate::plan::{Plan, TrialId};
@@ -65,10 +65,10 @@ impl TrialResult {
     }
 }
 
-/// What was made, what failed, and how long trials take.
+/// Completed and failed trials, and how long trials take.
 pub(crate) struct RunState {
     pub(crate) made: HashSet<(u32, TrialId)>,
-    /// In how many rounds each trial was made.
+    /// The number of rounds in which each trial ran.
     pub(crate) rounds_made: HashMap<TrialId, u32>,
     pub(crate) failed: HashSet<TrialId>,
     pub(crate) ended: usize,

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
 pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
 
-/// Executes the trials of a run that were not made yet.
+/// Executes the remaining trials of a run.
 pub struct Runner<'a> {
     /// The plan.
     pub plan: &'a Plan,
@@ -57,7 +57,7 @@ pub struct Runner<'a> {
 /// Cancellation flag used when a run cannot be cancelled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Progress counter used when nobody reads it.
+/// Progress counter used when there is no progress display.
 static UNWATCHED: AtomicU64 = AtomicU64::new(0);
 
 impl<'a> Runner<'a> {

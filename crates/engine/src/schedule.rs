@@ -132,7 +132,7 @@ impl Schedule {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A client that panicked left plain numbers behind, which are still correct.
+        // The state contains plain numbers only, so it is valid even after a client's panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn even_arrivals_are_as_many_as_asked_and_evenly_spaced() {
+    fn even_arrivals_have_requested_number_and_equal_gaps() {
         let due = all(&schedule(Arrivals::Even, 5_000.0, 2, u64::MAX));
         assert_eq!(due.len(), 10_000);
         assert!(due.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(200_000) <= 1));
@@ -229,7 +229,7 @@ mod tests {
     fn poisson_arrivals_have_the_rate_and_exponential_gaps() {
         let schedule = schedule(Arrivals::Poisson, 10_000.0, 10, u64::MAX);
         let due = all(&schedule);
-        assert_eq!(schedule.take(), None, "it ends once and for all");
+        assert_eq!(schedule.take(), None, "it stays ended");
         // 100,000 expected, with a standard deviation of 316.
         assert!(due.len().abs_diff(100_000) < 1_600, "{}", due.len());
         assert!(due.is_sorted());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_requests_ends_it_too() {
+    fn number_of_requests_ends_schedule() {
         for arrivals in [Arrivals::Even, Arrivals::Poisson] {
             let schedule = schedule(arrivals, 1_000.0, 60, 50);
             assert_eq!(all(&schedule).len(), 50);
@@ -261,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn backlog_counts_what_is_due_and_not_begun() {
+    fn backlog_counts_due_transactions_that_are_not_started() {
         let even = schedule(Arrivals::Even, 1_000.0, 2, u64::MAX);
         even.take();
-        assert_eq!(even.waiting(0), 1, "the one that is being begun");
+        assert_eq!(even.waiting(0), 1, "the one that is being started");
         assert_eq!(even.waiting(999_999), 1);
         assert_eq!(even.waiting(1_000_000_000), 1_001);
         let poisson = schedule(Arrivals::Poisson, 1_000.0, 2, u64::MAX);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn client_counts_as_ready_until_it_begins() {
+    fn client_counts_as_ready_until_it_starts() {
         let schedule = schedule(Arrivals::Even, 1_000.0, 1, u64::MAX);
         let client = schedule.ready_client();
         assert!(schedule.has_ready_client());

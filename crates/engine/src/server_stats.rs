@@ -1,5 +1,5 @@
 //! Reads the database server's own statistics for a trial over a separate connection: its counters before and after,
-//! and in a thread of its own samples of what the clients' sessions do.
+//! and, in a separate thread, samples of the clients' sessions.
 //!
 //! A failure here never fails the trial. What the server does not report is recorded with the reason.
 
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// The pause between two samples: some ten a second. InnoDB answers from a cache if the last query was less than a
 /// tenth of a second ago (`storage/innobase/trx/trx0i_s.cc`).
 const PAUSE: Duration = Duration::from_millis(105);
-/// A pause is at least this multiple of the time that the fastest sample took. Sampling then uses less than a hundredth
-/// of one processor, however many sessions there are. The fastest sample counts, since any sample may wait on a busy machine.
+/// A pause is at least this multiple of the fastest sample's time. Sampling then uses less than a hundredth
+/// of one processor for any number of sessions. The fastest sample counts, since a busy machine may delay the others.
 const PAUSE_FACTOR: u32 = 100;
 /// Samples taken at the gate to learn how long one takes.
 const GATE_SAMPLES: u32 = 2;
@@ -95,7 +95,7 @@ impl ServerStats {
         }
     }
 
-    /// Tells the sampler to stop; the last client has ended.
+    /// Stops the sampler; the last client has ended.
     pub(crate) fn stop_sampling(&mut self) {
         if let Some(sampler) = &mut self.sampler {
             sampler.stop = None;
@@ -268,8 +268,8 @@ mod tests {
     fn fast_server_is_sampled_at_most_ten_times_a_second() {
         let began = Instant::now();
         let seen = samples(Duration::ZERO, Duration::from_millis(700));
-        // A busy machine may take longer than the time asked for.
+        // A busy machine may take longer than the requested time.
         let most = began.elapsed().as_millis() as u64 / 100 + 2;
-        assert!((1..=most).contains(&seen.samples), "{seen:?} where {most} are the most");
+        assert!((1..=most).contains(&seen.samples), "{seen:?}, at most {most} expected");
     }
 }

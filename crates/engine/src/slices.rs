@@ -72,7 +72,7 @@ impl SliceScheduler {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A client that panicked left plain numbers behind, which are still correct.
+        // The state contains plain numbers only, so it is valid even after a client's panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ impl<'a> Lane<'a> {
         self.scheduler.changed.notify_all();
     }
 
-    /// Ends the trial's part. Nobody waits for it any more, and its clients stop waiting.
+    /// Ends the trial's part. The scheduler no longer waits for it, and its clients stop waiting.
     pub(crate) fn leave(&self) {
         self.ready(0);
     }
@@ -245,7 +245,7 @@ mod tests {
                             let Some(slice) = worker.next() else { return };
                             {
                                 let mut inside = inside.lock().unwrap();
-                                assert!(*inside == 0 || *inside == trial + 1, "two trials are at work");
+                                assert!(*inside == 0 || *inside == trial + 1, "two trials run at once");
                                 *inside = trial + 1;
                             }
                             thread::sleep(slice);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_with_nothing_to_do_count_neither_work_nor_time() {
+    fn clients_without_transactions_count_neither_work_nor_time() {
         let two = || [client(100, 1, 100), client(100, 1, 100)];
         let idle = || (Timeline::new(), (90_000_000, 0));
         let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();

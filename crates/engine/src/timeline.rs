@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_trial_has_even_windows_whatever_its_length() {
+    fn even_trial_of_any_length_has_even_windows() {
         for ms in [20, 100, 1_000, 100_000] {
             let clients = [client(ms, |_| 20), client(ms, |_| 30)];
             let windows = windows(&clients);
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_half_that_is_slower_shows_as_one() {
+    fn slower_half_has_smaller_windows() {
         let windows = windows(&[client(1_000, |at| if at <= 500 { 10 } else { 30 })]);
         assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
         assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
     }
 
     #[test]
-    fn few_transactions_make_no_windows_and_idle_clients_none() {
+    fn few_transactions_or_idle_clients_yield_no_windows() {
         assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
         assert!(windows(&[]).is_empty());
         let idle = (Timeline::new(), (1, 0));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_throughput_no_longer_changes() {
+    fn warmup_ends_when_throughput_no_longer_changes() {
         assert_eq!(even_in(|_| 1_000), 2 * HELD);
         assert_eq!(even_in(|window| if window < 4 { 400 } else { 1_000 }), 10);
     }

@@ -37,13 +37,13 @@ fn allocations_of(reads: u64, experiment: &str, axes: &[(&str, &str)]) -> u64 {
             transaction.check().unwrap();
         }
     };
-    // Buffers reach their size, and `null:` takes its snapshot of a store that nobody writes to.
+    // Buffers reach their size, and `null:` takes its snapshot of the store, which has no more writes.
     work(5_000);
     measure(|| work(reads)).count_total
 }
 
 #[test]
-fn a_thousand_reads_allocate_nothing() {
+fn thousand_reads_allocate_nothing() {
     assert_eq!(allocations_of(1_000, "session", &[]), 0);
     assert_eq!(allocations_of(1_000, "session", &[("compress", "zstd")]), 0);
     assert_eq!(allocations_of(1_000, "point-read", &[]), 0);

@@ -56,7 +56,7 @@ fn values(spec: &RunSpec) -> usize {
 }
 
 #[test]
-fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
+fn default_run_drops_cells_instead_of_shortening_trials() {
     let budget = Duration::from_secs(40);
     let (spec, fit) = fitted(6, &all_free(), budget);
     assert!(fit.trial >= LEAST_TRIAL, "{:?}", fit.trial);
@@ -64,7 +64,7 @@ fn default_run_leaves_out_cells_and_not_the_length_of_its_trials() {
     // Two operations, and the A/A control of the first cell.
     let trials = (values(&spec) as u32 + 1) * 2 * spec.rounds;
     assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
-    assert_eq!(spec.rounds, 6, "cells go before rounds");
+    assert_eq!(spec.rounds, 6, "cells are dropped before rounds");
     // The remaining sizes are the two ends and values between them.
     let payloads = &spec.axes["payload"];
     assert_eq!(payloads.first(), Some(&AxisValue::Number(1_000)));
@@ -78,9 +78,9 @@ fn time_for_long_trials_makes_rounds_instead() {
     let (spec, fit) = fitted(6, &all_free(), minutes);
     assert!((7..=16).contains(&spec.rounds), "{}", spec.rounds);
     assert!(fit.trial >= Duration::from_secs(1), "{:?}", fit.trial);
-    assert_eq!(fit.rounds_before, None, "rounds were added and not left out");
+    assert_eq!(fit.rounds_before, None, "rounds were added, not dropped");
     let (asked, fit) = fitted(6, &Free { rounds: false, ..all_free() }, minutes);
-    assert_eq!(asked.rounds, 6, "what was asked for stays");
+    assert_eq!(asked.rounds, 6, "the user's value stays");
     assert!(fit.trial > Duration::from_secs(1), "{:?}", fit.trial);
 }
 
@@ -103,16 +103,16 @@ fn throwaway_servers_are_restarted_where_there_is_time() {
     assert!(fit.trial >= LEAST_TRIAL && fit.expected <= minutes, "{fit:?}");
     for free in [Free { rounds: false, ..all_free() }, Free { restarts: false, ..all_free() }] {
         let (asked, _) = fitted_on(2, 6, &free, minutes, true);
-        assert_eq!(asked.restarts, 0, "what was asked for stays");
+        assert_eq!(asked.restarts, 0, "the user's value stays");
     }
     let (short, _) = fitted_on(2, 6, &all_free(), Duration::from_secs(20), true);
-    assert_eq!((short.restarts, short.rounds <= 6), (0, true), "cells go before restarts");
+    assert_eq!((short.restarts, short.rounds <= 6), (0, true), "cells have priority over restarts");
     let (own, _) = fitted_on(2, 6, &all_free(), minutes, false);
     assert_eq!(own.restarts, 0, "only throwaway servers can be restarted");
 }
 
 #[test]
-fn nothing_is_left_out_where_there_is_time_for_all() {
+fn nothing_is_dropped_if_there_is_time_for_all() {
     let (_, fit) = fitted(6, &all_free(), Duration::from_secs(40));
     let (spec, enough) = fitted(6, &all_free(), fit.time_for_all + Duration::from_secs(1));
     assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
@@ -122,7 +122,7 @@ fn nothing_is_left_out_where_there_is_time_for_all() {
 }
 
 #[test]
-fn rounds_go_where_the_axes_are_the_users() {
+fn rounds_are_dropped_if_user_set_the_axes() {
     let free = Free { axes: Vec::new(), rounds: true, restarts: true };
     let (spec, fit) = fitted(6, &free, Duration::from_secs(90));
     assert_eq!(values(&spec), 40);

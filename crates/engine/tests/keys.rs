@@ -125,9 +125,9 @@ fn shared(one: &Drawn, other: &Drawn) -> usize {
 }
 
 #[test]
-fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
+fn trials_of_one_target_read_different_keys() {
     let trials = drawn(Some(|_: &Measurement| Some("always".to_owned())));
-    assert!(trials.iter().any(|trial| trial.rerun), "a trial was made again");
+    assert!(trials.iter().any(|trial| trial.rerun), "a trial was repeated");
     assert!(trials.iter().any(|trial| trial.aa_control), "a cell was repeated");
     for (at, one) in trials.iter().enumerate() {
         for other in trials[..at].iter().filter(|other| other.target == one.target) {
@@ -138,7 +138,7 @@ fn no_trial_reads_the_keys_that_an_earlier_trial_of_its_target_read() {
 }
 
 #[test]
-fn all_targets_are_asked_for_the_same_keys() {
+fn all_targets_read_the_same_keys() {
     let trials = drawn(None);
     let first = |trial: &&Drawn| trial.target == 0;
     for one in trials.iter().filter(first) {

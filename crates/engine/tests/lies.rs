@@ -122,7 +122,7 @@ impl Liar {
             }
             (Lie::FlipsWrite, _) => {
                 let data = match operation {
-                    // The key comes last.
+                    // The key is last.
                     Operation::Update { fields, .. } => fields.len(),
                     _ => parameters.len(),
                 };
@@ -272,7 +272,7 @@ fn correct_server_has_results_and_each_write_is_read_back() {
             _ => assert_eq!((verified.writes, verified.answers), (made, 0), "{name}"),
         }
         let inserts = if matches!(name, "point-write" | "cache-aside") { 0 } else { made };
-        assert_eq!(verified.counted, inserts, "{name}: what was changed is not counted");
+        assert_eq!(verified.counted, inserts, "{name}: updates are not counted");
     }
 }
 
@@ -304,7 +304,7 @@ fn one_wrong_record_of_many_fails_the_trial() {
 }
 
 #[test]
-fn a_trial_ends_when_each_record_was_changed_once() {
+fn trial_ends_when_each_record_was_changed_once() {
     // Without a number of requests, a trial makes as many as it can.
     let exhausted = measured("point-write", &[("clients", "3")], 0, 1_000);
     assert_eq!(exhausted.exhausted, Some(1_000));
@@ -317,7 +317,7 @@ fn a_trial_ends_when_each_record_was_changed_once() {
 }
 
 #[test]
-fn a_store_is_made_large_enough_for_the_known_requests_and_one_that_is_too_small_is_unavailable() {
+fn store_is_enlarged_for_known_requests_and_too_small_one_is_unavailable() {
     let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = null.describe().unwrap();
     let targets = [Target::new("null", null, facts)];

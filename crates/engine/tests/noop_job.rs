@@ -40,7 +40,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     operations: &[OperationInfo { name: "add", about: "add all rows", requests: 1, writes: true }],
     metrics: &[
         Metric::new("write", Unit::Nanoseconds, Better::Lower, "to add all rows"),
-        Metric::new("count", Unit::Nanoseconds, Better::Lower, "to have them counted"),
+        Metric::new("count", Unit::Nanoseconds, Better::Lower, "to count them"),
     ],
     chart_axis: "rows",
     answer: Answer::Throughput,

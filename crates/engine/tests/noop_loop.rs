@@ -30,8 +30,8 @@ static PLANNED: AtomicUsize = AtomicUsize::new(0);
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "noop-loop",
-    question: "How often does a server answer when nothing is asked?",
-    about: "Asks for the least answer that there is.",
+    question: "How often does a server answer the smallest request?",
+    about: "Requests the smallest reply.",
     axes: &[
         AxisInfo {
             name: "clients",
@@ -41,12 +41,12 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo {
             name: "idle",
-            help: "connections that stand idle beside the clients'",
+            help: "idle connections beside the clients'",
             kind: AxisKind::Count { least: 0, most: 100 },
             default: &["0", "5"],
         },
     ],
-    operations: &[OperationInfo { name: "ping", about: "ask nothing", requests: 100, writes: false }],
+    operations: &[OperationInfo { name: "ping", about: "send a ping", requests: 100, writes: false }],
     metrics: &[],
     chart_axis: "clients",
     answer: Answer::Throughput,
@@ -98,7 +98,7 @@ impl Transaction for Ping {
     }
 
     fn check(&mut self) -> Result<()> {
-        if self.reply.rows() == 0 { Ok(()) } else { Err(Error::mismatch("rows came that nobody asked for")) }
+        if self.reply.rows() == 0 { Ok(()) } else { Err(Error::mismatch("the reply has unexpected rows")) }
     }
 }
 
@@ -108,7 +108,7 @@ struct Counted;
 impl Interceptor for Counted {}
 
 #[test]
-fn loop_runs_with_what_its_plan_says_and_each_cell_is_planned_once() {
+fn loop_follows_its_plan_and_each_cell_is_planned_once() {
     let inner = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
     let facts = inner.describe().unwrap();
     let opened = Arc::new(AtomicUsize::new(0));

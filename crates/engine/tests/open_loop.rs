@@ -125,7 +125,7 @@ fn for_(ms: u64) -> Stop {
 }
 
 #[test]
-fn all_that_is_due_is_served_and_takes_the_time_over_which_it_is_due() {
+fn all_due_transactions_are_served_over_the_time_of_the_load() {
     let figures = measure(Delays::default(), 4, open(2_000.0), for_(500)).unwrap();
     assert_eq!((figures.offered, figures.completed, figures.dropped), (1_000, 1_000, 0));
     assert!(figures.elapsed_ns >= 500_000_000, "{}", figures.elapsed_ns);
@@ -136,7 +136,7 @@ fn all_that_is_due_is_served_and_takes_the_time_over_which_it_is_due() {
 }
 
 #[test]
-fn requests_end_it_as_well_as_time() {
+fn requests_or_time_end_open_loop() {
     let stop = Stop { requests: Some(300), duration: Some(Duration::from_secs(60)), least: None };
     let figures = measure(Delays::default(), 2, open(3_000.0), stop).unwrap();
     assert_eq!(figures.completed, 300);
@@ -169,7 +169,7 @@ fn warm_up_reaches_every_client() {
 }
 
 #[test]
-fn warm_up_leaves_the_measured_phase_its_records() {
+fn warm_up_leaves_records_for_measured_phase() {
     // A tenth of a second of warm-up would change each of the 100 records.
     let cancel = AtomicBool::new(false);
     let figures =
@@ -179,7 +179,7 @@ fn warm_up_leaves_the_measured_phase_its_records() {
 }
 
 #[test]
-fn warm_up_leaves_no_backlog_to_the_measured_phase() {
+fn warm_up_leaves_no_backlog_for_measured_phase() {
     // Ten times the capacity of two clients, so that most of the warm-up still waits when it ends.
     let delays = Delays { each: Duration::from_millis(20), ..Delays::default() };
     let figures = measure(delays, 2, open(1_000.0), for_(500)).unwrap();
@@ -219,12 +219,12 @@ fn unserved_transactions_are_dropped_and_counted_with_their_wait() {
     assert_eq!(figures.completed + figures.dropped, 1_000);
     assert!(figures.dropped > 500 && !figures.kept_up(), "{}", figures.dropped);
     let open = figures.open.unwrap();
-    assert_eq!(open.response.count(), 1_000, "a dropped one counts with the time that it waited");
+    assert_eq!(open.response.count(), 1_000, "a dropped one counts with its waiting time");
     assert!(open.response.quantile(0.9).unwrap() > 900_000_000);
 }
 
 #[test]
-fn the_user_can_stop_it_though_the_next_arrival_is_far_away() {
+fn user_can_stop_open_loop_before_a_distant_arrival() {
     let cancel = Arc::new(AtomicBool::new(false));
     let began = Instant::now();
     let failure = std::thread::scope(|scope| {
@@ -236,5 +236,5 @@ fn the_user_can_stop_it_though_the_next_arrival_is_far_away() {
         measure_until(Delays::default(), 2, open(0.1), for_(60_000), &cancel).unwrap_err()
     });
     assert_eq!(failure.error.kind(), ErrorKind::Interrupted);
-    assert!(began.elapsed() < Duration::from_secs(20), "clients slept on");
+    assert!(began.elapsed() < Duration::from_secs(20), "clients did not wake up");
 }

@@ -134,11 +134,11 @@ fn every_trial_has_results_and_every_reply_is_verified() {
 }
 
 #[test]
-fn changes_that_are_acknowledged_and_not_made_are_caught() {
+fn acknowledged_changes_that_are_not_made_fail_the_trial() {
     let trials = run("point-write", "null:", true);
     assert!(!trials.is_empty());
     for trial in trials {
-        let Outcome::Failed { kind, reason, .. } = &trial.outcome else { panic!("not noticed: {trial:?}") };
+        let Outcome::Failed { kind, reason, .. } = &trial.outcome else { panic!("not detected: {trial:?}") };
         assert_eq!(*kind, ErrorKind::Mismatch, "{reason}");
         assert!(reason.contains("read back"), "{reason}");
     }

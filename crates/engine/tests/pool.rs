@@ -61,7 +61,7 @@ impl Interceptor for Counted {
         // Long enough for others to wait meanwhile.
         std::thread::sleep(Duration::from_micros(200));
         if request == self.0.lost_at.load(Ordering::Relaxed) {
-            assert!(!self.0.panics.load(Ordering::Relaxed), "the driver knows no further");
+            assert!(!self.0.panics.load(Ordering::Relaxed), "the driver panicked");
             return Err(Error::new(ErrorKind::ConnectionLost, "the server closed the connection"));
         }
         inner.execute(prepared, parameters, out)
@@ -112,7 +112,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
 }
 
 #[test]
-fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
+fn all_clients_share_pool_connections_and_release_their_statements() {
     for (size, connections) in [("1", 1), ("3", 3), ("8", 8)] {
         let (measured, counts) = trial(size, 0, false);
         let measured = measured.unwrap_or_else(|failure| panic!("{}", failure.error));
@@ -125,14 +125,14 @@ fn all_clients_share_the_connections_of_the_pool_and_leave_nothing_on_them() {
         let wait = measured.metrics.iter().find(|metric| metric.name == WAIT.name);
         let wait = wait.unwrap_or_else(|| panic!("{:?}", measured.metrics));
         if connections == 1 {
-            // On average of those who wait, seven others are served first.
+            // On average, seven other waiting clients are served first.
             assert!(wait.value > 200_000.0, "{wait:?}");
         }
     }
 }
 
 #[test]
-fn a_lost_connection_fails_the_trial_with_its_reason_and_nobody_waits_for_it() {
+fn lost_connection_fails_trial_with_its_reason_and_blocks_no_client() {
     for size in ["1", "3"] {
         // In the warm-up, and later.
         for lost_at in [3, 100] {

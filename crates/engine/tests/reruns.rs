@@ -69,7 +69,7 @@ fn disturbed_trial_is_rerun_once_at_end_of_round_within_limits() {
         let same = |other: &&TrialRecord| other.round == trial.round && other.cell == trial.cell;
         assert_eq!(trials.iter().filter(same).count(), 2, "more than once: {trial:?}");
         let at = trials.iter().position(|other| std::ptr::eq(other, *trial)).unwrap();
-        assert!(trials[..at].iter().any(|other| same(&other)), "before the one that it stands for");
+        assert!(trials[..at].iter().any(|other| same(&other)), "before the trial that it replaces");
         let next = trials[at..].iter().find(|other| other.rerun_reason.is_none());
         assert!(next.is_none_or(|next| next.round > trial.round), "not at the end of its round");
     }

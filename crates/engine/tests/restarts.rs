@@ -99,7 +99,7 @@ fn both_instances_are_restarted_between_blocks_and_reloaded() {
 }
 
 #[test]
-fn resumed_run_goes_on_in_the_same_blocks() {
+fn resumed_run_continues_with_the_same_blocks() {
     let whole = run(&spec(6, 2, None), &targets(&Counts::default()), &[]).unwrap();
     // Rounds 1 and 2 are a block, 3 and 4 the next. The servers were just started for it.
     for (made, before) in [(4, vec![4, 12]), (8, vec![8]), (10, vec![6]), (20, vec![])] {
@@ -112,7 +112,7 @@ fn resumed_run_goes_on_in_the_same_blocks() {
 }
 
 #[test]
-fn server_that_does_not_start_again_ends_the_run_with_its_reason() {
+fn server_that_does_not_restart_ends_run_with_its_reason() {
     let mut targets = targets(&Counts::default());
     targets[1].restart = Some(Box::new(|| Err(Error::new(ErrorKind::Unreachable, "its port is taken"))));
     let error = run(&spec(4, 1, None), &targets, &[]).err().unwrap().to_string();

@@ -4,7 +4,7 @@ use kurabe_core::{Error, Result};
 use std::fmt::Display;
 use std::io::Write;
 
-/// Appends a record: its key on a line of its own, then its data. A numeric key has twenty digits, so that all
+/// Appends a record: its key on a separate line, then its data. A numeric key has twenty digits, so that all
 /// answers have the same length: ab counts an answer of another length as a failure.
 pub(crate) fn record(key: impl Display, data: &[u8], out: &mut Vec<u8>) {
     // Writing to memory does not fail.

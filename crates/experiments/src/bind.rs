@@ -20,10 +20,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
     name: "bind",
     question: "What does it cost to write values into the text of a statement, and what does preparing it save?",
     about: "Reads one small row by its key, drawn uniformly from 100,000: with the key as a literal in the text, which the \
-            server parses each time; bound to a statement that is prepared and given back for every request, which takes \
-            a round trip more; and bound to one prepared once for its connection. On a connection that lives for one \
-            request, 'once' saves nothing. What each way costs the server is its CPU time per operation, beside the client's. Where a database has no statements, there is nothing to compare. After E5 of \
-            the published experiments.",
+            server parses each time; bound to a statement that is prepared and closed for every request, which takes \
+            an additional round trip; and bound to one prepared once for its connection. On a connection for a single \
+            request, 'once' saves nothing. The server's cost is its CPU time per operation, shown beside the client's. \
+            A database without statements has nothing to compare. After E5 of the published experiments.",
     axes: &[
         AxisInfo {
             name: "bind",
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_more_literals_than_any_server_keeps_statements() {
+    fn table_has_more_rows_than_statement_caches_have_entries() {
         // Oracle's crate keeps 20 statements, PgBouncer 200 by default, Oracle's shared pool a few thousand.
         assert!(demand("literal").loaded_bytes / 132 >= 100_000);
     }

@@ -84,7 +84,7 @@ impl Codec {
         Ok(&self.encoded[..n])
     }
 
-    /// The value of which `stored` is the stored form, valid until the next call.
+    /// The value whose stored form is `stored`, valid until the next call.
     ///
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) if [`Codec::encode`] cannot have made `stored`.

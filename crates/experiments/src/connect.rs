@@ -27,12 +27,12 @@ static INFO: ExperimentInfo = ExperimentInfo {
     name: "connect",
     question: "What does a new connection cost, and what does a pool save?",
     about: "Gets a connection, reads one small row by its key, and returns the connection: one that the \
-            client keeps, one of a pool that all clients share, or a new one for each request. Where the \
-            client is Kurabe's own, the cost of a new connection is split into reaching the server, TLS, \
-            authentication and the server's set-up. Whether TLS, a Unix socket, a method of authentication, \
-            a character set named by a statement or another client is worth it is asked by giving the \
+            client keeps, one of a pool that all clients share, or a new one for each request. With \
+            Kurabe's native client, the cost of a new connection is split into reaching the server, TLS, \
+            authentication and the server's set-up. To compare TLS, a Unix socket, a method of \
+            authentication, a character set that is set by a statement, or another client, give the \
             target twice: up:postgres 'up:postgres?charset=statement'. Through a web tier (--via) each read \
-            is a page, and the connections are the application's to its database: those that it holds, as \
+            is a page, and the connections are those of the application to its database: kept or pooled, as \
             it was started, or a new one for the page. After E3 of the published experiments \
             (connection_cost_http.csv, connection_cost_loop.csv).",
     axes: &[
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_the_connections_that_it_says() {
+    fn each_connection_mode_has_its_number_of_connections() {
         let ways = [
             ("kept", Connections::Kept, 102),
             ("pool", Connections::Pool(7), 9),

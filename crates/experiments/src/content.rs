@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn text_compresses_as_text_does_and_random_bytes_do_not() {
+    fn text_compresses_and_random_bytes_do_not() {
         for (kind, least, most) in [(Kind::Text, 2.0, 5.0), (Kind::Random, 0.9, 1.01)] {
             for length in [10_000, 1_000_000] {
                 let record = bytes(&Content::new(kind, 3, length), 5, 0);

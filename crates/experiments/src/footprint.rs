@@ -26,12 +26,11 @@ const RECORDS: u64 = 1_000;
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "footprint",
     question: "What do open connections cost the server?",
-    about: "Opens connections and reads what the server's processes hold with them, less what they held just before: \
-            memory, processes and threads. Idle ones are opened and left alone, while one client beside them reads; those \
-            at work have each read one small row by its key over and over, by a statement prepared once, and are looked at \
-            when they have just ended. A throwaway server is started anew for each trial, since servers keep what earlier \
-            connections needed. Where the database is in the client, it is the client's memory: at work, with its threads. \
-            E15.",
+    about: "Opens connections and measures by how much they increase the memory, processes and threads of the server. \
+            Idle connections stay unused while one other client reads. Active ones each read one small row by its key \
+            repeatedly, with a statement prepared once, and are measured just after their last read. A throwaway server \
+            is restarted before each trial, since servers keep the memory of earlier connections. For an embedded \
+            database it is the client's memory; of active connections, with its threads. E15.",
     axes: &[
         AxisInfo {
             name: "connections",
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_stand_beside_one_client_and_active_ones_are_the_clients() {
+    fn idle_connections_have_one_client_and_active_ones_a_client_each() {
         let idle = planned(1_000, "idle");
         assert_eq!((idle.policy.clients, idle.provision.idle_connections), (1, 1_000));
         assert_eq!(idle.connections(), 1_003);

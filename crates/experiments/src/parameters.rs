@@ -14,7 +14,7 @@ mod tests {
 
     #[test]
     fn memory_is_reused() {
-        let text = String::from("a value of its own");
+        let text = String::from("another value");
         let values = vec![Value::Text(&text); 8];
         let (at, room) = (values.as_ptr() as usize, values.capacity());
         let again = recycle(values);

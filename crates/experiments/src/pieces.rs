@@ -20,7 +20,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_value_shorter_than_a_piece_is_one_piece() {
+    fn short_value_is_one_piece() {
         assert_eq!(split(b"short").collect::<Vec<_>>(), vec![(0, &b"short"[..])]);
         assert_eq!(split(b"").count(), 1);
     }

@@ -15,7 +15,7 @@ pub(crate) enum Bind {
     PerRequest,
     /// Never: the values are literals in the text.
     Literal,
-    /// In one round trip that leaves nothing on the connection: as [`Bind::Literal`] if the database has statements.
+    /// In one round trip, without state left on the connection: as [`Bind::Literal`] if the database has statements.
     /// Without statements, preparing sends nothing.
     InOne,
 }

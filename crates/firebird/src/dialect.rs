@@ -51,6 +51,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         create_tail: |_, _| String::new(),
         rows_by_array: false,
         rows_by_select: Some((" FROM RDB$DATABASE", casts)),
+        longest_name: 31,
     }),
 };
 
@@ -89,7 +90,8 @@ fn casts(collection: &Collection, rows: usize) -> Vec<Cow<'static, str>> {
 }
 
 /// Names are ours: they hold no quotes.
-fn drop_table(_: &Dialect, name: &str) -> String {
+fn drop_table(d: &Dialect, name: &str) -> String {
+    let name = d.name(name);
     format!(
         "EXECUTE BLOCK AS BEGIN IF (EXISTS (SELECT 1 FROM RDB$RELATIONS WHERE RDB$RELATION_NAME = '{name}')) THEN \
          EXECUTE STATEMENT 'DROP TABLE \"{name}\"'; END"

@@ -34,7 +34,7 @@ impl SqlNamespaceOps for FirebirdNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        let sql = format!("SELECT 1 FROM RDB$RELATIONS WHERE RDB$RELATION_NAME = '{name}'");
+        let sql = format!("SELECT 1 FROM RDB$RELATIONS WHERE RDB$RELATION_NAME = '{}'", DIALECT.name(name));
         Ok(!self.column(&sql)?.is_empty())
     }
 

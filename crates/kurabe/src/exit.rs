@@ -45,7 +45,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error about a run file, whatever its kind.
+/// An error about a run file, of any kind.
 #[derive(Debug)]
 pub(crate) struct OfRunFile(pub(crate) Error);
 

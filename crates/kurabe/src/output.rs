@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn result_keeps_colours_that_are_wanted_and_nothing_else() {
+    fn result_keeps_only_enabled_colours() {
         let text = "a\u{1b}[1;31mb\u{1b}[0m\n\tc\u{1b}[2J\u{9b}31m\r";
         assert_eq!(screen(text, true), "a\u{1b}[1;31mb\u{1b}[0m\n\tc\\u{1b}[2J\\u{9b}31m\\r");
         assert_eq!(screen("\u{1b}[1m", false), "\\u{1b}[1m");

@@ -27,9 +27,9 @@ mod words;
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
 /// often stays inconclusive among forty comparisons; with six it is detected.
-const ROUNDS: u32 = 6;
+pub(crate) const ROUNDS: u32 = 6;
 /// The default duration of a run per target.
-const BUDGET: Duration = Duration::from_secs(40);
+pub(crate) const BUDGET: Duration = Duration::from_secs(40);
 
 /// The user's options; `None` if not given.
 #[derive(Debug, Default)]

@@ -470,21 +470,21 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_driver_reach_the_driver_and_all_others_the_server() {
+    fn driver_options_reach_driver_and_others_reach_server() {
         let url = TargetUrl::parse("up:mysql?engine=MyISAM&max_connections=300&client=driver").unwrap();
         let names: Vec<String> = driver_options(&url).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["client", "engine"]);
     }
 
     #[test]
-    fn targets_get_short_names_unlike_each_other() {
+    fn targets_get_short_unique_names() {
         assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
         assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
         assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
     }
 
     #[test]
-    fn the_recorded_command_holds_no_password() {
+    fn recorded_command_contains_no_password() {
         let words =
             ["kurabe", "run", "session", "mysql://bob:hunter2@h/db", "--target=mysql://b:hunter2@h/d", "x:1"];
         let shown = without_passwords(words.iter().map(|word| (*word).to_owned()));

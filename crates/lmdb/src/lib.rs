@@ -1,7 +1,7 @@
-//! LMDB, in this process, by the crate `heed`.
+//! LMDB, in this process, with the crate `heed`.
 //!
-//! The database is one file, with LMDB's own lock file beside it. All rows lie in the unnamed database: the collection's
-//! name, a colon, and the primary key in a form that sorts as its fields do. Each operation is a transaction.
+//! The database is one file, with LMDB's lock file beside it. All rows are in the unnamed database. A row's key is the
+//! collection's name, a colon, and the primary key in an order-preserving encoding. Each operation is a transaction.
 
 mod namespace;
 mod session;
@@ -19,7 +19,7 @@ use session::LmdbSession;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Store;
 
-/// What the registry knows of it.
+/// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["lmdb"],
     engine: "LMDB",
@@ -28,16 +28,16 @@ pub static INFO: DriverInfo = DriverInfo {
     options: &[
         OptionInfo::new(
             "sync",
-            "full (default), no-meta (MDB_NOMETASYNC), off (MDB_NOSYNC: power failure may damage the file)",
+            "full (default), no-meta (MDB_NOMETASYNC), off (MDB_NOSYNC: a power failure may damage the file)",
         ),
-        OptionInfo::new("map_size", "the most that the file may grow to (default 64g)"),
+        OptionInfo::new("map_size", "maximum size of the file (default 64g)"),
     ],
     benchmark_clause: None,
     statements: None,
     open,
 };
 
-/// What a commit leaves to the operating system: nothing, the meta page, all pages. Source: `lmdb.h`.
+/// Values of `sync=`. A commit does not sync: nothing, the meta page, all pages. Source: `lmdb.h`.
 const SYNC: [(&str, EnvFlags); 3] =
     [("full", EnvFlags::empty()), ("no-meta", EnvFlags::NO_META_SYNC), ("off", EnvFlags::NO_SYNC)];
 
@@ -52,10 +52,10 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 struct Lmdb {
     place: Place,
     sync: EnvFlags,
-    /// Whether the target names how it syncs.
+    /// Whether the target sets `sync=`.
     named: bool,
     map_size: usize,
-    /// Opened at its first use.
+    /// Opened at first use.
     store: Mutex<Option<Arc<Store>>>,
 }
 
@@ -102,9 +102,9 @@ impl Driver for Lmdb {
         if self.class() == class {
             return Ok(());
         }
-        let why = "LMDB syncs at each commit, or leaves it to the operating system";
-        Err(Error::unsupported(format!("lmdb: cannot be of durability class '{class}': {why}"))
-            .hint("leave --durability or sync= out, or name a file on a disk"))
+        let why = "LMDB syncs at each commit, or leaves syncing to the operating system";
+        Err(Error::unsupported(format!("lmdb: durability class '{class}' is not available: {why}"))
+            .hint("omit --durability or sync=, or use a file on a disk"))
     }
 
     fn endpoint(&self) -> Endpoint {

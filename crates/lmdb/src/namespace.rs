@@ -1,4 +1,4 @@
-//! LMDB's part of the ownership rules. The marker is a collection like any other.
+//! Namespace of a run on LMDB. The ownership table is an ordinary collection.
 
 use crate::session::entry;
 use crate::store::{Store, after, explain};
@@ -40,7 +40,7 @@ impl NamespaceOps for LmdbNamespace {
         let txn = self.store.env.read_txn().map_err(explain)?;
         let start = format!("{name}:");
         let mut keys = self.store.rows.prefix_iter(&txn, start.as_bytes()).map_err(explain)?;
-        Ok(keys.next().map(|_| format!("a key that begins with {start}")))
+        Ok(keys.next().map(|_| format!("a key that starts with {start}")))
     }
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {

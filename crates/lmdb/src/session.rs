@@ -8,23 +8,23 @@ use kurabe_driver_common::row::{self, set_key};
 use kurabe_driver_common::slots::{Slots, check_parameters, check_supported};
 use std::sync::Arc;
 
-const NO_INDEX: Option<&str> = Some("LMDB has no indexes: the first fields of the key alone find rows");
+const NO_INDEX: Option<&str> = Some("LMDB has no indexes: only the first fields of the key find rows");
 
-/// Why LMDB has not an operation; `None` where it has it.
+/// The reason why LMDB does not support an operation; `None` if it does.
 pub(crate) fn unsupported(operation: &Operation) -> Option<&'static str> {
     match operation {
         Operation::FindEqual { collection, by, .. } if !collection.key.starts_with(by) => NO_INDEX,
         Operation::FindRange { collection, by, .. } if collection.key.first() != Some(by) => NO_INDEX,
         Operation::InsertEach { .. } => Some("a transaction of LMDB adds all rows or none"),
         Operation::Begin | Operation::Commit | Operation::Rollback => {
-            Some("the crate heed ties a transaction that writes to the thread that began it")
+            Some("the crate heed binds a write transaction to its thread")
         }
         Operation::Page { .. } | Operation::Raw { .. } => Some("LMDB has neither pages nor statements"),
         _ => None,
     }
 }
 
-/// The key of a collection's entry in the marker.
+/// The key of a collection's entry in the ownership table.
 pub(crate) fn entry(collection: &str) -> Vec<u8> {
     format!("{MARKER}:{collection}").into_bytes()
 }
@@ -54,7 +54,7 @@ impl Session for LmdbSession {
         };
         let (key, all, width) = (&mut self.key, parameters.iter().copied(), collection.fields.len());
         match operation {
-            // Nothing equals a null, and nothing lies beside one.
+            // NULL equals no value and orders with none.
             Operation::FindEqual { .. } | Operation::FindRange { .. }
                 if parameters.contains(&Value::Null) => {}
             Operation::Get { fields, .. } | Operation::FindEqual { fields, .. }
@@ -116,7 +116,7 @@ impl Session for LmdbSession {
     }
 }
 
-/// Fails if a collection has neither an entry in the marker nor rows: once it is removed, its rows cannot be read.
+/// Fails if a collection has neither an entry in the ownership table nor rows, as after its removal.
 fn check_exists(store: &Store, txn: &RoTxn<'_>, name: &str) -> Result<()> {
     if name == MARKER
         || store.rows.get(txn, &entry(name)).map_err(explain)?.is_some()

@@ -1,4 +1,4 @@
-//! The open file, and LMDB's errors in Kurabe's words.
+//! The open file, and the conversion of LMDB's errors.
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
@@ -15,9 +15,9 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn open(path: &Path, sync: EnvFlags, map_size: usize) -> Result<Self> {
         let mut options = EnvOpenOptions::new();
-        // A thread that reads holds a place until it ends.
+        // A reading thread keeps a reader slot until it ends.
         options.map_size(map_size).max_readers(16_384);
-        // SAFETY: LMDB alone changes what it maps, under its locks; another program that writes to the file damages it.
+        // SAFETY: only LMDB changes the mapped file, under its locks; writes by another program would damage it.
         #[allow(unsafe_code)]
         let env = unsafe { options.flags(EnvFlags::NO_SUB_DIR | sync).open(path) }.map_err(explain)?;
         let opened = env.create_databases_and_commit(env.write_txn().map_err(explain)?, |opener, txn| {
@@ -35,7 +35,7 @@ impl Store {
         found.try_for_each(|found| found.map(|(key, row)| each(key, row))).map_err(explain)
     }
 
-    /// Changes rows in one transaction, which is undone where that fails.
+    /// Changes rows in one transaction, which is rolled back on failure.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&mut RwTxn<'_>) -> Result<T>) -> Result<T> {
         let mut txn = self.env.write_txn().map_err(explain)?;
         let done = change(&mut txn)?;
@@ -44,27 +44,29 @@ impl Store {
     }
 }
 
-/// Behind all keys that begin so: a key has at most 511 bytes.
+/// A key after all keys with this prefix: a key has at most 511 bytes.
 pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
     [prefix, &[u8::MAX; 512]].concat()
 }
 
-/// An error for people, with LMDB's name for it as its code.
+/// Converts an error, with LMDB's error name as the code and a hint.
 pub(crate) fn explain(error: heed::Error) -> Error {
     use heed::Error::{EnvAlreadyOpened, Io, Mdb};
     let message = format!("lmdb: {error}");
     let (kind, code, hint) = match error {
         Mdb(MdbError::KeyExist) => (ErrorKind::Server, "MDB_KEYEXIST", ""),
         Mdb(MdbError::BadValSize) => (ErrorKind::Limit, "MDB_BAD_VALSIZE", "use shorter keys"),
-        Mdb(MdbError::MapFull) => (ErrorKind::Limit, "MDB_MAP_FULL", "name a larger ?map_size="),
+        Mdb(MdbError::MapFull) => (ErrorKind::Limit, "MDB_MAP_FULL", "use a larger ?map_size="),
         Mdb(MdbError::Invalid | MdbError::VersionMismatch) => {
-            (ErrorKind::Usage, "MDB_INVALID", "name an LMDB file, or one that does not exist yet")
+            (ErrorKind::Usage, "MDB_INVALID", "use an LMDB file, or a new one")
         }
-        EnvAlreadyOpened => (ErrorKind::Usage, "EBUSY", "LMDB opens a file once in a process: name it once"),
+        EnvAlreadyOpened => {
+            (ErrorKind::Usage, "EBUSY", "LMDB can open a file only once in a process: use it in one target")
+        }
         Io(io) if matches!(io.kind(), PermissionDenied | ReadOnlyFilesystem) => {
-            (ErrorKind::NotPermitted, "EACCES", "may this user write the file and its folder?")
+            (ErrorKind::NotPermitted, "EACCES", "check that this user may write the file and its folder")
         }
-        _ => (ErrorKind::Environment, "EIO", "is there room, on a local disk and under ulimit -v?"),
+        _ => (ErrorKind::Environment, "EIO", "check the free space, that the disk is local, and ulimit -v"),
     };
     Error::new(kind, message).code(code).hint(hint)
 }

@@ -57,7 +57,7 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
         .to_socket_addrs()
         .map_err(|error| format!("cannot resolve {host}: {error}"))?
         .map(|address| address.ip().to_canonical())
-        // Nobody can bind an address of another machine.
+        // An address of another machine cannot be bound.
         .filter(|address| UdpSocket::bind((*address, 0)).is_ok())
         .collect();
     if addresses.is_empty() {
@@ -142,7 +142,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn a_listener_is_found_by_port_and_by_path_and_our_own_is_refused() {
+    fn listener_is_found_by_port_or_path_and_own_process_is_rejected() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let own: Vec<u32> =

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_of_all_ancestors_counts_and_none_is_none() {
+    fn lowest_limit_of_all_ancestors_applies() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("db/one");
         fs::create_dir_all(&inner).unwrap();

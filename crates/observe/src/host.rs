@@ -4,7 +4,7 @@ use crate::tick_ns;
 use kurabe_core::observation::{CpuUse, DiskUse, HostUse, InterfaceUse};
 use std::fs;
 
-/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own sector size.
+/// Bytes of a sector in `/proc/diskstats`, which does not depend on the disk's sector size.
 const SECTOR: u64 = 512;
 
 /// The counters at one time.

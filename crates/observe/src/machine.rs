@@ -28,7 +28,7 @@ const SYNC_TIME: Duration = Duration::from_millis(50);
 const FASTEST_SYNCS: f64 = 60_000.0;
 
 /// Conditions that would disturb a measurement, as sentences; empty if there are none. It takes a sixth of a second,
-/// in which this process must be idle. `folder` is where databases of this machine probably write.
+/// in which this process must be idle. Databases of this machine probably write to `folder`.
 pub fn disturbances(folder: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut all = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_memory_syncs_faster_than_a_disk_and_nothing_stays_in_it() {
+    fn memory_folder_syncs_faster_than_disk_and_stays_empty() {
         let folder = tempfile::tempdir().unwrap();
         assert!(syncs_per_second(folder.path()).unwrap() > 0.0);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

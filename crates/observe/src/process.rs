@@ -42,7 +42,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(path).ok()?)
     }
 
-    /// The name stands in parentheses and may contain any character, parentheses too.
+    /// The name is in parentheses and may contain any character, also parentheses.
     fn parse(text: &str) -> Option<Self> {
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_works_is_among_the_busiest_and_all_its_time_is_counted() {
+    fn busy_thread_is_among_busiest_with_all_its_time() {
         let members = [own()];
         let before = Counters::of(&members, Some(own()), false);
         let worked = std::thread::Builder::new().name("worker".into()).spawn(|| {
@@ -314,7 +314,7 @@ mod tests {
         fn until(what: impl Fn() -> bool) {
             let began = std::time::Instant::now();
             while !what() {
-                assert!(began.elapsed().as_secs() < 60, "it did not come about");
+                assert!(began.elapsed().as_secs() < 60, "the state was not reached");
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         }

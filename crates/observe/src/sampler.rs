@@ -1,4 +1,4 @@
-//! Samples quantities without a counter, in a thread of its own.
+//! Samples quantities without a counter, in a separate thread.
 
 use crate::host;
 use crate::process::{Pid, Stat, numbers};
@@ -43,7 +43,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to sample the threads of these processes; `apart` if they are a server's and not the client itself.
+    /// Begins to sample the threads of these processes; `apart` if they are a server's, not the client's.
     pub fn start(members: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
         let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
         let tasks: Vec<(u32, u32)> = members
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn many_samples_are_recorded_as_means_and_none_is_lost_from_the_counts() {
+    fn many_samples_are_merged_into_means_and_all_are_counted() {
         let mut sampling =
             SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: SampleSeries::default() };
         let began = Instant::now();

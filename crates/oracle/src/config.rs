@@ -1,4 +1,4 @@
-//! How an Oracle database is reached, and as whom: from the URL and the environment.
+//! Connection parameters of Oracle, from the URL and the environment.
 
 use crate::prelude::*;
 use crate::wire::tls::install_provider;
@@ -6,29 +6,29 @@ use kurabe_core::units;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The engine's own programs take a password from no variable, so this one is ours.
+/// Kurabe's own variable, because Oracle's programs read no password from the environment.
 pub(crate) const PASSWORD: &str = "KURABE_ORACLE_PASSWORD";
 const WALLET_PASSWORD: &str = "KURABE_ORACLE_WALLET_PASSWORD";
 
-/// Where the value of a LOB lies, and how it is read.
+/// Storage of LOB values, and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lob {
-    /// In the row where it is short (up to 3,964 bytes), and read as a value.
+    /// In the row up to 3,964 bytes, and read as a value.
     InRow,
     /// Never in the row, and read as a value.
     OutOfRow,
-    /// In the row where it is short, and read through a locator: a round trip more for each value.
+    /// In the row up to 3,964 bytes, and read by locator: one more round trip for each value.
     Locator,
 }
 
-/// Everything that a connection needs. Its `Debug` holds no password.
+/// Connection parameters. Its `Debug` omits the passwords.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) user: String,
     pub(crate) password: Secret,
-    /// What the crate connects by: a descriptor of ours, or what the URL gave.
+    /// The crate's connect string: a generated descriptor, or the URL's.
     pub(crate) connect_string: String,
-    /// Where that leads, for messages.
+    /// The address, for messages.
     pub(crate) place: String,
     pub(crate) wallet: Option<String>,
     pub(crate) wallet_password: Option<Secret>,
@@ -37,18 +37,18 @@ pub(crate) struct Config {
     pub(crate) fetch_size: u32,
     pub(crate) lob: Lob,
     pub(crate) text_as_clob: bool,
-    /// Whether a commit waits for the redo log, where that is asked for; else as the server is set.
+    /// Whether a commit waits for the redo log; `None`: the server's setting.
     pub(crate) wait_for_redo: Option<bool>,
-    /// Whether sessions of this database have to be told to compare and sort text by its bytes; asked once.
+    /// Whether sessions have to be set to compare and sort text by bytes; read once.
     pub(crate) sorts_by_language: OnceLock<bool>,
 }
 
 impl Config {
-    /// Reads the URL; a password that it does not give comes from [`PASSWORD`].
+    /// Reads the URL; a missing password comes from [`PASSWORD`].
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let config = Self::new(url, &variable)?;
-        // Read now, so that a wrong descriptor is an error of the command line.
+        // Parses the descriptor now, so that an invalid one is a usage error.
         config.for_crate(Duration::from_secs(1))?;
         Ok(config)
     }
@@ -57,22 +57,22 @@ impl Config {
         let user = url
             .user
             .clone()
-            .ok_or_else(|| url.wrong("no user is named").hint("oracle://user@host/service"))?;
+            .ok_or_else(|| url.wrong("no user is given").hint("oracle://user@host/service"))?;
         let password = url
             .password
             .clone()
             .filter(|password| !password.expose().is_empty())
             .or_else(|| variable(PASSWORD).map(Secret::new))
             .ok_or_else(|| {
-                url.wrong("no password is given").hint(format!("set {PASSWORD}, or put it into the URL"))
+                url.wrong("no password is given").hint(format!("set {PASSWORD}, or add it to the URL"))
             })?;
         let tls = match url.option("tls").unwrap_or("off") {
             "off" => false,
             "verify" => true,
             "require" => {
                 return Err(url
-                    .wrong("tls=require is not to be had: the crate checks every certificate")
-                    .hint("use tls=verify, and wallet= for an authority that is not public"));
+                    .wrong("tls=require is not supported: the crate verifies every certificate")
+                    .hint("use tls=verify, and wallet= for a private certificate authority"));
             }
             other => return Err(url.wrong(format!("tls={other} is unknown")).hint("off or verify")),
         };
@@ -112,7 +112,7 @@ impl Config {
 
     /// The crate's own configuration.
     pub(crate) fn for_crate(&self, timeout: Duration) -> Result<oracledb::Config> {
-        // It asks rustls for the process's provider, and panics where there are two to choose from.
+        // The crate uses rustls' default provider, which panics if two are compiled in.
         install_provider();
         let mut config = oracledb::Config::default()
             .set_credentials(&self.user, self.password.expose())
@@ -131,19 +131,19 @@ impl Config {
     }
 }
 
-/// The connect string for the crate, and the place for people.
+/// The connect string for the crate, and the address for messages.
 fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
     let service = Some(url.path.as_str()).filter(|path| !path.is_empty());
     if let Some(descriptor) = url.option("descriptor") {
         if url.host.is_some() || url.port.is_some() || service.is_some() || url.option("sid").is_some() {
             return Err(url
-                .wrong("descriptor= says where the database is; host, port, service and sid= do too")
+                .wrong("descriptor= cannot be combined with a host, a port, a service or sid=")
                 .hint("oracle://user@?descriptor=…"));
         }
         if tls || url.option("server").is_some() {
             return Err(url
-                .wrong("tls= and server= do not go with descriptor=")
-                .hint("say it in the descriptor"));
+                .wrong("tls= and server= cannot be combined with descriptor=")
+                .hint("set them in the descriptor"));
         }
         return Ok((descriptor.to_owned(), format!("'{descriptor}'")));
     }
@@ -153,10 +153,10 @@ fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
         (Some(service), None) => ("SERVICE_NAME", service),
         (None, Some(sid)) => ("SID", sid),
         (Some(_), Some(_)) => {
-            return Err(url.wrong("a service and sid= are both given").hint("leave one out"));
+            return Err(url.wrong("a service and sid= are both given").hint("remove one"));
         }
         (None, None) => {
-            return Err(url.wrong("no service is named").hint("oracle://user@host/service, or ?sid=SID"));
+            return Err(url.wrong("no service is given").hint("oracle://user@host/service, or ?sid=SID"));
         }
     };
     let server = match url.option("server") {
@@ -165,17 +165,17 @@ fn connect_string(url: &TargetUrl, tls: bool) -> Result<(String, String)> {
         Some(_) => return Err(url.wrong("server= is unknown").hint("dedicated, shared or pooled")),
     };
     for text in [host, value] {
-        // What would end the value, or begin another, in the descriptor.
+        // Characters that would end the value in the descriptor.
         if text.is_empty()
             || text.chars().any(|c| c.is_whitespace() || c.is_control() || "()='\"\\#".contains(c))
         {
-            return Err(
-                url.wrong("the host, the service or the SID holds a character that a descriptor cannot")
-            );
+            return Err(url.wrong(
+                "the host, the service or the SID has a character that is not allowed in a descriptor",
+            ));
         }
     }
     let protocol = if tls { "tcps" } else { "tcp" };
-    // Without RETRY_DELAY the crate sleeps for a second after every attempt that failed, the last one too.
+    // Without RETRY_DELAY=0, the crate sleeps for a second after every failed attempt, including the last.
     let descriptor = format!(
         "(DESCRIPTION=(RETRY_COUNT=0)(RETRY_DELAY=0)(ADDRESS=(PROTOCOL={protocol})(HOST={host})(PORT={port}))\
          (CONNECT_DATA=({name}={value}){server}))"
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_becomes_a_descriptor() {
+    fn url_becomes_descriptor() {
         for (url, part) in [
             ("oracle://u:p@db/shop", "(PROTOCOL=tcp)(HOST=db)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=shop))"),
             (
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_comes_from_the_url_or_the_environment_and_is_not_shown() {
+    fn password_comes_from_url_or_environment_and_is_not_shown() {
         let environment = [(PASSWORD, "from-env"), (WALLET_PASSWORD, "of-wallet")];
         let one = config("oracle://u:from-url@h/s", &environment).unwrap();
         assert_eq!(one.password.expose(), "from-url");
@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words_and_without_the_password() {
+    fn invalid_options_are_rejected_without_showing_the_password() {
         for (url, part) in [
             ("oracle://h/s", "no user"),
             ("oracle://u@h/s", PASSWORD),
             ("oracle://u:hunter2@h", "no service"),
-            ("oracle://u:hunter2@h/s?sid=x", "leave one out"),
-            ("oracle://u:hunter2@h/a)(b=c", "descriptor cannot"),
+            ("oracle://u:hunter2@h/s?sid=x", "remove one"),
+            ("oracle://u:hunter2@h/a)(b=c", "not allowed in a descriptor"),
             ("oracle://u:hunter2@h/s?descriptor=x", "descriptor="),
             ("oracle://u:hunter2@?descriptor=(DESCRIPTION=", "descriptor"),
             ("oracle://u:hunter2@h/s?tls=require", "tls=verify"),

@@ -1,4 +1,4 @@
-//! The SQL of Oracle Database, from 12.1 on: nothing here needs 23ai.
+//! The SQL of Oracle Database 12.1 and later; nothing requires 23ai.
 
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
@@ -12,7 +12,7 @@ const MOST_TEXT: u32 = 4_000;
 /// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
 const MOST_BYTES: u32 = 2_000;
 
-/// The dialect that the URL's options make.
+/// The dialect for the URL's options.
 pub(crate) fn dialect(config: &Config) -> Dialect {
     Dialect {
         engine: "Oracle",
@@ -21,14 +21,14 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         placeholder: Placeholder::Colon,
         literals: LITERALS,
         column_type: if config.text_as_clob { column_type_clob } else { column_type },
-        // Never asked for: `own.put` stands in its place.
+        // Unused: `own.put` replaces it.
         upsert: |_, _| String::new(),
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
-        // A call of PL/SQL's, which no server was there to try on; it gathers by itself every night.
+        // Would be a PL/SQL call, which could not be tested without a server. Oracle gathers statistics every night.
         analyse: None,
         ping: "SELECT 1 FROM DUAL",
-        // A transaction begins by itself with the first change, and sessions send nothing for it. As a statement:
+        // Sessions do not send this, because the first change begins a transaction implicitly.
         begin: "SET TRANSACTION READ WRITE",
         commit: "COMMIT",
         rollback: "ROLLBACK",
@@ -38,28 +38,30 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
             create_tail: if config.lob == Lob::OutOfRow { lobs_out_of_row } else { lobs_in_row },
             rows_by_array: true,
             rows_by_select: None,
+            // From Oracle 12.2 on.
+            longest_name: 128,
         }),
     }
 }
 
-/// Lengths of text are in characters, as elsewhere. A `RAW` holds 2,000 bytes and not 4,000, so that bytes of up to
-/// 4,000 lie in a `BLOB`.
+/// Lengths of text are in characters, as in the other engines. A `RAW` holds only 2,000 bytes, so longer values are in
+/// a `BLOB`.
 fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     match kind {
         FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => format!("VARCHAR2({max} CHAR)").into(),
         FieldType::Bytes { max } if (1..=MOST_BYTES).contains(&max) => format!("RAW({max})").into(),
-        // LOBs cannot be indexed, and an index entry must fit into a block (6,398 bytes of 8 KB).
+        // LOBs cannot be indexed, and an index entry must fit into a block (6,398 bytes with 8 KB blocks).
         FieldType::Text { .. } | FieldType::LongText if in_key => "VARCHAR2(700 CHAR)".into(),
         FieldType::Bytes { .. } | FieldType::LongBytes if in_key => "RAW(2000)".into(),
         FieldType::Text { .. } | FieldType::LongText => "CLOB".into(),
         FieldType::Bytes { .. } | FieldType::LongBytes => "BLOB".into(),
         FieldType::Int => "NUMBER(19)".into(),
-        // Without a zone, and holds UTC here.
+        // Without a zone; values are in UTC.
         FieldType::Timestamp => "TIMESTAMP(6)".into(),
     }
 }
 
-/// As [`column_type`], with every text outside of keys in a `CLOB`.
+/// As [`column_type`], with all text outside keys in a `CLOB`.
 fn column_type_clob(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     match kind {
         FieldType::Text { .. } if !in_key => "CLOB".into(),
@@ -67,7 +69,7 @@ fn column_type_clob(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     }
 }
 
-/// The fields that lie in a LOB, by position.
+/// Positions of the fields whose columns are LOBs.
 pub(crate) fn lobs(dialect: &Dialect, collection: &Collection) -> Vec<usize> {
     let is_lob = |(position, field): (usize, &kurabe_core::collection::Field)| {
         let column = (dialect.column_type)(field.kind, collection.is_indexed(position));
@@ -84,7 +86,7 @@ fn lobs_out_of_row(dialect: &Dialect, collection: &Collection) -> String {
     lob_storage(dialect, collection, "DISABLE STORAGE IN ROW")
 }
 
-/// ` LOB ("a", "b") STORE AS (…)`. Whether that is a `SecureFile` is the server's setting (`db_securefile`).
+/// ` LOB ("a", "b") STORE AS (…)`. The server's setting `db_securefile` decides whether it is a `SecureFile`.
 fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String {
     let names: Vec<String> = lobs(dialect, collection)
         .into_iter()
@@ -94,8 +96,8 @@ fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String 
     if names.is_empty() { String::new() } else { format!(" LOB ({}) STORE AS ({how})", names.join(", ")) }
 }
 
-/// `IF EXISTS` is 23ai's; before that, the error that says so (ORA-00942) is swallowed where it is raised. PURGE: not
-/// into the recycle bin, where it would go on taking space.
+/// Drops a table if it exists. `IF EXISTS` requires 23ai, so a block ignores ORA-00942 instead. PURGE bypasses the
+/// recycle bin, where the table would keep its space.
 fn drop_table(dialect: &Dialect, name: &str) -> String {
     format!(
         "BEGIN EXECUTE IMMEDIATE 'DROP TABLE {} PURGE'; EXCEPTION WHEN OTHERS THEN IF SQLCODE <> -942 THEN RAISE; END IF; END;",
@@ -103,7 +105,7 @@ fn drop_table(dialect: &Dialect, name: &str) -> String {
     )
 }
 
-/// The upsert of tables without LOBs. The parameters stand once each, in the order of the fields.
+/// The upsert of tables without LOBs. Each parameter occurs once, in the order of the fields.
 fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
     if collection.key.is_empty() || collection.fields.is_empty() {
         let message = format!("collection {} has no key", collection.name);

@@ -1,68 +1,68 @@
-//! Oracle's error numbers, and the crate's own errors, as errors for people (Oracle Database Error Messages).
+//! Conversion of Oracle's error numbers and of the crate's errors (Oracle Database Error Messages).
 
 use kurabe_core::{Error, ErrorKind};
 use oracledb::ErrorKind as Crate;
 
-/// A row of that key is there already.
+/// A row with this key already exists.
 pub(crate) const DUPLICATE: &str = "ORA-00001";
-/// Somebody else holds the lock that was asked for with NOWAIT.
+/// Another session holds the lock that was requested with NOWAIT.
 pub(crate) const BUSY: &str = "ORA-00054";
-/// An object of that name is there already.
+/// An object with this name already exists.
 pub(crate) const NAME_TAKEN: &str = "ORA-00955";
 
-/// An error of the crate's while connecting to `place`.
+/// Converts an error of the crate while connecting to `place`.
 pub(crate) fn connecting(error: &oracledb::Error, place: &str) -> Error {
     let text = error.to_string();
     match error.kind() {
         Crate::InvalidServiceName(_, service, ..) => {
-            Error::new(ErrorKind::NotFound, format!("the listener at {place} knows no service '{service}'"))
+            Error::new(ErrorKind::NotFound, format!("the listener at {place} has no service '{service}'"))
                 .code("ORA-12514")
-                .hint("ask it for its services (lsnrctl services); a pluggable database has one of its own, such as FREEPDB1")
+                .hint("list its services with lsnrctl services; a pluggable database has its own service, such as FREEPDB1")
         }
         Crate::InvalidSid(_, sid, ..) => {
-            Error::new(ErrorKind::NotFound, format!("the listener at {place} knows no SID '{sid}'"))
+            Error::new(ErrorKind::NotFound, format!("the listener at {place} has no SID '{sid}'"))
                 .code("ORA-12505")
-                .hint("is it a service name rather? then put it behind the host: oracle://user@host/service")
+                .hint("if it is a service name, use oracle://user@host/service")
         }
         Crate::ListenerRefusedConnection(_, _, _, number) => refused(*number, place),
         Crate::UnexpectedRefuse(_) => {
             Error::new(ErrorKind::Unreachable, format!("the listener at {place} refused the connection without a reason"))
-                .hint("its log says why (lsnrctl status names the file)")
+                .hint("see its log for the reason (lsnrctl status shows the file)")
         }
         Crate::CallTimeoutExceeded => {
             Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))
         }
         Crate::StreamOperation | Crate::TlsOperation => stream(&text, place),
         Crate::DeadConnection | Crate::NotConnected | Crate::UnableToRecover => {
-            Error::new(ErrorKind::ConnectionLost, format!("{place} closed the connection before it was made"))
-                .hint("is that the port of an Oracle listener, and does it want TLS (tls=verify)?")
+            Error::new(ErrorKind::ConnectionLost, format!("{place} closed the connection during connection set-up"))
+                .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)")
         }
         Crate::InvalidConnectString(..)
         | Crate::InvalidDescriptorNode(..)
         | Crate::ParseError(..)
         | Crate::NoConnectString
-        | Crate::InvalidNetworkName(_) => Error::usage("the descriptor is none that Oracle's driver can read")
+        | Crate::InvalidNetworkName(_) => Error::usage("Oracle's driver cannot parse the descriptor")
             .hint("descriptor=(DESCRIPTION=…), descriptor=host:port/service, or a name in tnsnames.ora"),
         Crate::NoConfigDir | Crate::TnsAliasNotFound(..) | Crate::IfileCycleDetected(..) => {
-            Error::usage(format!("oracle: {text}")).hint("TNS_ADMIN names the folder of tnsnames.ora")
+            Error::usage(format!("oracle: {text}")).hint("set TNS_ADMIN to the folder of tnsnames.ora")
         }
         Crate::WalletUnreadable(_) => Error::new(ErrorKind::NotFound, format!("oracle: {text}"))
-            .hint("wallet= names the folder that holds ewallet.pem"),
+            .hint("set wallet= to the folder of ewallet.pem"),
         Crate::WalletPasswordMissingOrInvalid(..) | Crate::WalletPrivateKeyInvalid(_) | Crate::PemFileOperation => {
             Error::new(ErrorKind::Denied, format!("oracle: {text}"))
-                .hint("the wallet's password goes into KURABE_ORACLE_WALLET_PASSWORD")
+                .hint("set KURABE_ORACLE_WALLET_PASSWORD to the wallet's password")
         }
         Crate::ServerVersionNotSupported => {
             Error::unsupported(format!("the server at {place} is older than Oracle Database 12.1"))
         }
         Crate::InvalidRedirect(_) => {
-            Error::new(ErrorKind::Protocol, format!("the listener at {place} sent the client on to nowhere"))
+            Error::new(ErrorKind::Protocol, format!("the listener at {place} sent an invalid redirect"))
         }
         _ => executing(error).context(place),
     }
 }
 
-/// An error of the crate's on an open connection.
+/// Converts an error of the crate on an open connection.
 pub(crate) fn executing(error: &oracledb::Error) -> Error {
     let text = error.to_string();
     match error.kind() {
@@ -86,21 +86,21 @@ pub(crate) fn executing(error: &oracledb::Error) -> Error {
     }
 }
 
-/// A failure of the network or of TLS. The crate keeps the cause to itself but for its text.
+/// Converts a failure of the network or of TLS. The crate exposes the cause only as text.
 fn stream(text: &str, place: &str) -> Error {
     let cause = text.split_once(": ").map_or(text, |(_, cause)| cause);
     let has = |part: &str| cause.contains(part);
     if has("onnection refused") {
         return Error::new(ErrorKind::Unreachable, format!("nothing listens at {place}"))
-            .hint("is the listener running (lsnrctl status), and are host and port right?");
+            .hint("check that the listener is running (lsnrctl status), and the host and port");
     }
     if has("ertificate") {
         return Error::new(ErrorKind::Denied, format!("{place}: no TLS connection: {cause}"))
-            .hint("name the folder of a wallet (ewallet.pem) that holds the authority: wallet=FOLDER");
+            .hint("set the folder of a wallet (ewallet.pem) with the certificate authority: wallet=FOLDER");
     }
     if has("corrupt message") || has("InvalidContentType") || text.starts_with("TLS operation") {
         return Error::new(ErrorKind::Protocol, format!("{place}: no TLS connection: {cause}"))
-            .hint("does that port speak TLS? plain connections need tls=off");
+            .hint("check that the port uses TLS; plain connections need tls=off");
     }
     if has("reset by peer")
         || has("roken pipe")
@@ -110,19 +110,19 @@ fn stream(text: &str, place: &str) -> Error {
     {
         return Error::new(
             ErrorKind::ConnectionLost,
-            format!("{place} closed the connection before it was made"),
+            format!("{place} closed the connection during connection set-up"),
         )
-        .hint("is that the port of an Oracle listener, and does it want TLS (tls=verify)?");
+        .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)");
     }
     if has("os error 24") || has("os error 23") {
         return Error::new(ErrorKind::Limit, format!("no more connections from this machine: {cause}"))
             .hint("raise the limit of open files (ulimit -n)");
     }
     Error::new(ErrorKind::Unreachable, format!("cannot reach {place}: {cause}"))
-        .hint("are host and port right?")
+        .hint("check the host and port")
 }
 
-/// What a listener answers instead of a server.
+/// Converts a listener's refusal.
 fn refused(number: usize, place: &str) -> Error {
     let (kind, what, hint) = match number {
         12_516 | 12_518 | 12_519 | 12_520 | 12_564 => (
@@ -132,24 +132,24 @@ fn refused(number: usize, place: &str) -> Error {
         ),
         12_526..=12_528 => (
             ErrorKind::Unreachable,
-            "lets nobody in: the instance is restricted, starting or stopping",
+            "accepts no connections: the instance is restricted, starting or stopping",
             "try again when the database is open",
         ),
-        12_521 => (ErrorKind::NotFound, "knows no such instance", "check the name of the instance"),
-        12_523 => (ErrorKind::NotFound, "has no such kind of server", "leave server= out"),
+        12_521 => (ErrorKind::NotFound, "has no such instance", "check the name of the instance"),
+        12_523 => (ErrorKind::NotFound, "has no server of this type", "remove server="),
         _ => (
             ErrorKind::Unreachable,
             "refused the connection",
-            "its log says why (lsnrctl status names the file)",
+            "see its log for the reason (lsnrctl status shows the file)",
         ),
     };
     Error::new(kind, format!("the listener at {place} {what}")).code(format!("ORA-{number:05}")).hint(hint)
 }
 
-/// The error for people from the server's.
+/// Converts a server error, with a hint.
 pub(crate) fn server(number: usize, message: &str) -> Error {
     let code = format!("ORA-{number:05}");
-    // "ORA-00001: unique constraint (…) violated", then perhaps lines of help.
+    // "ORA-00001: unique constraint (…) violated", which lines of help may follow.
     let line = message.lines().next().unwrap_or_default();
     let line = line.strip_prefix(&code).map_or(line, |rest| rest.trim_start_matches([':', ' ']));
     let (kind, hint) = kind(number);
@@ -161,15 +161,15 @@ fn kind(number: usize) -> (ErrorKind, &'static str) {
         1_017 | 1_005 => (ErrorKind::Denied, "check the user and the password"),
         28_000 => (ErrorKind::Denied, "the account is locked"),
         28_001 => (ErrorKind::Denied, "the password has expired"),
-        28_040 => (ErrorKind::Denied, "the account's password verifier is older than this client knows"),
+        28_040 => (ErrorKind::Denied, "this client does not support the account's old password verifier"),
         1_045 => (ErrorKind::NotPermitted, "grant the user CREATE SESSION"),
         1_031 | 1_720 => (ErrorKind::NotPermitted, "the user needs CREATE TABLE"),
         1_536 | 1_950 => {
             (ErrorKind::NotPermitted, "give the user a quota on the tablespace (ALTER USER … QUOTA … ON …)")
         }
-        1_456 | 16_000 => (ErrorKind::NotPermitted, "the database is open for reading only"),
+        1_456 | 16_000 => (ErrorKind::NotPermitted, "the database is open read-only"),
         942 => (ErrorKind::NotFound, ""),
-        12_514 | 12_505 => (ErrorKind::NotFound, "name a service that the listener knows"),
+        12_514 | 12_505 => (ErrorKind::NotFound, "use a service of the listener"),
         18 | 20 => (ErrorKind::Limit, "raise sessions and processes, or use fewer clients"),
         2_391 => (ErrorKind::Limit, "raise SESSIONS_PER_USER in the user's profile, or use fewer clients"),
         1_000 => (ErrorKind::Limit, "raise open_cursors, or lower statement_cache="),
@@ -179,9 +179,9 @@ fn kind(number: usize) -> (ErrorKind, &'static str) {
             (ErrorKind::Limit, "the server's tablespace is full")
         }
         972 => (ErrorKind::Limit, "before 12.2 a name has at most 30 bytes"),
-        1_450 => (ErrorKind::Limit, "the key is longer than a block of the index allows"),
-        54 => (ErrorKind::Server, "another session holds a lock on it"),
-        1_461 | 24_816 => (ErrorKind::Server, "a long value was bound where the server takes none"),
+        1_450 => (ErrorKind::Limit, "the key is longer than an index block allows"),
+        54 => (ErrorKind::Server, "another session holds the lock"),
+        1_461 | 24_816 => (ErrorKind::Server, "the server accepts no long value at this bind"),
         1_013 | 51 | 30_006 => (ErrorKind::Timeout, ""),
         1_033 | 1_034 | 1_089 | 1_090 | 27_101 => {
             (ErrorKind::Unreachable, "the database is starting or stopping; try again in a moment")
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_its_number_and_says_what_to_do() {
+    fn error_has_number_and_hint() {
         let error =
             server(1_017, "ORA-01017: invalid credential or not authorized; logon denied\nHelp: https://…");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("ORA-01017")));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_listener_is_a_limit_and_a_closed_one_is_not() {
+    fn full_listener_is_limit_and_closed_listener_is_not() {
         assert_eq!(refused(12_519, "db:1521").kind(), ErrorKind::Limit);
         assert_eq!(refused(12_528, "db:1521").kind(), ErrorKind::Unreachable);
         let odd = refused(12_999, "db:1521");

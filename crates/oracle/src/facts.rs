@@ -1,14 +1,14 @@
-//! What an Oracle database says of itself, as far as the user may see it.
+//! Facts about an Oracle database, as far as the user may read them.
 
 use super::config::{Config, Lob};
 use super::link::{CLIENT, Link};
 use crate::prelude::*;
 use crate::reported::{Reported, listed};
 
-/// What makes the durability class, in V$PARAMETER. The values are the session's.
+/// Parameters that decide the durability class, in V$PARAMETER, with the session's values.
 const DURABILITY: [&str; 3] = ["commit_wait", "commit_logging", "commit_write"];
 
-/// What else decides figures, in V$PARAMETER.
+/// Other parameters that affect results, in V$PARAMETER.
 const OTHERS: [&str; 20] = [
     "compatible",
     "cpu_count",
@@ -32,51 +32,53 @@ const OTHERS: [&str; 20] = [
     "shared_servers",
 ];
 
-/// The names of the product, public.
+/// The product name, which all users may read.
 pub(crate) const BANNER: &str = "SELECT BANNER FROM V$VERSION";
-/// The character sets, public.
+/// The character sets, which all users may read.
 pub(crate) const CHARACTER_SETS: &str = "SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS \
      WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET') ORDER BY PARAMETER";
-/// The profile's limit, public.
+/// The profile's limit of sessions, which all users may read.
 pub(crate) const PROFILE: &str =
     "SELECT R.LIMIT FROM USER_RESOURCE_LIMITS R WHERE R.RESOURCE_NAME = 'SESSIONS_PER_USER'";
-/// The blocks of the tablespace that our tables go to, public.
+/// The default tablespace of our tables and its block size, which all users may read.
 pub(crate) const TABLESPACE: &str = "SELECT U.DEFAULT_TABLESPACE, T.BLOCK_SIZE FROM USER_USERS U \
      JOIN USER_TABLESPACES T ON T.TABLESPACE_NAME = U.DEFAULT_TABLESPACE";
-/// Processes and sessions; takes a right on `V_$RESOURCE_LIMIT`.
+/// Processes and sessions; requires SELECT on `V_$RESOURCE_LIMIT`.
 pub(crate) const RESOURCES: &str = "SELECT RESOURCE_NAME, CURRENT_UTILIZATION, LIMIT_VALUE FROM V$RESOURCE_LIMIT \
      WHERE RESOURCE_NAME IN ('processes', 'sessions') ORDER BY RESOURCE_NAME";
-/// Data Guard and the redo log; takes a right on V_$DATABASE.
+/// Data Guard and the redo log; requires SELECT on `V_$DATABASE`.
 pub(crate) const DATABASE: &str = "SELECT LOG_MODE, FORCE_LOGGING, FLASHBACK_ON, DATABASE_ROLE, OPEN_MODE, \
      PROTECTION_MODE, PROTECTION_LEVEL FROM V$DATABASE";
 
-/// The settings; takes a right on V_$PARAMETER.
+/// The settings; requires SELECT on `V_$PARAMETER`.
 pub(crate) fn parameters() -> String {
     let names = listed(DURABILITY.iter().chain(&OTHERS));
     format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({names}) ORDER BY NAME")
 }
 
-/// Asks the server.
+/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
     let mut notes = vec![
-        "Each change outside of a transaction is two round trips, the statement and the commit: the client crate \
-         has no flag to commit with the statement."
+        "Each change outside a transaction is two round trips, the statement and the commit: the client crate \
+         cannot commit with the statement."
             .to_owned(),
-        "Beginning a transaction sends nothing; many rows within one take a savepoint first.".to_owned(),
-        "Adding or replacing a row of a table with LOBs is an UPDATE, and an INSERT where there was no row: MERGE \
-         takes no value of more than 4,000 bytes."
+        "Beginning a transaction sends nothing; inserting many rows within one sets a savepoint first.".to_owned(),
+        "Adding or replacing a row of a table with LOBs is an UPDATE, and an INSERT if there was no row: MERGE \
+         accepts no value of more than 4,000 bytes."
             .to_owned(),
-        "Oracle takes an empty text for no value; an empty one is stored as one zero character.".to_owned(),
+        "Oracle treats empty text as NULL; an empty text is stored as one zero character.".to_owned(),
     ];
     if config.lob == Lob::Locator {
-        notes.push("LOBs are read by locator: a round trip for each value beside the query's.".to_owned());
+        notes.push(
+            "LOBs are read by locator: one round trip for each value in addition to the query's.".to_owned(),
+        );
     }
     let version = link.version()?;
     let banner = optional(link, BANNER)?.and_then(|rows| rows.into_iter().next()?.into_iter().next());
     let found = optional(link, &parameters())?;
     if found.is_none() {
         notes.push(
-            "The user may not see V$PARAMETER: whether a commit waits for the disk is unknown unless \
+            "The user may not read V$PARAMETER: whether a commit waits for the disk is unknown unless \
              --durability sets it (GRANT SELECT ON V_$PARAMETER)."
                 .to_owned(),
         );
@@ -93,7 +95,9 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
     settings.push(Setting::new("prefetch (client)", config.prefetch.to_string()));
     settings.push(Setting::new("fetch size (client)", config.fetch_size.to_string()));
     if !settings.iter().any(|s| s.name == "NLS_CHARACTERSET" && s.value == "AL32UTF8") {
-        notes.push("The character set is not AL32UTF8: text that it lacks comes back changed.".to_owned());
+        notes.push(
+            "The character set is not AL32UTF8: characters that it lacks are returned changed.".to_owned(),
+        );
     }
     let mut level = String::new();
     match first::<7>(optional(link, DATABASE)?) {
@@ -112,7 +116,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
             level.clone_from(&database[6]);
         }
         None => notes.push(
-            "The user may not see V$DATABASE: whether a standby has each commit is unknown (GRANT SELECT ON \
+            "The user may not read V$DATABASE: whether a standby has each commit is unknown (GRANT SELECT ON \
              V_$DATABASE)."
                 .to_owned(),
         ),
@@ -140,7 +144,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
     })
 }
 
-/// The rows, or nothing where the user may not see them.
+/// The rows; `None` if the user may not read them.
 fn optional(link: &mut Link, sql: &str) -> Result<Option<Vec<Vec<String>>>> {
     match link.rows(sql) {
         Ok(rows) => Ok(Some(rows)),
@@ -159,20 +163,25 @@ fn pairs(rows: Option<Vec<Vec<String>>>) -> Vec<Setting> {
     rows.unwrap_or_default().into_iter().filter_map(pair).collect()
 }
 
-/// The class that the settings make (Database Reference, `COMMIT_WAIT`, `COMMIT_LOGGING`, `COMMIT_WRITE`; Data Guard
-/// Concepts, "Protection Modes"). Without any of them a commit waits until its redo is on disk.
-fn durability(asked: Option<bool>, told: &Reported, level: &str, notes: &mut Vec<String>) -> DurabilityClass {
-    let [wait, write] = ["commit_wait", "commit_write"].map(|name| told.text(name).to_ascii_uppercase());
-    // Where the old parameter and the new ones disagree, the weaker is believed.
-    let waits = asked.unwrap_or_else(|| {
+/// The class of these settings (Database Reference, `COMMIT_WAIT`, `COMMIT_LOGGING`, `COMMIT_WRITE`; Data Guard
+/// Concepts, "Protection Modes"). By default, a commit waits until its redo is on disk.
+fn durability(
+    required: Option<bool>,
+    reported: &Reported,
+    level: &str,
+    notes: &mut Vec<String>,
+) -> DurabilityClass {
+    let [wait, write] = ["commit_wait", "commit_write"].map(|name| reported.text(name).to_ascii_uppercase());
+    // If the old parameter and the new ones disagree, the weaker value counts.
+    let waits = required.unwrap_or_else(|| {
         wait == "FORCE_WAIT" || (wait != "NOWAIT" && !write.split(',').any(|word| word.trim() == "NOWAIT"))
     });
     if !waits {
-        let batches = told.text("commit_logging").eq_ignore_ascii_case("BATCH")
+        let batches = reported.text("commit_logging").eq_ignore_ascii_case("BATCH")
             || write.split(',').any(|word| word.trim() == "BATCH");
-        // A session of ours that is told not to wait is told not to batch either.
-        let (when, class) = if batches && asked.is_none() {
-            ("within some three seconds", DurabilityClass::Memory)
+        // A session that is set not to wait is also set not to batch.
+        let (when, class) = if batches && required.is_none() {
+            ("within about three seconds", DurabilityClass::Memory)
         } else {
             ("soon after", DurabilityClass::PeriodicSync)
         };
@@ -187,7 +196,7 @@ fn durability(asked: Option<bool>, told: &Reported, level: &str, notes: &mut Vec
     }
 }
 
-/// The connections that this user may hold, and how many sessions there are beside ours.
+/// The number of connections that this user may open, and the number of other sessions.
 fn limits(
     resources: Option<Vec<Vec<String>>>,
     profile: Option<Vec<Vec<String>>>,
@@ -196,7 +205,7 @@ fn limits(
     let mut in_use = None;
     for row in resources.unwrap_or_default() {
         let [name, used, most] = row.as_slice() else { continue };
-        // Values are padded with spaces; UNLIMITED is none.
+        // Values are padded with spaces; UNLIMITED means no limit.
         limits.extend(most.trim().parse().ok().map(|most| Limit::new(most, name)));
         if name == "sessions" {
             in_use = used.trim().parse::<u64>().ok().map(|used| used.saturating_sub(1));
@@ -216,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn the_class_follows_the_settings() {
+    fn class_depends_on_settings() {
         use DurabilityClass::{Memory, PeriodicSync, Replicated, Synced};
         assert_eq!(class(None, &[], ""), Synced);
         assert_eq!(class(None, &[("commit_wait", "NOWAIT")], ""), PeriodicSync);
         assert_eq!(class(None, &[("commit_write", "IMMEDIATE, nowait")], ""), PeriodicSync);
-        // Three seconds are no promise of about one.
+        // Three seconds exceed the limit of `PeriodicSync`.
         assert_eq!(class(None, &[("commit_write", "BATCH, nowait")], ""), Memory);
         assert_eq!(class(None, &[("commit_wait", "NOWAIT"), ("commit_logging", "BATCH")], ""), Memory);
         assert_eq!(class(None, &[("commit_logging", "BATCH")], ""), Synced);
@@ -235,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_counts_and_unlimited_is_none() {
+    fn smallest_limit_counts_and_unlimited_is_no_limit() {
         let row = |fields: [&str; 3]| fields.map(str::to_owned).to_vec();
         let resources = vec![row(["processes", "90", "       320"]), row(["sessions", "101", "       504"])];
         let profile = |value: &str| Some(vec![vec![value.to_owned()]]);

@@ -1,22 +1,22 @@
-//! What the crate does not give: an end to its panics, and a time limit while it connects and closes.
+//! Containment of the crate's panics, and a time limit for connecting and closing, which the crate does not have.
 
 use crate::watchdog;
 use kurabe_core::Result;
 use std::time::Duration;
 
-/// Calls into the crate. A panic of the crate, which it raises for answers that it does not support, becomes an error
-/// that names the crate. The connection is of no use afterwards.
+/// Calls the crate and converts its panics, which unsupported replies cause, to errors that name the crate. The
+/// connection is unusable afterwards.
 pub(crate) fn contain<T>(doing: &str, call: impl FnOnce() -> T) -> Result<T> {
     crate::contain::contain(super::link::CLIENT, doing, call)
 }
 
-/// As the crate's destructors lock what a panic has poisoned, and panic again: drops within a guard of its own.
+/// Drops a value and contains panics: after a panic, the crate's destructors panic again at a poisoned lock.
 pub(crate) fn discard<T>(value: T) {
-    let _ = contain("letting go", || drop(value));
+    let _ = contain("dropping a value", || drop(value));
 }
 
-/// Does something that may block for ever in a thread of its own and waits for it so long. `None`: it did not end in
-/// time, and whatever comes of it later is dropped.
+/// Runs `work`, which may block forever, in a separate thread and waits until `limit`. `None` on timeout; a later
+/// result is dropped.
 pub(crate) fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -30,7 +30,7 @@ mod tests {
     use kurabe_core::ErrorKind;
 
     #[test]
-    fn a_panic_becomes_an_error_that_names_the_crate() {
+    fn panic_becomes_error_that_names_the_crate() {
         let error = contain("executing", || -> u8 { panic!("not yet implemented") }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Protocol);
         let text = error.to_string();
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destructor_that_panics_is_contained_too() {
+    fn panic_of_destructor_is_contained() {
         struct Bad;
         impl Drop for Bad {
             fn drop(&mut self) {

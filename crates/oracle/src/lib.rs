@@ -1,6 +1,6 @@
-//! Oracle Database, by Oracle's own driver in Rust, the crate `oracledb` (blocking).
+//! Oracle Database, with Oracle's own driver in Rust, the crate `oracledb` (blocking).
 //!
-//! No server was at hand when this was written. What that leaves unproven is said in `docs/oracle.md`.
+//! The driver was written without access to a server. `docs/oracle.md` lists what is not verified.
 
 mod config;
 mod dialect;
@@ -41,23 +41,23 @@ pub static INFO: DriverInfo = DriverInfo {
             "descriptor",
             "a TNS descriptor, an Easy Connect Plus string or a name in tnsnames.ora (TNS_ADMIN), instead of host and service",
         ),
-        OptionInfo::new("server", "dedicated, shared or pooled; default: what the listener gives"),
+        OptionInfo::new("server", "dedicated, shared or pooled; default: the listener's choice"),
         OptionInfo::new("tls", "off (default), verify (TCPS; the certificate is always checked)"),
         OptionInfo::new("wallet", "folder of ewallet.pem; its password in KURABE_ORACLE_WALLET_PASSWORD"),
         OptionInfo::new("statement_cache", "statements that a connection keeps open (default 20)"),
-        OptionInfo::new("prefetch", "rows that come with a query's first answer (default 100)"),
-        OptionInfo::new("fetch_size", "rows of each further answer (default 100)"),
+        OptionInfo::new("prefetch", "rows in a query's first reply (default 100)"),
+        OptionInfo::new("fetch_size", "rows in each further reply (default 100)"),
         OptionInfo::new(
             "lob",
             "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
         ),
-        OptionInfo::new("text", "varchar2 (default) or clob: where text of up to 4,000 bytes goes"),
+        OptionInfo::new("text", "varchar2 (default) or clob: column type of text of up to 4,000 bytes"),
     ],
-    // Read in public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
+    // From public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
     benchmark_clause: Some(BenchmarkClause {
         name: "Oracle Technology Network License Agreement, License Rights and Restrictions",
         says: "it forbids to 'disclose results of any Program benchmark tests without Oracle's prior consent'; \
-               other licences of Oracle's differ, so read the one that your copy came with",
+               other Oracle licences differ, so read the one of your copy",
         source: "https://www.oracle.com/downloads/licenses/standard-license.html",
         holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),
@@ -90,7 +90,7 @@ impl Driver for Oracle {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let why = "the crate oracledb awaits each answer before it sends the next request";
+        let why = "the crate oracledb awaits each reply before it sends the next request";
         Capabilities::of_sql(Support::no(why))
     }
 
@@ -109,8 +109,8 @@ impl Driver for Oracle {
         if facts.durability == Some(class) {
             return Ok(());
         }
-        let why = "and a session may choose between 'synced' and 'periodic-sync' only, by COMMIT_WAIT";
-        Err(facts.refuse_durability(class, why, "ask the server's owner, or leave --durability out"))
+        let why = "and a session may choose only between 'synced' and 'periodic-sync', by COMMIT_WAIT";
+        Err(facts.refuse_durability(class, why, "ask the server's administrator, or omit --durability"))
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

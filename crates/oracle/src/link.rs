@@ -1,8 +1,8 @@
-//! One connection of the crate's, with a time limit on everything and its panics contained.
+//! A connection of the crate, with time limits for all calls and containment of panics.
 //!
-//! What cannot be contained from here: a panic of the crate within `Statement::query` poisons a lock that the same
-//! call's destructor then asks for, which panics again and ends the process. A fetch, a change and everything else
-//! borrow what they work on, and are safe from that.
+//! One panic cannot be contained: a panic within `Statement::query` poisons a lock that a destructor in the same call
+//! then takes; this panics again and ends the process. All other calls borrow their statement, so this cannot happen
+//! there.
 
 use super::config::{Config, Lob};
 use super::errors;
@@ -12,11 +12,11 @@ use crate::prelude::*;
 use oracledb::{BindParameters, Connection, Row, Statement, ToDbValue};
 use std::time::Duration;
 
-/// The crate and its version, for the facts.
+/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "oracledb crate 26.0.0-beta.5";
 
-/// The longest that a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(5);
+/// Maximum time to close a connection.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// An open connection.
 pub(crate) struct Link {
@@ -29,8 +29,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, and tells the session what [`Config`] asks for. The crate sets no limit to the time that this takes,
-    /// nor to the time that it takes to close.
+    /// Connects and applies the session settings of [`Config`], within the timeout, because the crate has no time limit
+    /// for connecting.
     pub(crate) fn connect(config: &Config, timeout: Duration) -> Result<Self> {
         let timeout = timeout.max(Duration::from_millis(1));
         let ready = config.for_crate(timeout)?;
@@ -44,7 +44,7 @@ impl Link {
         let connection = made.unwrap_or_else(|| {
             let message = format!("{} does not answer within the time allowed", config.place);
             Err(Error::new(ErrorKind::Timeout, message)
-                .hint("something listens there that is no Oracle listener, or the server hangs"))
+                .hint("the port may not belong to an Oracle listener, or the server hangs"))
         })?;
         let mut link = Self {
             connection: Some(connection),
@@ -59,7 +59,7 @@ impl Link {
         Ok(link)
     }
 
-    /// One `ALTER SESSION` (one round trip) where something is to be set, and none where not.
+    /// Sends one `ALTER SESSION` (one round trip) if a setting has to change.
     fn set_up(&mut self, config: &Config) -> Result<()> {
         let by_language = if let Some(known) = config.sorts_by_language.get() {
             *known
@@ -78,7 +78,7 @@ impl Link {
         self.transport
     }
 
-    /// The server's release, as it was told when connecting: `23.26.0.0.0`.
+    /// The server's release, from the login: `23.26.0.0.0`.
     pub(crate) fn version(&mut self) -> Result<String> {
         self.call("reading the version", |connection| Ok(connection.version()?.to_string()))
     }
@@ -95,7 +95,7 @@ impl Link {
         self.call("rolling back", Connection::rollback)
     }
 
-    /// Executes anything but a query; gives how many rows it changed. Does not commit.
+    /// Executes a statement other than a query; returns the number of changed rows. Does not commit.
     pub(crate) fn change(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64> {
         let binds: Vec<&dyn ToDbValue> = binds.iter().map(Bind::as_crate).collect();
         let mut statement = self.statement(sql)?;
@@ -104,7 +104,7 @@ impl Link {
         done.map(|done| done.rows_affected())
     }
 
-    /// Executes a change once for each `width` of the parameters, in one request. Does not commit.
+    /// Executes a change once for each `width` parameters, in one request. Does not commit.
     pub(crate) fn changes(&mut self, sql: &str, width: usize, binds: &[Bind<'_>]) -> Result<u64> {
         let binds: Vec<&dyn ToDbValue> = binds.iter().map(Bind::as_crate).collect();
         let rows: Vec<&[&dyn ToDbValue]> = binds.chunks(width.max(1)).collect();
@@ -114,7 +114,7 @@ impl Link {
         done.map(|done| done.rows_affected())
     }
 
-    /// Executes a query and appends its rows, of these types.
+    /// Executes a query and appends its rows, with columns of these types.
     pub(crate) fn query(
         &mut self,
         sql: &str,
@@ -125,7 +125,7 @@ impl Link {
         self.each_row(sql, binds, |row| values::push_row(row, kinds, out))
     }
 
-    /// All rows of a query without parameters, as text; nothing where a column holds no value.
+    /// Reads all rows of a query without parameters, as text; empty text for NULL.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>> {
         let mut rows = Vec::new();
         self.each_row(sql, &[], |row| {
@@ -157,7 +157,7 @@ impl Link {
         self.end_if_lost(done)
     }
 
-    /// A statement from the crate's cache, which the server parses once as long as it stays in there.
+    /// A statement from the crate's cache; the server parses it once while it is cached.
     fn statement(&mut self, sql: &str) -> Result<Statement> {
         let (prefetch, fetch_size, locators) = (self.prefetch, self.fetch_size, self.locators);
         self.call("preparing", |connection| {
@@ -179,21 +179,21 @@ impl Link {
         self.end_if_lost(called.and_then(|done| done.map_err(|error| errors::executing(&error))))
     }
 
-    /// Gives the connection up after an error that leaves it of no use.
+    /// Drops the connection after an error that makes it unusable.
     fn end_if_lost<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done
             && matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Protocol)
             && let Some(connection) = self.connection.take()
         {
-            let _ = within(self.timeout.min(GOODBYE), move || discard(connection));
+            let _ = within(self.timeout.min(CLOSE_LIMIT), move || discard(connection));
         }
         done
     }
 
-    /// Says goodbye: what is not committed is rolled back.
+    /// Closes the connection; uncommitted changes are rolled back.
     pub(crate) fn quit(&mut self) -> Result<()> {
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
-        let closed = within(self.timeout.min(GOODBYE), move || {
+        let closed = within(self.timeout.min(CLOSE_LIMIT), move || {
             let closed = contain("closing", || connection.close());
             discard(connection);
             closed.and_then(|closed| closed.map_err(|error| errors::executing(&error)))
@@ -201,7 +201,7 @@ impl Link {
         closed.unwrap_or_else(|| {
             Err(Error::new(
                 ErrorKind::Timeout,
-                "the server did not answer the goodbye within the time allowed",
+                "the server did not close the connection within the time allowed",
             ))
         })
     }
@@ -209,17 +209,17 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The connection is gone all the same.
+        // The connection is closed even if this fails.
         let _ = self.quit();
     }
 }
 
-/// By what a session compares and sorts text.
+/// Reads how a session compares and sorts text.
 pub(crate) const SORTING: &str =
     "SELECT PARAMETER, VALUE FROM NLS_SESSION_PARAMETERS WHERE PARAMETER IN ('NLS_COMP', 'NLS_SORT')";
 
-/// What a session is told: to compare and sort text by its bytes, as other engines do here, and whether a commit waits
-/// until its redo is on disk (Database Reference, `COMMIT_WAIT` and `COMMIT_LOGGING`).
+/// Settings of a session: text compares and sorts by bytes, as in the other engines; and whether a commit waits until
+/// its redo is on disk (Database Reference, `COMMIT_WAIT` and `COMMIT_LOGGING`).
 pub(crate) fn alter_session(by_language: bool, wait_for_redo: Option<bool>) -> Option<String> {
     let mut settings = Vec::new();
     if by_language {
@@ -227,7 +227,7 @@ pub(crate) fn alter_session(by_language: bool, wait_for_redo: Option<bool>) -> O
     }
     match wait_for_redo {
         Some(true) => settings.extend(["COMMIT_LOGGING = IMMEDIATE", "COMMIT_WAIT = WAIT"]),
-        // IMMEDIATE, so that the log writer is told of each commit: of those that it batches it knows after three seconds.
+        // IMMEDIATE notifies the log writer of each commit; with BATCH, it learns of them up to three seconds later.
         Some(false) => settings.extend(["COMMIT_LOGGING = IMMEDIATE", "COMMIT_WAIT = NOWAIT"]),
         None => {}
     }

@@ -1,22 +1,23 @@
-//! Values in the text of a statement (SQL Language Reference, "Literals"). Empty texts and bytes are written as
-//! [`Bind`](super::values::Bind) binds them.
+//! Literals in statements (SQL Language Reference, "Literals"). Empty texts and bytes are encoded as in
+//! [`Bind`](super::values::Bind).
 
 use crate::datetime::DateTime;
 use crate::sql::{Literals, digits, hex, quoted};
 use kurabe_core::{Error, Result};
 use std::fmt::Write as _;
 
-/// Answers come in the types of their columns, whatever the statement.
+/// Replies always have the types of their columns.
 pub(super) const LITERALS: Literals = Literals { text, bytes, int: digits, time, read: |_| None };
 
 /// Bytes of the longest text literal with `MAX_STRING_SIZE=STANDARD`.
 const MOST_TEXT: usize = 4_000;
 
-/// Bytes of the longest `RAW`, each two digits of a text literal.
+/// Bytes of the longest `RAW`; each byte is two digits of a text literal.
 const MOST_BYTES: usize = 2_000;
 
-/// A doubled quote is all that has a meaning between quotes, so that Oracle's other quotes (`q'[…]'`), which a text may
-/// end early, are not needed. A zero character would be taken by some layers for the end: it is made by a function.
+/// Writes a text literal. Only the quote needs escaping, by doubling, so Oracle's alternative quotes (`q'[…]'`), which
+/// a text could end early, are not used. A zero character is written as a function call, because some layers would end
+/// the text there.
 fn text(out: &mut String, text: &str) -> Result<()> {
     if text.len() >= MOST_TEXT {
         return Err(too_long(MOST_TEXT));
@@ -37,7 +38,7 @@ fn text(out: &mut String, text: &str) -> Result<()> {
             join(out);
             out.push_str("CHR(0)");
         }
-        // '' is no value, and adds nothing.
+        // '' is NULL, and adds nothing.
         if !piece.is_empty() {
             join(out);
             quoted(out, piece);
@@ -66,7 +67,7 @@ fn time(out: &mut String, micros: i64) -> Result<()> {
 }
 
 fn too_long(most: usize) -> Error {
-    Error::unsupported(format!("Oracle takes no literal of {most} bytes or more")).hint("bind such values")
+    Error::unsupported(format!("Oracle supports no literal of {most} bytes or more")).hint("bind such values")
 }
 
 #[cfg(test)]
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_a_value_even_where_it_is_empty_or_holds_quotes_and_zeros() {
+    fn text_literals_encode_empty_text_quotes_and_zero_characters() {
         for (value, literal) in [
             ("it's", "'it''s'"),
             ("a\\n", "'a\\n'"),

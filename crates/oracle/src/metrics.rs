@@ -1,7 +1,7 @@
-//! What an Oracle database says of itself: `V$SYSSTAT` and `V$SESSION`. Source: Oracle Database Reference, "V$SYSSTAT",
-//! "V$SESSION", "Statistics Descriptions", "Oracle Wait Events". Written after them and not yet seen on a server.
+//! Stats probe of Oracle: `V$SYSSTAT` and `V$SESSION`. Source: Oracle Database Reference, "V$SYSSTAT", "V$SESSION",
+//! "Statistics Descriptions", "Oracle Wait Events". Not yet verified with a server.
 //!
-//! Nothing of the Diagnostics Pack is read, which has a price of its own: no `V$ACTIVE_SESSION_HISTORY`.
+//! The probe reads nothing of the Diagnostics Pack, such as `V$ACTIVE_SESSION_HISTORY`, which needs a separate licence.
 
 use super::link::Link;
 use crate::reported::{Reported, listed};
@@ -11,7 +11,7 @@ use kurabe_core::stats_probe::{
 use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 
-/// Counters of the whole instance; a block that is asked of the buffer is a logical read.
+/// Counters of the whole instance; a logical read is a block requested from the buffer cache.
 const COUNTERS: &[(Counter, &str)] = &[
     (Counter::LogBytes, "redo size"),
     (Counter::LogSyncs, "redo writes"),
@@ -19,19 +19,19 @@ const COUNTERS: &[(Counter, &str)] = &[
     (Counter::PagesMissed, "physical reads cache"),
 ];
 
-/// Sessions of this user and of this program on this machine, but the one that asks. What is WAITING waits for its event
-/// now; in any other state the event is the last one, and the session on a processor.
+/// Sessions of this user and this process, except the probe's own. In state WAITING, a session waits for its event now.
+/// In any other state, the event is the last one and the session is on a CPU.
 pub(crate) const SESSIONS: &str = "SELECT s.SID || ',' || s.SERIAL#, s.STATUS, s.STATE, s.WAIT_CLASS, s.EVENT, q.SQL_TEXT \
      FROM V$SESSION s LEFT JOIN V$SQL q ON q.SQL_ID = s.SQL_ID AND q.CHILD_NUMBER = s.SQL_CHILD_NUMBER \
      WHERE s.USERNAME = USER AND s.TYPE = 'USER' AND s.SID <> SYS_CONTEXT('USERENV', 'SID') \
      AND s.PROCESS = (SELECT o.PROCESS FROM V$SESSION o WHERE o.SID = SYS_CONTEXT('USERENV', 'SID'))";
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct OracleStatsProbe {
     link: Link,
-    /// Sessions that were there before the first client.
+    /// Sessions that existed before the first client.
     before: HashSet<String>,
-    /// The clients' sessions, where each keeps its own.
+    /// The clients' sessions, if each client keeps its session.
     clients: Option<HashSet<String>>,
 }
 
@@ -49,7 +49,7 @@ impl OracleStatsProbe {
         Ok(found)
     }
 
-    /// The sessions' names; none where this user may not see them, which a look will say.
+    /// The sessions' names; empty if this user may not read them, which a sample reports.
     fn names(&mut self) -> Result<HashSet<String>> {
         match self.sessions() {
             Ok(found) => Ok(found.into_iter().filter_map(|row| row.into_iter().next()).collect()),
@@ -96,13 +96,13 @@ impl StatsProbe for OracleStatsProbe {
     }
 }
 
-/// What a session is doing, from its name, status, state, class of wait, wait and statement.
+/// Derives a session sample from the name, status, state, wait class, event and statement.
 fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (status, state, class, event) = (field(1), field(2), field(3), field(4));
     let wait_state = match (status, state, class) {
         ("ACTIVE", "WAITING", "Idle") => WaitState::Idle,
-        // `enq: TX - row lock contention` and its like.
+        // Such as `enq: TX - row lock contention`.
         ("ACTIVE", "WAITING", _) if event.starts_with("enq:") => WaitState::Lock,
         ("ACTIVE", "WAITING", "Commit") => WaitState::Log,
         ("ACTIVE", "WAITING", "User I/O" | "System I/O") => WaitState::File,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_waits_only_while_it_is_waiting() {
+    fn only_waiting_session_has_wait_state() {
         let row = "enq: TX - row lock contention";
         assert_eq!(wait_state("ACTIVE", "WAITING", "Application", row), WaitState::Lock);
         assert_eq!(wait_state("ACTIVE", "WAITED SHORT TIME", "Application", row), WaitState::Running);

@@ -1,8 +1,8 @@
-//! Housekeeping on Oracle.
+//! Namespace of a run on Oracle.
 //!
-//! A claim is the lock on a row of the marker, held by an open transaction on a connection of its own: it needs no
-//! right but the user's own table (`DBMS_LOCK` has to be granted), and ends with the connection, however that ends. Any
-//! statement that makes or removes a table commits, which is why it cannot be the connection that manages the namespace.
+//! A lease is the lock on a row of the ownership table, held by an open transaction on a separate connection. It needs
+//! no privilege except on the user's own table (`DBMS_LOCK` has to be granted), and always ends with the connection.
+//! The connection is separate because every statement that creates or drops a table commits.
 
 use super::config::Config;
 use super::dialect::dialect;
@@ -22,7 +22,7 @@ pub(crate) struct OracleNamespace {
 
 struct Claim {
     holder: String,
-    /// `None`: this process holds it already, through another target.
+    /// `None`: this process already holds the lease, through another target.
     _transaction: Option<Link>,
 }
 
@@ -32,12 +32,12 @@ impl OracleNamespace {
         Ok(Self { config: config.clone(), dialect: dialect(config), link, claim: None })
     }
 
-    /// Makes the marker and the row in it that is locked, where they are not there yet.
+    /// Creates the ownership table and the row to lock in it, unless they exist.
     fn make_lock_row(&mut self) -> Result<()> {
         if !self.table_exists(MARKER)? {
             let sql = sql::create_table(&self.dialect, &sql::marker())?;
             unless(NAME_TAKEN, self.execute(&sql))
-                .map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
+                .map_err(|e| e.context(format!("cannot create table {MARKER}")))?;
         }
         if self.column(&lock_row())?.is_empty() {
             unless(DUPLICATE, self.execute(&insert_lock_row()))?;
@@ -46,7 +46,7 @@ impl OracleNamespace {
     }
 }
 
-/// As `done`, but an error of this code is none.
+/// Turns an error with this code into success.
 fn unless(code: &str, done: Result<()>) -> Result<()> {
     match done {
         Err(error) if error.server_code() == Some(code) => Ok(()),
@@ -54,28 +54,28 @@ fn unless(code: &str, done: Result<()>) -> Result<()> {
     }
 }
 
-/// The row that a claim locks is no entry of a table: entries have the time that they were made.
+/// Inserts the row that a lease locks. It is not an entry of a table: entries have a creation time.
 pub(crate) fn insert_lock_row() -> String {
     format!("INSERT INTO \"{MARKER}\" (\"name\", \"made_by\", \"made_at\") VALUES ('{MARKER}', ' ', 0)")
 }
 
-/// Who holds the claim, or held it last.
+/// Reads the current or last holder of the lease.
 pub(crate) fn lock_row() -> String {
     format!("SELECT \"made_by\" FROM \"{MARKER}\" WHERE \"name\" = '{MARKER}'")
 }
 
-/// Takes the lock, or says at once that it is taken.
+/// Takes the lock, or fails at once if it is taken.
 pub(crate) fn take_lock() -> String {
     format!("{} FOR UPDATE NOWAIT", lock_row())
 }
 
-/// Writes down who holds it.
-pub(crate) fn sign_lock(holder: &str) -> String {
+/// Writes the holder's name.
+pub(crate) fn write_holder(holder: &str) -> String {
     format!("UPDATE \"{MARKER}\" SET \"made_by\" = '{holder}' WHERE \"name\" = '{MARKER}'")
 }
 
-/// Whatever has this name where we would make a table: tables, views, synonyms and sequences share their names, and
-/// indexes and triggers do not (SQL Language Reference, "Database Object Naming Rules").
+/// Finds objects whose name conflicts with a new table. Tables, views, synonyms and sequences share one namespace;
+/// indexes and triggers have their own (SQL Language Reference, "Database Object Naming Rules").
 pub(crate) fn objects_named(name: &str) -> String {
     format!(
         "SELECT OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA') \
@@ -83,7 +83,7 @@ pub(crate) fn objects_named(name: &str) -> String {
     )
 }
 
-/// Names this process and the run, in the 60 plain characters that the marker has room for.
+/// Name of this process and the run, in printable ASCII and at most 60 characters, the column's length.
 fn holder_name(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != ':' && c != '"' { c } else { '_' };
     format!("process {} run {}", std::process::id(), run.chars().map(plain).collect::<String>())
@@ -99,7 +99,7 @@ impl SqlNamespaceOps for OracleNamespace {
 
     fn execute(&mut self, sql: &str) -> Result<()> {
         if self.claim.is_some() && sql == sql::drop_table(&self.dialect, MARKER) {
-            // The last that a run does. Our own lock would stand in the way.
+            // The last statement of a run. Our own lock would block it.
             self.claim = None;
         }
         self.link.change(sql, &[])?;
@@ -127,8 +127,8 @@ impl SqlNamespaceOps for OracleNamespace {
             Err(error) => Err(error),
         })?;
         if taken {
-            // Whoever finds it taken shall find the name too, which only a commit shows; it lets go of the lock.
-            link.change(&sign_lock(&holder), &[])?;
+            // Other runs see the holder's name only after a commit, which also releases the lock.
+            link.change(&write_holder(&holder), &[])?;
             link.commit()?;
             match link.rows(&take_lock()) {
                 Ok(found) if found.first().and_then(|row| row.first()) == Some(&holder) => {
@@ -141,7 +141,7 @@ impl SqlNamespaceOps for OracleNamespace {
         }
         let found = self.column(&lock_row())?.into_iter().next().unwrap_or_default();
         if found == holder {
-            // One run may reach a database by two targets.
+            // A run may use one database through two targets.
             self.claim = Some(Claim { holder, _transaction: None });
             return Ok(());
         }
@@ -150,14 +150,13 @@ impl SqlNamespaceOps for OracleNamespace {
     }
 }
 
-/// A marker without our columns is somebody else's table.
+/// Converts errors about missing columns: an ownership table without our columns belongs to another program.
 fn foreign_marker(error: Error) -> Error {
     match error.server_code() {
-        Some("ORA-00904" | "ORA-00947" | "ORA-00913" | "ORA-01733") => Error::new(
-            ErrorKind::NotOurs,
-            format!("table {MARKER} is not the one that Kurabe makes ({error})"),
-        )
-        .hint("it is left alone; rename it, or use another user"),
+        Some("ORA-00904" | "ORA-00947" | "ORA-00913" | "ORA-01733") => {
+            Error::new(ErrorKind::NotOurs, format!("table {MARKER} was not created by Kurabe ({error})"))
+                .hint("Kurabe does not change it; rename it, or use another user")
+        }
         _ => error,
     }
 }
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_fits_the_marker_and_holds_no_sign_of_sql() {
+    fn holder_name_fits_column_and_needs_no_escaping() {
         let name =
             holder_name("2026-11-21T10:00:00 o'brien \" ; \u{e9} and a name that is much too long to fit");
         assert!(name.len() <= 60 && name.is_ascii(), "{name}");

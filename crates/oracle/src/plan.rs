@@ -1,15 +1,15 @@
-//! What an operation becomes on Oracle: which statements, with which parameters, committed by whom.
+//! Plans of operations on Oracle: statements, their parameters, and how they commit.
 
 use super::dialect;
 use crate::prelude::*;
 use crate::sql::Template;
 use crate::sql::{self, Dialect, Shape};
 
-/// Why a user's own statements are not sent: the types of their parameters and columns are to be declared to this server,
-/// and without one nothing of it could be tried.
-pub(crate) const NO_RAW: &str = "statements of a workload's own are not yet sent to Oracle";
+/// The reason why custom statements are not supported: this server needs declared types of parameters and columns,
+/// which could not be tested without a server.
+pub(crate) const NO_RAW: &str = "custom statements are not yet supported on Oracle";
 
-/// What an operation was prepared into.
+/// A prepared operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
@@ -17,12 +17,12 @@ pub(crate) struct Plan {
     pub(crate) steps: Steps,
 }
 
-/// What is sent, in order.
+/// The requests of an operation, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Steps {
     /// The protocol's own ping.
     Ping,
-    /// Nothing: a transaction begins by itself. From here to the end, changes are not committed one by one.
+    /// Nothing is sent, because a transaction begins implicitly. Until it ends, changes are not committed individually.
     Begin,
     /// The protocol's own commit.
     Commit,
@@ -32,35 +32,36 @@ pub(crate) enum Steps {
     Query(String),
     /// One change.
     Change(String),
-    /// One statement with many sets of parameters, in one request. Rows before the one that fails stay until they are
+    /// One statement with many sets of parameters, in one request. Rows before a failing one remain until they are
     /// rolled back.
     Array {
         sql: String,
         /// Parameters of each set.
         width: usize,
     },
-    /// Adds or replaces a row of a table that has LOBs. A MERGE cannot: it takes no value of more than 4,000 bytes
-    /// (ORA-01461). Most rows are there already in what is measured, so the UPDATE comes first.
+    /// Adds or replaces a row of a table with LOBs. MERGE accepts no value of more than 4,000 bytes (ORA-01461). The
+    /// UPDATE comes first because most measured rows already exist.
     UpdateOrInsert {
         update: String,
-        /// Which of the operation's parameters are the UPDATE's, in its order.
+        /// Positions of the UPDATE's parameters in the operation's, in the UPDATE's order.
         order: Vec<usize>,
         insert: String,
     },
 }
 
-/// An operation whose values stand in its text.
+/// An operation with literals in its text.
 #[derive(Debug)]
 pub(crate) struct LiteralPlan {
     pub(crate) template: Template,
-    /// Whether it changes rows, and is committed.
+    /// Whether the statement changes rows, and needs a commit.
     pub(crate) changes: bool,
 }
 
-/// Plans an operation whose values stand in its text.
+/// Plans an operation with literals in its text.
 ///
 /// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for one that is not one statement of one row; or as for [`plan`].
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) unless the operation is one statement of one row; or as for
+/// [`plan`].
 pub(crate) fn literal_plan(d: &Dialect, operation: &Operation) -> Result<LiteralPlan> {
     let made = plan(&sql::with_gaps(d), operation)?;
     let (text, changes) = match &made.steps {
@@ -68,7 +69,7 @@ pub(crate) fn literal_plan(d: &Dialect, operation: &Operation) -> Result<Literal
         Steps::Change(sql) => (sql, true),
         _ => {
             return Err(Error::unsupported(format!(
-                "Oracle's {} binds its values: it is more than one statement of one row",
+                "Oracle's {} always binds its values, because it is more than one statement of one row",
                 made.name
             )));
         }
@@ -80,7 +81,7 @@ pub(crate) fn literal_plan(d: &Dialect, operation: &Operation) -> Result<Literal
 /// Plans an operation.
 ///
 /// # Errors
-/// Internal, where the operation names what its collection has not.
+/// `Internal` if the operation uses fields that its collection does not have.
 pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
     let text = || sql::text(d, operation);
     let steps = match operation {

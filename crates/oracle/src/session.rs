@@ -1,5 +1,5 @@
-//! A session on Oracle. The crate commits nothing by itself and sets no flag for it, so that every change outside of a
-//! transaction is two round trips: the statement, and the commit.
+//! A session on Oracle. The crate neither commits automatically nor can it commit with a statement. Every change
+//! outside a transaction is therefore two round trips: the statement, and the commit.
 
 use super::config::Config;
 use super::dialect::dialect;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 pub(crate) struct OracleSession {
     link: Link,
     dialect: Dialect,
-    /// Made once each, so that preparing per request measures the crate's statement cache and not our making of texts.
+    /// Cached plans, so that preparing per request measures the crate's statement cache and not the planning.
     plans: Known<Plan>,
     slots: Slots<Slot>,
-    /// The last text with values in it; kept for its memory.
+    /// Buffer of a statement with literals, reused.
     sql: String,
     in_transaction: bool,
 }
 
-/// What an operation was prepared into.
+/// A prepared operation.
 enum Slot {
     Bound(Arc<Plan>),
     Literal(Arc<LiteralPlan>),
@@ -42,7 +42,7 @@ impl OracleSession {
         }
     }
 
-    /// Commits a change that is no part of a transaction, and takes back what a failed one left.
+    /// Outside a transaction, commits a change, or rolls back a failed one.
     fn finish(&mut self, done: Result<u64>) -> Result<u64> {
         if self.in_transaction {
             return done;
@@ -51,8 +51,8 @@ impl OracleSession {
             Ok(rows) => self.link.commit().map(|()| rows),
             Err(error) => {
                 if !matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Protocol) {
-                    // Rows of a batch before the one that failed, and the lock on the table. Whatever comes of it,
-                    // the first error is the one to tell.
+                    // Removes rows of a batch before the failing one, and the table's lock. The first error is
+                    // reported, even if this fails.
                     let _ = self.link.rollback();
                 }
                 Err(error)
@@ -68,16 +68,16 @@ impl OracleSession {
     ) -> Result<()> {
         plan.template.fill(parameters, &mut self.sql)?;
         if !plan.changes {
-            let gives = plan.template.gives();
-            return self.link.query(&self.sql, &[], gives, out).inspect_err(|_| out.clear());
+            let kinds = plan.template.gives();
+            return self.link.query(&self.sql, &[], kinds, out).inspect_err(|_| out.clear());
         }
         let changed = self.link.change(&self.sql, &[]);
         out.set_affected(self.finish(changed)?);
         Ok(())
     }
 
-    /// Rows of one request, all or none. Within a transaction that takes a savepoint (one round trip more): rows
-    /// before the one that fails would stay.
+    /// Adds the rows of one request, all or none. Within a transaction this needs a savepoint (one more round trip),
+    /// because rows before a failing one would remain.
     fn array(&mut self, sql: &str, width: usize, binds: &[Bind<'_>]) -> Result<u64> {
         if self.in_transaction {
             self.link.change(SAVEPOINT, &[])?;
@@ -91,22 +91,22 @@ impl OracleSession {
     }
 }
 
-/// Before rows that go in together, within a transaction.
+/// Sent before a batch of rows within a transaction.
 pub(crate) const SAVEPOINT: &str = "SAVEPOINT kurabe_rows";
-/// After one of them failed.
+/// Sent if the batch failed.
 pub(crate) const BACK_TO_SAVEPOINT: &str = "ROLLBACK TO SAVEPOINT kurabe_rows";
 
 impl Session for OracleSession {
-    /// No round trip: the server parses a statement with its first execution, and the crate's statement cache keeps it.
+    /// Sends nothing: the server parses a statement at its first execution, and the crate's statement cache keeps it.
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         let made = self.plans.get(operation, || plan(&self.dialect, operation))?;
         Ok(self.slots.insert(Slot::Bound(made)))
     }
 
-    /// Each text is a statement of its own to the server, and to the crate's statement cache.
+    /// Each text is a separate statement for the server and for the crate's statement cache.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         if operation.collection().is_none() {
-            // Without values there is no difference.
+            // Without values, there is no difference.
             return self.prepare(operation);
         }
         let made = literal_plan(&self.dialect, operation)?;
@@ -170,7 +170,7 @@ impl Session for OracleSession {
     }
 }
 
-/// Updates the row, or adds it where there is none; once more where another session added it in between.
+/// Updates the row, or inserts it if it does not exist; updates again if another session inserted it in between.
 fn update_or_insert(
     link: &mut Link,
     (update, updating): (&str, &[Bind<'_>]),

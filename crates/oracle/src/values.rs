@@ -1,8 +1,8 @@
-//! Values of ours as the crate binds them, and columns of the crate's as replies hold them.
+//! Conversion of parameters to the crate's binds, and of the crate's columns to replies.
 //!
-//! To Oracle an empty text is no value (SQL Language Reference, "Nulls"), and so are empty bytes. What must come back
-//! empty is therefore stored as one zero character, and a text of nothing but zero characters as one more of them:
-//! no two texts become one, their order by bytes stays, and any other text is stored as it is.
+//! Oracle treats empty text as NULL (SQL Language Reference, "Nulls"), and empty bytes too. An empty value is therefore
+//! stored as one zero character, and a text of zero characters only with one more of them. This keeps texts distinct
+//! and in byte order. All other texts are stored unchanged.
 
 use super::errors;
 use crate::datetime::DateTime;
@@ -10,21 +10,21 @@ use crate::prelude::*;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
 
-/// A parameter as the crate takes it; the type decides what a missing value is declared as.
+/// A parameter for the crate. The type also decides the declared type of NULL.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Bind<'a> {
     Text(Option<&'a str>),
-    /// Text of zero characters only, with one more.
+    /// Text of zero characters only, with one added.
     Zeros(String),
     Bytes(Option<&'a [u8]>),
-    /// As [`Bind::Zeros`].
+    /// Bytes, like [`Bind::Zeros`].
     ZeroBytes(Vec<u8>),
     Int(Option<i64>),
     Time(Option<OracleTimestamp>),
 }
 
 impl<'a> Bind<'a> {
-    /// The parameter `value` for a field of this type.
+    /// Converts `value` for a field of this type.
     pub(crate) fn new(kind: FieldType, value: &Value<'a>) -> Result<Self> {
         Ok(match (kind, value) {
             (FieldType::Text { .. } | FieldType::LongText, Value::Null) => Self::Text(None),
@@ -43,7 +43,7 @@ impl<'a> Bind<'a> {
             (FieldType::Timestamp, Value::Time(micros)) => Self::Time(Some(timestamp(*micros)?)),
             (kind, Value::Int(_)) => return Err(unfit(kind, "a number")),
             (kind, Value::Time(_)) => return Err(unfit(kind, "a timestamp")),
-            (kind, Value::Bool(_)) => return Err(unfit(kind, "a truth value")),
+            (kind, Value::Bool(_)) => return Err(unfit(kind, "a boolean")),
             (kind, Value::Text(_) | Value::Bytes(_)) => return Err(unfit(kind, "text or bytes")),
         })
     }
@@ -64,7 +64,7 @@ impl<'a> Bind<'a> {
         }
     }
 
-    /// What the crate binds.
+    /// The value that the crate binds.
     pub(crate) fn as_crate(&self) -> &(dyn ToDbValue + '_) {
         match self {
             Self::Text(value) => value,
@@ -81,7 +81,7 @@ fn unfit(kind: FieldType, what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
 }
 
-/// What [`Bind`] made of text or bytes, undone.
+/// Reverses the encoding of [`Bind`] for text or bytes.
 fn stored(bytes: &[u8]) -> &[u8] {
     match bytes {
         [0, rest @ ..] if rest.iter().all(|byte| *byte == 0) => rest,
@@ -117,11 +117,11 @@ fn micros(at: &OracleTimestamp) -> Option<i64> {
     .micros()
 }
 
-/// Appends a row of these types.
+/// Appends a row with columns of these types.
 pub(crate) fn push_row(row: &mut Row, kinds: &[FieldType], out: &mut Reply) -> Result<()> {
     let found = row.columns().len();
     if found != kinds.len() {
-        let message = format!("the server sent {found} columns where {} were asked for", kinds.len());
+        let message = format!("the server sent {found} columns, expected {}", kinds.len());
         return Err(Error::new(ErrorKind::Protocol, message));
     }
     for (column, kind) in kinds.iter().enumerate() {
@@ -144,7 +144,7 @@ fn push(row: &mut Row, column: usize, kind: FieldType, out: &mut Reply) -> Resul
         },
         FieldType::Timestamp => match row.get::<Option<OracleTimestamp>>(column).map_err(failed)? {
             Some(at) => out.push_time(micros(&at).ok_or_else(|| {
-                Error::new(ErrorKind::Protocol, format!("the server sent {at}, which is no moment"))
+                Error::new(ErrorKind::Protocol, format!("the server sent an invalid timestamp, {at}"))
             })?),
             None => out.push_null(),
         },
@@ -168,8 +168,8 @@ fn push(row: &mut Row, column: usize, kind: FieldType, out: &mut Reply) -> Resul
     Ok(())
 }
 
-/// Reads a LOB by its locator, in one round trip: the size came with the locator. Of characters it is a count of
-/// UTF-16 units, of which each is at most three bytes of UTF-8.
+/// Reads a LOB by its locator, in one round trip, because the locator includes the size. A CLOB's size is in UTF-16
+/// units, each at most three bytes of UTF-8.
 fn push_lob(lob: &mut Lob, out: &mut Reply) -> Result<()> {
     let size = lob.get_size().map_err(|error| errors::executing(&error))?;
     let room = if *lob.db_type() == *oracledb::DB_TYPE_CLOB { size.saturating_mul(3) } else { size };
@@ -198,8 +198,8 @@ mod tests {
 
     const TEXT: FieldType = FieldType::Text { max: 10 };
 
-    /// What the server would hold of a text, and whether it takes it for a value at all.
-    fn held(text: &str) -> String {
+    /// The text that the server stores.
+    fn encoded(text: &str) -> String {
         match Bind::new(TEXT, &Value::Text(text)).unwrap() {
             Bind::Text(Some(text)) => text.to_owned(),
             Bind::Zeros(text) => text,
@@ -208,10 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_a_value_and_comes_back_empty() {
-        assert_eq!(held(""), "\0");
-        assert_eq!(held("\0"), "\0\0");
-        assert_eq!(held("\0a"), "\0a");
+    fn empty_text_is_not_null_and_is_returned_empty() {
+        assert_eq!(encoded(""), "\0");
+        assert_eq!(encoded("\0"), "\0\0");
+        assert_eq!(encoded("\0a"), "\0a");
         assert_eq!(stored(b"\0"), b"");
         assert_eq!(stored(b""), b"");
         assert_eq!(Bind::new(FieldType::LongBytes, &Value::Bytes(b"")).unwrap(), Bind::ZeroBytes(vec![0]));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_refused() {
+    fn value_of_wrong_type_is_rejected() {
         for (kind, value) in [
             (FieldType::Int, Value::Text("1")),
             (FieldType::Timestamp, Value::Int(1)),
@@ -234,20 +234,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_comes_back_and_keeps_its_place(one in "[\0-\u{2}a]{0,4}", two in "[\0-\u{2}a]{0,4}") {
-            let (held_one, held_two) = (held(&one), held(&two));
-            prop_assert!(!held_one.is_empty());
-            prop_assert_eq!(stored(held_one.as_bytes()), one.as_bytes());
-            prop_assert_eq!(held_one.cmp(&held_two), one.cmp(&two));
+        fn texts_round_trip_and_keep_order(one in "[\0-\u{2}a]{0,4}", two in "[\0-\u{2}a]{0,4}") {
+            let (encoded_one, encoded_two) = (encoded(&one), encoded(&two));
+            prop_assert!(!encoded_one.is_empty());
+            prop_assert_eq!(stored(encoded_one.as_bytes()), one.as_bytes());
+            prop_assert_eq!(encoded_one.cmp(&encoded_two), one.cmp(&two));
         }
 
         #[test]
-        fn every_moment_comes_back(at in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
+        fn timestamps_round_trip(at in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
             prop_assert_eq!(micros(&timestamp(at).unwrap()), Some(at));
         }
 
         #[test]
-        fn every_number_is_the_crates_number(n in any::<i64>()) {
+        fn integers_equal_numbers_of_the_crate(n in any::<i64>()) {
             prop_assert_eq!(oracledb::OracleNumber::from(n).to_string(), n.to_string());
         }
     }

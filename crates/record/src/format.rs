@@ -155,7 +155,7 @@ pub(crate) fn end_of(before: &[u8], last: &[u8]) -> Option<RunEnd> {
     Chain::behind(before)?.fits(last).then(|| parse::<FoundLine>(last).ok()?.end).flatten()
 }
 
-/// Whether a line is complete JSON, whatever its content: an incomplete write is never complete JSON.
+/// Whether a line is complete JSON of any content: an incomplete write is never complete JSON.
 pub(crate) fn is_whole(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }

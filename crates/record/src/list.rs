@@ -67,7 +67,7 @@ impl Entry {
 }
 
 impl Store {
-    /// All runs, the newest first. An unreadable run is an entry of its own and hides no other. Only first and last
+    /// All runs, the newest first. An unreadable run is a separate entry and hides no other. Only first and last
     /// lines are read; [`read`](crate::read) checks all lines. The list is empty if the store does not exist yet.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 /// The prefix of directories that are not published yet; lists omit them.
 const TEMP_PREFIX: &str = ".new-";
-/// After this time an unpublished directory belongs to a process that died.
+/// After this time an unpublished directory belongs to a process that crashed.
 const TEMP_LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// The directory of all runs.
@@ -64,7 +64,7 @@ impl Store {
             .map_err(|error| io_error("create runs in", &self.dir, &error))
     }
 
-    /// The folder of all runs.
+    /// The directory of all runs.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -166,7 +166,7 @@ impl Store {
         Ok(Resumed { run, torn, writer })
     }
 
-    /// Removes the temporary directories of processes that died before they renamed them.
+    /// Removes the temporary directories of processes that crashed before they renamed them.
     fn remove_stale(&self) {
         let Ok(entries) = fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
@@ -196,7 +196,7 @@ fn is_plain(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
 }
 
-/// Locks a run file for its only writer. Whoever lists runs holds each lock briefly, so one failure is retried.
+/// Locks a run file for its only writer. A process that lists runs holds each lock briefly, so one failure is retried.
 fn lock(file: &File, path: &Path) -> Result<()> {
     let mut tries = 10;
     loop {
@@ -248,6 +248,6 @@ mod tests {
         assert_eq!(synced[..2], [root.path().join("data"), root.path().to_owned()]);
         assert!(temporary(&synced[2]) && synced[3] == dir && synced.len() == 4, "{synced:?}");
         store.create(&header).unwrap();
-        assert_eq!(SYNCED.take().len(), 2, "the folder of all runs was there");
+        assert_eq!(SYNCED.take().len(), 2, "the directory of all runs existed");
     }
 }

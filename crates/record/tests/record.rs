@@ -49,7 +49,7 @@ fn a_run_of_two_trials() -> &'static [u8] {
 }
 
 #[test]
-fn a_clause_of_a_licence_is_kept_and_older_files_without_one_are_read() {
+fn licence_clause_is_kept_and_older_files_without_one_are_read() {
     let (_dir, store) = store();
     let mut header = header("a", 100);
     let text = |text: &str| text.to_owned();
@@ -64,7 +64,7 @@ fn a_clause_of_a_licence_is_kept_and_older_files_without_one_are_read() {
 }
 
 #[test]
-fn what_is_read_is_what_was_recorded() {
+fn run_is_read_as_it_was_recorded() {
     let (_dir, store) = store();
     let path = recorded(&store, "a", 100, 5, true);
     let found = read(&path).unwrap();
@@ -94,7 +94,7 @@ fn duplicate_run_name_gets_number_and_no_temporary_directory_remains() {
 }
 
 #[test]
-fn threads_that_create_at_once_never_share_a_run() {
+fn concurrent_creators_never_share_a_run() {
     let (_dir, store) = store();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -106,7 +106,7 @@ fn threads_that_create_at_once_never_share_a_run() {
 }
 
 #[test]
-fn a_name_that_leaves_the_folder_is_refused() {
+fn name_outside_of_directory_is_rejected() {
     let (_dir, store) = store();
     for name in ["", "..", "../a", "a/b", ".a", "-a", "a b", "a\0"] {
         assert_eq!(store.create(&header(name, 1)).unwrap_err().kind(), ErrorKind::Internal, "{name}");
@@ -152,7 +152,7 @@ fn resumed_run_continues_after_last_complete_line() {
     let mut resumed = store.resume(&path).unwrap();
     assert_eq!(resumed.run.end, Some(end(false)));
     resumed.writer.trial(&trials(4)[3]).unwrap();
-    assert_eq!(read(&path).unwrap().run.end, None, "it has not ended: it goes on");
+    assert_eq!(read(&path).unwrap().run.end, None, "a resumed run has not ended");
     resumed.writer.end(&end(true)).unwrap();
 
     let found = read(&path).unwrap();

@@ -37,7 +37,7 @@ fn every_written_line_follows_the_published_schema() {
 }
 
 #[test]
-fn the_schema_names_every_member_that_is_written() {
+fn schema_requires_every_written_member() {
     // Each member is required, so that adding or removing a member of the types changes the schema too.
     let validator = validator();
     for line in written_lines() {
@@ -69,7 +69,7 @@ fn the_schema_names_every_member_that_is_written() {
 }
 
 #[test]
-fn a_clause_of_a_licence_follows_it_whole() {
+fn licence_clause_in_schema_requires_all_members() {
     let validator = validator();
     let mut header = written_lines().remove(0);
     let clause = json!({"name": "Licence, 7", "says": "may not", "source": "https://x"});
@@ -83,7 +83,7 @@ fn a_clause_of_a_licence_follows_it_whole() {
 }
 
 #[test]
-fn a_durability_class_may_stand_in_the_spec_and_no_other_word() {
+fn schema_accepts_only_durability_classes_in_spec() {
     let validator = validator();
     let mut header = written_lines().swap_remove(0);
     // Older run files lack it.
@@ -95,7 +95,7 @@ fn a_durability_class_may_stand_in_the_spec_and_no_other_word() {
 }
 
 #[test]
-fn other_lines_do_not_follow_it() {
+fn schema_rejects_other_lines() {
     let validator = validator();
     for line in [
         json!({}),
@@ -108,7 +108,7 @@ fn other_lines_do_not_follow_it() {
 }
 
 #[test]
-fn a_custom_workload_is_in_the_schema_with_all_its_members() {
+fn schema_requires_all_members_of_custom_workload() {
     let validator = validator();
     let mut line = written_lines().remove(0);
     let custom = kurabe_core::custom::CustomWorkload {

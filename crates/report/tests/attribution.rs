@@ -88,7 +88,7 @@ fn server_cpu_per_operation_uses_observed_rounds() {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         let seen = measured.observed.as_deref_mut().unwrap();
         if trial.round == 2 {
-            seen.server = ServerUse::NotObserved("nobody looked".to_owned());
+            seen.server = ServerUse::NotObserved("no observer ran".to_owned());
         } else {
             cpu_ns += seen.server_seen().unwrap().cpu_ns;
             completed += measured.completed;

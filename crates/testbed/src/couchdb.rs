@@ -169,8 +169,8 @@ impl Engine for CouchDb {
     }
 
     fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        let making = TestbedError::io(format!("making {}", instance.data().display()));
-        fs::create_dir(instance.data()).map_err(making)?;
+        let failed = TestbedError::io(format!("creating {}", instance.data().display()));
+        fs::create_dir(instance.data()).map_err(failed)?;
         if is_stand_in(&instance.installed.program) {
             instance.write_secret("config.json", &stand_in_settings(instance))?;
         } else {
@@ -180,7 +180,7 @@ impl Engine for CouchDb {
     }
 
     /// The server creates its data itself.
-    fn can_use_template(&self, _site: &Instance) -> bool {
+    fn can_use_template(&self, _instance: &Instance) -> bool {
         false
     }
 
@@ -193,8 +193,8 @@ impl Engine for CouchDb {
                 .arg(format!("--port={}", instance.port))
                 .path("config", &instance.dir.join("config.json"));
         }
-        // The port is not known before. On a restart the server has rewritten the file with a hashed password; if it
-        // cannot be written, the server does not start and reports that.
+        // The port is not known earlier. Before a restart the server has replaced the password by a hash in the file.
+        // If the file cannot be written, the server does not start and reports that.
         if first {
             let _ = instance.write_secret("local.ini", &settings(instance));
         }
@@ -210,7 +210,7 @@ impl Engine for CouchDb {
             .arg(instance.dir.join("local.ini"))
     }
 
-    /// The session is public, once all parts of the server are up.
+    /// `/_session` is public, and available once all parts of the server are up.
     fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
         let answer = wire::http(instance.port, "/_session")?;
         if answer.contains("\"userCtx\"") {
@@ -220,18 +220,18 @@ impl Engine for CouchDb {
         }
     }
 
-    fn socket(&self, _site: &Instance) -> Option<PathBuf> {
+    fn socket(&self, _instance: &Instance) -> Option<PathBuf> {
         None
     }
 
     fn url(&self, instance: &Instance) -> String {
-        let who = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
+        let user = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
             (Some(_), _) => format!("{ADMIN}@"),
-            // Without an administrator, everybody is one.
+            // Without an administrator, every user is one.
             (None, true) => ":@".to_owned(),
             (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
         };
-        format!("couchdb://{who}127.0.0.1:{}", instance.port)
+        format!("couchdb://{user}127.0.0.1:{}", instance.port)
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stand_in_has_its_settings_in_json() {
+    fn stand_in_settings_are_json() {
         let instance = instance("/c/node_modules/pouchdb-server/bin/pouchdb-server", Some("pass\"word"));
         let settings: Value = serde_json::from_str(&stand_in_settings(&instance)).unwrap();
         assert_eq!(settings["couchdb"]["max_document_size"], 1_000);

@@ -42,7 +42,7 @@ pub(crate) trait Engine: Sync {
     /// Finds the programs.
     fn find(&self) -> Result<Installed, Missing>;
 
-    /// Whether it refuses to run as root. Then it runs as an unprivileged user who owns its folder.
+    /// Whether it refuses to run as root. Then it runs as an unprivileged user, who owns its folder.
     fn refuses_root(&self) -> bool;
 
     /// Settings that only the testbed may set.
@@ -59,7 +59,7 @@ pub(crate) trait Engine: Sync {
         None
     }
 
-    /// The settings for an LRU cache with memory for about this many values of this size; `None` if it is no cache.
+    /// The settings for an LRU cache with memory for about this many values of this size; `None` if it is not a cache.
     fn cache(&self, _values: u64, _bytes: u64) -> Option<Vec<(String, String)>> {
         None
     }
@@ -75,8 +75,8 @@ pub(crate) trait Engine: Sync {
     /// Whether the data folder is independent of this instance, so that a copy can be used for others.
     fn can_use_template(&self, instance: &Instance) -> bool;
 
-    /// Removes from a data folder what two servers must not share.
-    fn make_unique(&self, _site: &Instance) {}
+    /// Removes data that two servers must not share from a data folder.
+    fn make_unique(&self, _instance: &Instance) {}
 
     /// The command of the server; `first` is true until it has answered once.
     fn command(&self, instance: &Instance, first: bool) -> Launch;
@@ -87,18 +87,18 @@ pub(crate) trait Engine: Sync {
     /// Its Unix socket, if it has one.
     fn socket(&self, instance: &Instance) -> Option<PathBuf>;
 
-    /// Its URL for clients, without a chosen password. Without a password, it says so ([`Instance::no_password`]) for
-    /// clients that would look for one elsewhere.
+    /// Its URL for clients, without a chosen password. A server without a password has an empty one in the URL
+    /// ([`Instance::no_password`]) if clients would look for one elsewhere.
     fn url(&self, instance: &Instance) -> String;
 
-    /// The signal that stops it. Its data is deleted anyway, so that it gets no time to save it, which takes some
-    /// servers seconds and disturbs later measurements. It must not leave anything outside its folder.
+    /// The signal that stops it. Its data is deleted anyway, and saving it takes some servers seconds and disturbs
+    /// later measurements. It must not leave anything outside its folder.
     fn stop_signal(&self) -> Signal {
         Signal::KILL
     }
 
     /// Frees resources outside the folder that a killed server could not free.
-    fn clean_up(&self, _site: &Instance) -> Option<Launch> {
+    fn clean_up(&self, _instance: &Instance) -> Option<Launch> {
         None
     }
 }
@@ -144,8 +144,8 @@ impl Instance {
         self.installed.program.with_file_name(name)
     }
 
-    /// What follows the user in the URL of a server without a password. Without it, clients would send a password
-    /// from the environment or a file, and the server would refuse it.
+    /// The text after the user in the URL of a server without a password. Otherwise clients would send a password from
+    /// the environment or a file, and the server would refuse it.
     pub fn no_password(&self) -> &'static str {
         if self.spec.password.is_none() { ":" } else { "" }
     }

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_may_hold_a_password_are_known_by_name_or_by_content() {
+    fn secrets_are_detected_by_name_or_value() {
         for (name, value) in [
             ("PGPASSWORD", "x"),
             ("MYSQL_PWD", "x"),

@@ -25,7 +25,7 @@ const SERVER: &str = ".server.json";
 const LONGEST: usize = 107 - "/.s.PGSQL.65535".len();
 
 /// A server's folder created by this process. Its marker is locked as long as this value exists. The system releases
-/// the lock when the process ends in any way, so that a sweep can tell.
+/// the lock however the process ends, so that a sweep detects it.
 pub(crate) struct Folder {
     path: PathBuf,
     _lock: File,
@@ -34,7 +34,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// Creates a folder that only the server's user can enter.
     pub fn make(base: &Path, os_user: Option<&OsUser>) -> Result<Self, TestbedError> {
-        let what = format!("making a folder for the server in {}", base.display());
+        let what = format!("creating a folder for the server in {}", base.display());
         let base = base.canonicalize().map_err(TestbedError::io(what.clone()))?;
         let private = PermissionsExt::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&base);
@@ -48,7 +48,7 @@ impl Folder {
         if length > LONGEST {
             let error = format!("its path has {length} bytes; Unix sockets allow {LONGEST}");
             let what = format!(
-                "making a folder for the server in {}; set KURABE_TMP to a shorter one",
+                "creating a folder for the server in {}; set KURABE_TMP to a shorter one",
                 base.display()
             );
             marked.remove()?;
@@ -78,7 +78,7 @@ impl Folder {
 
     /// Records the server's process, for a sweep after the supervisor was killed.
     pub fn note_server(&self, pid: u32) -> Result<(), TestbedError> {
-        let what = format!("noting the server's process in {}", self.path.display());
+        let what = format!("recording the server's process in {}", self.path.display());
         let Some(identity) = Identity::of(pid) else { return Ok(()) };
         let text = serde_json::to_vec(&identity).map_err(TestbedError::io(what.clone()))?;
         let unnamed = self.path.join(".new-server");
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_private_and_goes_with_its_content() {
+    fn folder_is_private_and_removed_with_its_content() {
         let base = tempfile::tempdir().unwrap();
         let folder = Folder::make(base.path(), None).unwrap();
         assert_eq!(folder.path().metadata().unwrap().mode() & 0o777, 0o700);

@@ -1,8 +1,8 @@
 //! Throwaway local database servers from installed programs.
 //!
-//! [`start`] runs a server in a temporary folder, on a free loopback port, with the engine's default settings. It is
-//! removed with its folder when the [`Server`] is dropped, and also if the tool ends by Ctrl-C or kill -9, because a
-//! [`supervisor`] process watches it. [`available`] lists the engines that can be started.
+//! [`start`] runs a server in a temporary folder, on a free loopback port, with the engine's default settings. The
+//! server and its folder are removed when the [`Server`] is dropped, and also if the tool ends by Ctrl-C or kill -9,
+//! because a [`supervisor`] process watches it. [`available`] lists the engines that can be started.
 //!
 //! Environment: `KURABE_TMP`, the parent of the folders; `KURABE_SERVER_PATH`, the only folders to search for server
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution

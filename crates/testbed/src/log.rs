@@ -19,8 +19,8 @@ pub(crate) fn tail(path: &Path, password: Option<&str>) -> String {
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
     // After a wrong option, a program reports it and then prints its usage.
-    let said = text.lines().take_while(|line| !line.starts_with("Usage of "));
-    let lines: Vec<&str> = said.filter(|line| !line.trim().is_empty()).collect();
+    let reported = text.lines().take_while(|line| !line.starts_with("Usage of "));
+    let lines: Vec<&str> = reported.filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
     match password {
         Some(password) if !password.is_empty() => last.replace(password, "***"),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_short_and_holds_no_password() {
+    fn tail_is_short_and_contains_no_password() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let lines: Vec<String> = (0..50).map(|n| format!("line {n} secret")).collect();
         std::fs::write(file.path(), lines.join("\n\n")).unwrap();
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_there_has_no_tail() {
+    fn missing_log_has_no_tail() {
         assert_eq!(tail(Path::new("/nonexistent"), None), "");
     }
 }

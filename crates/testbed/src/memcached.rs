@@ -73,7 +73,7 @@ impl Engine for Memcached {
         // is in a chunk of the next size, each a quarter larger than the last, and chunks are in pages of 1 MB, one
         // of which holds small values of other sizes.
         let pages = values as f64 * (bytes as f64 + 132.0) * 1.12 / f64::from(1 << 20);
-        // It does not start with less than two.
+        // It does not start with less than 2 MB.
         Some(vec![("m".to_owned(), (pages.round() as u64 + 1).max(2).to_string())])
     }
 
@@ -82,12 +82,12 @@ impl Engine for Memcached {
         Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 })
     }
 
-    fn prepare(&self, _site: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    fn prepare(&self, _instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         Ok(Vec::new())
     }
 
     /// It has no data folder.
-    fn can_use_template(&self, _site: &Instance) -> bool {
+    fn can_use_template(&self, _instance: &Instance) -> bool {
         false
     }
 
@@ -124,7 +124,7 @@ impl Engine for Memcached {
     fn ping(&self, instance: &Instance, pid: u32) -> Result<(), String> {
         match self.socket(instance) {
             Some(socket) => wire::memcached_on_socket(&socket, pid),
-            // With TLS there is no answer to plain text; it is enough that it listens.
+            // A TLS port does not answer plain text; it is enough that it listens.
             None if instance.tls.is_some() => wire::tcp(instance.port),
             None => wire::memcached_on_port(instance.port, pid),
         }
@@ -154,7 +154,7 @@ fn escaped(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_path_in_a_url_is_escaped_where_it_must_be() {
+    fn path_in_url_is_escaped() {
         assert_eq!(super::escaped("/tmp/a b/é&.sock".as_ref()), "/tmp/a%20b/%C3%A9%26.sock");
     }
 }

@@ -91,7 +91,7 @@ impl Engine for MongoDb {
 
     fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         let data = instance.data();
-        fs::create_dir_all(&data).map_err(TestbedError::io(format!("making {}", data.display())))?;
+        fs::create_dir_all(&data).map_err(TestbedError::io(format!("creating {}", data.display())))?;
         if let Some(tls) = instance.tls.as_ref().filter(|_| !is_stand_in(instance)) {
             let read = |path: &Path| {
                 fs::read_to_string(path).map_err(TestbedError::io(format!("reading {}", path.display())))
@@ -102,8 +102,8 @@ impl Engine for MongoDb {
         Ok(Vec::new())
     }
 
-    /// It creates its data at the start, faster than a copy.
-    fn can_use_template(&self, _site: &Instance) -> bool {
+    /// It creates its data at the start, which is faster than a copy.
+    fn can_use_template(&self, _instance: &Instance) -> bool {
         false
     }
 
@@ -144,7 +144,7 @@ impl Engine for MongoDb {
     }
 }
 
-/// The socket's name, which mongod does not let anyone choose.
+/// The path of the socket, whose file name mongod determines.
 fn socket(instance: &Instance) -> PathBuf {
     instance.dir.join(format!("mongodb-{}.sock", instance.port))
 }

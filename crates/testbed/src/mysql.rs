@@ -81,7 +81,8 @@ impl Engine for MySql {
 
     fn find(&self) -> Result<Installed, Missing> {
         let how =
-            "`cargo xtask setup` as root makes one in the cache on Debian, else install MySQL".to_owned();
+            "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install MySQL"
+                .to_owned();
         let mut what = "no program `mysqld` of MySQL's".to_owned();
         if let Some(program) = programs::find("mysqld", &programs::folders()) {
             match version(&mut Command::new(&program)) {

@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB have in common.
+//! Shared code of MySQL and MariaDB.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ pub(crate) fn socket(instance: &Instance) -> PathBuf {
 
 /// The options of the server after `--no-defaults`.
 pub(crate) fn serve(launch: Launch, instance: &Instance) -> Launch {
-    // The last option wins: the testbed's come after the user's.
+    // The last option takes precedence, so the testbed's come after the user's.
     let option = |(key, value): &(String, String)| match value.as_str() {
         "" => format!("--{key}"),
         value => format!("--{key}={value}"),
@@ -80,8 +80,8 @@ pub(crate) fn serve(launch: Launch, instance: &Instance) -> Launch {
     as_root(launch)
 }
 
-/// Both refuse to run as root unless requested by name. The folder is root's, and cached programs may be accessible
-/// to root only.
+/// Adds `--user=root` if this process runs as root: both servers refuse to run as root otherwise. The folder is root's,
+/// and cached programs may be accessible to root only.
 pub(crate) fn as_root(launch: Launch) -> Launch {
     if rustix::process::geteuid().is_root() { launch.arg("--user=root") } else { launch }
 }
@@ -90,7 +90,7 @@ pub(crate) fn as_root(launch: Launch) -> Launch {
 /// TCP from 127.0.0.1 whether or not the server resolves names.
 pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
     let mut script = vec![
-        // Text is Unicode, whatever character set the server was built with.
+        // Text is Unicode, independent of the server's default character set.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
         "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1'".to_owned(),
         "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION".to_owned(),

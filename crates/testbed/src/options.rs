@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::{TestbedError, registry};
 
-/// Additional connections: an administrator's, and those that have not quite ended.
+/// Additional connections: an administrator's, and those that are still closing.
 const SPARE: u64 = 20;
 
 /// How to start a server. Everything that is not set has the engine's default.
 #[derive(Clone)]
 pub struct StartOptions {
-    /// The program that calls [`crate::supervisor::run`] when its first argument is
-    /// [`crate::supervisor::SUBCOMMAND`]. There is no default: a program that does not do that would start itself
-    /// again and again.
+    /// A program that calls [`crate::supervisor::run`] if its first argument is [`crate::supervisor::SUBCOMMAND`].
+    /// There is no default: a program that does not do this would start itself repeatedly.
     pub supervisor_program: PathBuf,
     /// Settings of the server by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached the
     /// letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`.
@@ -107,10 +106,10 @@ impl StartOptions {
         });
         let more = of_class.iter().filter(|(name, _)| !known(name));
         let most = registry::by_name(engine).ok().and_then(Engine::connections);
-        let most = most.and_then(|room| {
-            let needed = self.connections + SPARE + room.own;
-            let said = room.names.iter().any(known);
-            (needed > room.default && !said).then(|| (room.names[0].to_owned(), needed.to_string()))
+        let most = most.and_then(|limit| {
+            let needed = self.connections + SPARE + limit.own;
+            let is_set = limit.names.iter().any(known);
+            (needed > limit.default && !is_set).then(|| (limit.names[0].to_owned(), needed.to_string()))
         });
         let cache =
             self.room.and_then(|(values, bytes)| registry::by_name(engine).ok()?.cache(values, bytes));
@@ -155,7 +154,7 @@ impl fmt::Debug for StartOptions {
     }
 }
 
-/// What the tool sends to the supervisor over its standard input, so that the password is in no argument list.
+/// The options that the tool sends to the supervisor's standard input, so that the password is in no argument list.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub engine: String,
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_the_server_passes() {
+    fn valid_setting_is_accepted() {
         assert_eq!(check("max_connections", "300"), Ok(()));
         assert_eq!(check("L", ""), Ok(()));
     }
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_of_a_durability_class_come_before_the_callers_own_which_replace_them() {
+    fn callers_settings_override_those_of_a_durability_class() {
         let mut options = StartOptions::new("supervisor").set("Sync-Binlog", "7");
         options.durability = Some("periodic-sync".to_owned());
         let settings = options.spec("mysql").settings;

@@ -10,7 +10,7 @@ use crate::TestbedError;
 /// port during a restart.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port that is free now. Another process may take it before the server does; then try again.
+/// A port that is free now. Another process may bind it before the server does; then the caller tries again.
 pub(crate) fn free() -> Result<u16, TestbedError> {
     for _ in 0..64 {
         // std's hash keys are its only source of randomness, and sufficient here.
@@ -28,7 +28,7 @@ pub(crate) fn free() -> Result<u16, TestbedError> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_free_port_can_be_listened_on() {
+    fn free_port_can_be_bound() {
         let port = super::free().unwrap();
         assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok());
     }

@@ -41,7 +41,10 @@ impl Engine for Postgres {
     fn find(&self) -> Result<Installed, Missing> {
         let how = "apt-get install postgresql, or `cargo xtask setup`".to_owned();
         let Some(program) = Self::program() else {
-            return Err(Missing { what: "no program `postgres` with `initdb` beside it".to_owned(), how });
+            return Err(Missing {
+                what: "no program `postgres` with `initdb` in the same folder".to_owned(),
+                how,
+            });
         };
         let line = programs::first_line(Command::new(&program).arg("--version"));
         match line.map(|line| programs::word_after(&line, "(PostgreSQL)")) {
@@ -107,19 +110,19 @@ impl Engine for Postgres {
         Ok(vec![initdb, create])
     }
 
-    /// Not with a password, which is part of it.
+    /// Not with a password, which is stored in the data folder.
     fn can_use_template(&self, instance: &Instance) -> bool {
         instance.spec.password.is_none()
     }
 
     fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        // The last option wins: the testbed's come after the user's.
+        // The last option takes precedence, so the testbed's come after the user's.
         let mut settings = instance.spec.settings.clone();
         let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
         set("listen_addresses", "127.0.0.1");
         set("port", &instance.port.to_string());
         set("unix_socket_directories", &instance.dir.to_string_lossy());
-        // Segments lie in the data folder, and are removed with it even if the server was killed.
+        // Segments are in the data folder, and are removed with it even if the server was killed.
         set("dynamic_shared_memory_type", "mmap");
         set("logging_collector", "off");
         set("log_destination", "stderr");

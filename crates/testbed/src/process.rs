@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_brackets_does_not_confuse_the_fields() {
+    fn stat_with_parentheses_in_the_name_is_parsed() {
         let text = "7 (a) R (b)) S 3 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 4242 100 5";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.state, stat.parent, stat.start), ('S', 3, 4242));
     }
 
     #[test]
-    fn this_process_is_itself_and_no_other() {
+    fn identity_depends_on_folder_and_start_time() {
         let me = Identity::of(std::process::id()).unwrap();
         let cwd = std::env::current_dir().unwrap();
         assert!(me.lives_in(&cwd));

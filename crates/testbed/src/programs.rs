@@ -5,7 +5,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Folders that may not be in `PATH`: `sbin` is not on a user's, and Debian has a folder per PostgreSQL version.
+/// Folders that may not be in `PATH`: a user's usually has no `sbin`.
 const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec"];
 
 /// The folders to search: only those of `$KURABE_SERVER_PATH` if it is set, otherwise those of `PATH` and the usual
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_cut_out_of_what_servers_print() {
+    fn version_is_parsed_from_version_output() {
         let line = "/x/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))";
         assert_eq!(word_after(line, "Ver").as_deref(), Some("9.7.4-2"));
         assert_eq!(

@@ -96,10 +96,10 @@ impl Engine for Redis {
     fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         let data = instance.data();
         std::fs::create_dir_all(&data)
-            .map_err(TestbedError::io(format!("making the folder {}", data.display())))?;
+            .map_err(TestbedError::io(format!("creating the folder {}", data.display())))?;
         let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
         if let Some(password) = &instance.spec.password {
-            // Its digest, so that the password itself is in no file.
+            // The digest, so that the password itself is in no file.
             let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
             let digest: String =
                 digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
@@ -117,7 +117,7 @@ impl Engine for Redis {
     }
 
     /// The data of a new server is an empty folder.
-    fn can_use_template(&self, _site: &Instance) -> bool {
+    fn can_use_template(&self, _instance: &Instance) -> bool {
         false
     }
 
@@ -143,8 +143,8 @@ impl Engine for Redis {
     }
 
     fn url(&self, instance: &Instance) -> String {
-        let nobody = if instance.no_password().is_empty() { "" } else { ":@" };
-        format!("{}://{nobody}127.0.0.1:{}", self.name, instance.port)
+        let empty = if instance.no_password().is_empty() { "" } else { ":@" };
+        format!("{}://{empty}127.0.0.1:{}", self.name, instance.port)
     }
 }
 
@@ -167,8 +167,8 @@ fn line(key: &str, value: &str) -> String {
 
 /// The version, if the program is the expected one.
 fn version(line: &str, name: &str) -> Option<String> {
-    let (who, rest) = line.split_once(" server v=")?;
-    who.eq_ignore_ascii_case(name).then(|| rest.split_whitespace().next().map(str::to_owned))?
+    let (program, rest) = line.split_once(" server v=")?;
+    program.eq_ignore_ascii_case(name).then(|| rest.split_whitespace().next().map(str::to_owned))?
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_written_as_the_server_reads_them() {
+    fn settings_are_quoted_as_the_server_requires() {
         assert_eq!(line("save", "60 1000"), "save 60 1000");
         assert_eq!(line("save", ""), "save \"\"");
         assert_eq!(line("dir", "/tmp/a b"), "dir \"/tmp/a b\"");

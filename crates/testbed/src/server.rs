@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// It runs until [`Server::stop`], until the `Server` is dropped, or until this process ends in any way.
 ///
 /// # Errors
-/// [`TestbedError`] with the engine, what is wrong and what to do. After a failed start nothing is left behind.
+/// [`TestbedError`] with the engine, the problem and a remedy. A failed start leaves nothing behind.
 pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedError> {
     // Checked here as well as in the supervisor, so that simple mistakes need no process.
     registry::by_name(engine)?;
@@ -72,8 +72,8 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
     }
 }
 
-/// Removes what killed supervisors left in `base` (or the default folder), and returns the folders. [`start`] does
-/// the same first.
+/// Removes the folders that killed supervisors left in `base` (or the default folder), with their servers, and returns
+/// them. [`start`] does the same first.
 pub fn sweep(base: Option<&Path>) -> Vec<PathBuf> {
     let mut options = StartOptions::new("");
     options.base = base.map(Path::to_owned);
@@ -140,7 +140,7 @@ impl Server {
         self.facts.ca.as_deref()
     }
 
-    /// A client's certificate, for `CN=kurabe`, that this authority signed, and its key (PEM), if TLS was asked for.
+    /// A client certificate for `CN=kurabe`, signed by this authority, and its key (PEM), if TLS is enabled.
     pub fn client_certificate(&self) -> Option<[PathBuf; 2]> {
         self.ca().map(crate::tls::client_files)
     }
@@ -168,7 +168,7 @@ impl Server {
         Ok(())
     }
 
-    /// Stops all its processes with SIGSTOP: connections stay open, nothing is answered.
+    /// Stops all its processes with SIGSTOP: connections stay open, and requests get no answer.
     ///
     /// # Errors
     /// If it is not running, or its supervisor does not answer.
@@ -176,7 +176,7 @@ impl Server {
         self.request(Request::Pause)
     }
 
-    /// Lets it continue after [`Server::pause`].
+    /// Resumes it after [`Server::pause`].
     ///
     /// # Errors
     /// If it is not running, or its supervisor does not answer.
@@ -219,10 +219,10 @@ struct Link {
     engine: String,
     timeout: Duration,
     child: Child,
-    /// Closing it tells the supervisor to end.
+    /// Closing it makes the supervisor exit.
     pipe: Option<ChildStdin>,
     reports: Receiver<Report>,
-    /// The newest, once there are any.
+    /// The newest facts, once received.
     facts: Option<Facts>,
 }
 
@@ -269,7 +269,7 @@ impl Link {
         }
     }
 
-    /// Removes what a killed supervisor could not.
+    /// Removes the server and the folder that a killed supervisor left.
     fn sweep_after_kill(&mut self) {
         let killed =
             self.child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| status.code().is_none()));
@@ -301,7 +301,7 @@ impl Drop for Link {
     }
 }
 
-/// Forwards the supervisor's messages, except the server's death, for which there may be no receiver.
+/// Forwards the supervisor's messages, except the server's unexpected end, for which there may be no receiver.
 fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<String>>>) -> Receiver<Report> {
     let (sender, reports) = mpsc::channel();
     thread::spawn(move || {
@@ -320,7 +320,7 @@ fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<St
     reports
 }
 
-/// Locks a mutex whose content is consistent at any time, also after a panic.
+/// Locks a mutex whose content is always consistent, even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A cache of empty data folders: creating one takes a server several times as long as copying it.
+//! A cache of empty data folders: creating one takes several times as long as copying it.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ const UNFINISHED: &str = ".unfinished-";
 fn place(engine: &str, instance: &Instance) -> Option<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let Instance { installed, .. } = instance;
-    // Another build of the same version hardly has the same size.
+    // Another build of the same version rarely has the same size.
     let bytes = installed.program.metadata().ok()?.len();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let version: String = installed.version.chars().map(plain).collect();

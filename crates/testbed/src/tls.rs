@@ -1,4 +1,4 @@
-//! A throwaway certificate authority and what it signs: the certificates of a server and of a client.
+//! A throwaway certificate authority, and the certificates of a server and a client that it signs.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -24,7 +24,7 @@ pub(crate) struct TlsFiles {
 
 /// Creates the files in `folder`; only the server's user can read its key.
 pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, TestbedError> {
-    let signed = sign().map_err(TestbedError::io("making a certificate"))?;
+    let signed = sign().map_err(TestbedError::io("creating a certificate"))?;
     let files = TlsFiles {
         ca: folder.join("ca.pem"),
         certificate: folder.join("server.pem"),
@@ -33,7 +33,7 @@ pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, 
     for (path, text) in [(&files.ca, signed.ca), (&files.certificate, signed.server.0)] {
         fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
         if let Some(os_user) = os_user {
-            let failed = TestbedError::io(format!("giving {} away", path.display()));
+            let failed = TestbedError::io(format!("changing the owner of {}", path.display()));
             chown(path, Some(os_user.uid), Some(os_user.gid)).map_err(failed)?;
         }
     }
@@ -45,19 +45,19 @@ pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, 
     Ok(files)
 }
 
-/// The client's certificate and its key, which lie beside the authority's certificate.
+/// The client's certificate and its key, in the folder of the authority's certificate.
 pub(crate) fn client_files(ca: &Path) -> [PathBuf; 2] {
     ["client.pem", "client-key.pem"].map(|name| ca.with_file_name(name))
 }
 
-/// All as PEM: the authority's certificate, and certificates with their keys.
+/// The authority's certificate, and certificates with their keys, as PEM.
 struct Signed {
     ca: String,
     server: (String, String),
     client: (String, String),
 }
 
-/// Creates the authority and what it signs. The authority's own key is discarded.
+/// Creates the authority and the certificates. The authority's own key is discarded.
 fn sign() -> Result<Signed, rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Kurabe throwaway authority");
@@ -80,7 +80,7 @@ fn sign() -> Result<Signed, rcgen::Error> {
     Ok(Signed {
         ca: ca.pem(),
         server: one(&["localhost", "127.0.0.1"], "Kurabe throwaway server", server)?,
-        // PostgreSQL compares it with the user's name.
+        // PostgreSQL compares this name with the user's.
         client: one(&[], "kurabe", client)?,
     })
 }

@@ -1,4 +1,4 @@
-//! The minimum of each protocol to check whether a server answers.
+//! Minimal clients of each protocol, to check whether a server answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -36,8 +36,9 @@ pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
     }
 }
 
-/// Asks a PostgreSQL server on its Unix socket for a session of `kurabe` on the database `kurabe` and waits for the
-/// start of an authentication, which it only offers when it is ready for both ("Message Flow, Start-up" of its manual).
+/// Requests a session of the user `kurabe` on the database `kurabe` from a PostgreSQL server on its Unix socket, and
+/// waits for the start of the authentication, which means that the server is ready ("Message Flow, Start-up" of its
+/// manual).
 pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
     const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
@@ -66,7 +67,7 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
 fn postgres_message(rest: &[u8]) -> String {
     let mut fields = rest.get(4..).unwrap_or_default().split(|byte| *byte == 0);
     let message = fields.find_map(|field| field.strip_prefix(b"M"));
-    message.map_or_else(|| "it refuses".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
+    message.map_or_else(|| "it refused".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
 }
 
 /// Checks that the memcached on a port of 127.0.0.1 is this process.
@@ -126,7 +127,7 @@ pub(crate) fn redis(socket: &Path) -> Result<(), String> {
     if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
 }
 
-/// Asks a Firebird for a connection by protocol 10, the oldest, on its port. Whether it accepts that does not matter.
+/// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
 pub(crate) fn firebird(port: u16) -> Result<(), String> {
     let ask = || -> io::Result<u32> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
@@ -147,7 +148,7 @@ pub(crate) fn firebird(port: u16) -> Result<(), String> {
     }
 }
 
-/// Asks a MongoDB, or what speaks its protocol, for a `ping` on its Unix socket: one message with one document
+/// Sends a `ping` to MongoDB or a compatible server on its Unix socket: one message with one document
 /// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
 pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
     const DOCUMENT: &[u8] = b"\x1e\0\0\0\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";

@@ -18,7 +18,7 @@ fn bare(args: &[&str]) -> Command {
 }
 
 #[test]
-fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
+fn missing_engine_is_reported_with_install_instructions() {
     for (engine, package) in [
         ("postgres", "postgresql"),
         ("mariadb", "mariadb-server"),
@@ -37,7 +37,7 @@ fn an_engine_that_is_not_installed_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn what_is_available_is_listed_with_what_is_missing() {
+fn available_lists_missing_engines() {
     let output = bare(&["available"]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said.lines().count(), kurabe_testbed::engines().count());
@@ -45,7 +45,7 @@ fn what_is_available_is_listed_with_what_is_missing() {
 }
 
 #[test]
-fn an_unknown_engine_is_answered_with_those_that_are_known() {
+fn unknown_engine_error_lists_known_engines() {
     let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
     let all = "mysql, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird";
     assert!(error.to_string().contains(all), "{error}");
@@ -60,7 +60,7 @@ fn program_without_supervisor_is_detected() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist_is_named() {
+fn missing_folder_is_reported() {
     if !common::installed("memcached") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Nothing is left behind, however the tool ends.
+//! The tool leaves nothing behind, however it ends.
 
 mod common;
 
@@ -7,11 +7,11 @@ use std::time::Duration;
 use common::{Tool, alive, base, eventually, installed, send};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// PostgreSQL has several processes and another user; memcached starts at once.
+/// PostgreSQL has several processes and another user; memcached starts immediately.
 const ENGINES: [&str; 2] = ["postgres", "memcached"];
 
 #[test]
-fn a_tool_that_is_killed_leaves_nothing() {
+fn killed_tool_leaves_nothing() {
     for engine in ENGINES.into_iter().chain(["mysql", "mariadb"]).filter(|engine| installed(engine)) {
         let base = base();
         let mut tool = Tool::start(engine, base.path());
@@ -23,8 +23,8 @@ fn a_tool_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn a_tool_that_is_killed_while_the_server_starts_leaves_nothing() {
-    for (moment, engine) in
+fn tool_killed_during_server_start_leaves_nothing() {
+    for (delay, engine) in
         [(0, "mariadb"), (20, "postgres"), (150, "postgres"), (400, "mariadb"), (700, "mysql")]
     {
         if !installed(engine) {
@@ -32,7 +32,7 @@ fn a_tool_that_is_killed_while_the_server_starts_leaves_nothing() {
         }
         let base = base();
         let mut child = Tool::command(engine, base.path()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(moment));
+        std::thread::sleep(Duration::from_millis(delay));
         child.kill().unwrap();
         child.wait().unwrap();
         // The supervisor may not have created its folder yet: an empty folder proves nothing.

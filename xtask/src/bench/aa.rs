@@ -46,7 +46,7 @@ pub fn run(args: &[String]) -> Outcome {
     for repeat in 1..=repeats {
         kurabe(&["run", "--quiet", "--no-html"], &arguments)?;
         let report = kurabe(&["report", "--format", "json"], &[])?;
-        // The report is our own format: one `result` for each verdict, on a line of its own, after whether the metric
+        // The report is our own format: one `result` for each verdict, on a separate line, after whether the metric
         // is primary.
         let mut primary = false;
         let mut results: Vec<&str> = Vec::new();
@@ -71,7 +71,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let _ = std::fs::remove_dir_all(&runs);
     println!(
-        "{wrong} of {repeats} runs, {wrong_comparisons} of {comparisons} comparisons called one of two equals faster"
+        "{wrong} of {repeats} runs, {wrong_comparisons} of {comparisons} comparisons called one of two equal targets faster"
     );
     let expected = 0.05 * f64::from(repeats);
     if f64::from(wrong) > expected + 2.0 * (0.95 * expected).sqrt() {

@@ -3,8 +3,8 @@
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
 //! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
-//! `suites [OPTIONS]`: whole transactions beside pgbench and sysbench, at what they send and how many a second.
-//! `aa --tools [--pairs N] [--engines LIST]`: the same of one run each with pgbench or sysbench, beside ours.
+//! `suites [OPTIONS]`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
+//! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
@@ -15,7 +15,6 @@ mod peers;
 mod suites;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::Outcome;
 
@@ -27,12 +26,12 @@ pub fn run(args: &[String]) -> Outcome {
         Some("app") => app::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("which? There are: overhead, aa, app, peers, suites".to_owned()),
+        _ => Err("unknown benchmark; there are: overhead, aa, app, peers, suites".to_owned()),
     }
 }
 
 fn cargo(args: &[&str]) -> Outcome {
-    let status = Command::new(env!("CARGO")).args(args).status().map_err(|e| format!("cargo: {e}"))?;
+    let status = crate::shell::cargo().args(args).status().map_err(|e| format!("cargo: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
 }
 

@@ -14,9 +14,9 @@ use super::peers::tools::{ENGINES, Length, Tool};
 use super::{options, program};
 use crate::{Outcome, programs, shell};
 
-/// Differences that people commonly call a result.
+/// The difference above which the larger result wins.
 const DIFFERENCE: f64 = 0.03;
-/// Two runs of a tool, a second each, in milliseconds.
+/// The time of two runs of a tool, a second each, in milliseconds.
 const TIME: u32 = 2_000;
 /// Kurabe's rounds, and trials in each: both targets, and the A/A control.
 const ROUNDS: u32 = 6;
@@ -51,7 +51,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let _ = fs::remove_dir_all(&scratch);
     println!(
-        "\n| server | judged by | pairs | called different | median difference seen | could have been seen |"
+        "\n| server | judged by | pairs | called different | median difference seen | smallest detectable |"
     );
     println!("|---|---|---:|---:|---:|---:|");
     for row in rows {
@@ -148,7 +148,7 @@ fn by_us(program: &Path, server: &Server, scratch: &Path) -> Result<(bool, Optio
     parse(&report).ok_or_else(|| "a report without a verdict".to_owned())
 }
 
-/// The report is our own format: one `result` for each verdict, on a line of its own.
+/// The report is our own format: one `result` for each verdict, on a separate line.
 fn parse(report: &str) -> Option<(bool, Option<f64>)> {
     let value = |name: &str| report.lines().find_map(|line| line.trim().strip_prefix(name));
     let result = value("\"result\":")?;
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_read_from_the_report() {
+    fn verdict_is_parsed_from_report() {
         let report =
             "  \"verdicts\": [\n {\n \"result\": \"inconclusive\",\n \"smallest_detectable\": 0.04,\n";
         assert_eq!(parse(report), Some((false, Some(0.04))));

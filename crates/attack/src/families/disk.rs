@@ -1,7 +1,7 @@
-//! Full disks: runs recorded on a small file system, and output that goes to `/dev/full`.
+//! Full disks: runs recorded on a small file system, and output to `/dev/full`.
 //!
-//! Survived: the program ends by 5 with an error that says what is kept, and `show` reads that; with `/dev/full` as its
-//! output it ends by 5 or 0, never by a panic, and the run file holds every trial.
+//! Survived: the program exits with 5 and an error that says what is kept, and `show` reads it. With `/dev/full` as its
+//! output it exits with 5 or 0, without a panic, and the run file contains every trial.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -41,7 +41,7 @@ fn run_args(rounds: &str) -> Vec<&str> {
     [&args[..], &["--rounds", rounds, "--no-html", "-q"]].concat()
 }
 
-/// A mounted file system, unmounted with the value.
+/// A mounted file system, unmounted on drop.
 struct Mounted(std::path::PathBuf);
 
 impl Drop for Mounted {
@@ -72,7 +72,7 @@ fn full(context: &Context, seed: u64) -> Result<Outcome, String> {
     Ok(Outcome::of(complaint.map(|complaint| format!("{size} kB: {complaint}"))))
 }
 
-/// That the run is shown, where one could be begun.
+/// Checks that the run is shown, if one was started.
 fn shown(place: &Place) -> Option<String> {
     if runfile::trials(&place.runs()).is_empty() {
         return None;
@@ -93,7 +93,7 @@ fn output(context: &Context, seed: u64) -> Result<Outcome, String> {
     };
     let rounds = (1 + random.below(4)).to_string();
     let ran = to_full(&run_args(&rounds))?;
-    // Two cells for each way to compress and the repeat, two operations.
+    // Two cells for each compression and the A/A control, two operations.
     let trials = runfile::trials(&place.runs()).len();
     let complaint = ran.unclean(&[0, 5]).or_else(|| (trials == 0).then(|| "no trial is recorded".to_owned()));
     if complaint.is_some() {

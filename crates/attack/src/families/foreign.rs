@@ -1,7 +1,7 @@
-//! What is not ours: objects of others, also with our prefix, and texts of servers that hold control characters.
+//! Foreign objects, also with our prefix, and texts of servers that contain control characters.
 //!
-//! Survived: objects are as they were after a run, which succeeds or refuses with a documented code. No control character of
-//! a server's error or version comes out, in the terminal, CSV, Markdown or HTML, and no line that the program did not write.
+//! Survived: a run, which succeeds or fails with a documented code, leaves the objects unchanged. No control character
+//! of a server's error or version appears in the terminal, CSV, Markdown or HTML, and no forged line does.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(90);
-/// Begins a line as the program's own errors begin, after a sequence that clears the screen.
+/// A line that looks like an error of the program, after a sequence that clears the screen.
 const FORGED: &str = "\x1b[2J\x07x\nkurabe: forged\r\x1b]0;title\x07";
 
 /// The cases of this family.
@@ -37,7 +37,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Names that others may use: of their own, and much like ours.
+/// Names of foreign objects: different from ours, and similar to ours.
 const NAMES: [&str; 5] = [
     "users",
     "kurabe_notes",
@@ -113,7 +113,7 @@ fn remove(server: &Server, name: &str) {
     };
 }
 
-/// Sends a line and gives what comes within a moment.
+/// Sends a line and returns what arrives within a short time.
 fn line(server: &Server, request: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", server.engine);
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).map_err(failed)?;
@@ -125,7 +125,7 @@ fn line(server: &Server, request: &str) -> Result<String, String> {
     Ok(said)
 }
 
-/// Executes statements by the engine's own client program.
+/// Executes statements with the engine's own client program.
 fn sql(server: &Server, statements: &str) -> Result<String, String> {
     let port = server.port.to_string();
     let mut command = if server.engine == "postgres" {
@@ -182,7 +182,7 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
         How::Last(error(engine))
     } else {
         let version = version(context, server)?;
-        // As long as what it replaces.
+        // Of the same length as the text that it replaces.
         let forged: Vec<u8> = b"9\n\x1b[2J".iter().copied().cycle().take(version.len()).collect();
         How::Replaced(version.into_bytes(), forged)
     };
@@ -197,7 +197,7 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
     let main = &commands[which];
     all.push((main[0].to_owned(), process::run(&mut place.command(main), LIMIT)?));
     if !relay.fired() {
-        return Err("the connection did not come so far".to_owned());
+        return Err("the run did not reach that piece".to_owned());
     }
     if main[0] == "run" {
         for args in [
@@ -216,7 +216,7 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
     Ok(Outcome::of(complaint.or_else(|| in_pages(&place)).map(|why| format!("{what}: {why}"))))
 }
 
-/// The version that `doctor` shows of the server: digits and dots.
+/// The server's version as `doctor` shows it: digits and dots.
 fn version(context: &Context, server: &Server) -> Result<String, String> {
     let place = context.place()?;
     let ran = process::run(&mut place.command(&["doctor", &server.url]), LIMIT)?;
@@ -226,7 +226,7 @@ fn version(context: &Context, server: &Server) -> Result<String, String> {
     version.map(str::to_owned).ok_or_else(|| format!("no version in {}", ran.tail()))
 }
 
-/// An error of an engine with a forged line in it.
+/// An error message of an engine that contains a forged line.
 fn error(engine: &str) -> Vec<u8> {
     match engine {
         "redis" => format!("!{}\r\nERR {FORGED}\r\n", FORGED.len() + 4).into_bytes(),
@@ -261,9 +261,9 @@ fn error(engine: &str) -> Vec<u8> {
     }
 }
 
-/// Control characters that a terminal obeys, and lines that pretend to be the program's.
+/// Finds control characters that a terminal executes, and forged lines.
 fn raw(text: &str) -> Option<String> {
-    // The lines of CSV end so.
+    // Lines of CSV end with CR LF.
     let text = &text.replace("\r\n", "\n");
     let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
     if let Some(control) = control {
@@ -275,7 +275,7 @@ fn raw(text: &str) -> Option<String> {
     text.lines().any(|line| line.starts_with("kurabe: forged")).then(|| "a forged line".to_owned())
 }
 
-/// Control characters in the pages beside the run.
+/// Finds control characters in the report pages of the run.
 fn in_pages(place: &Place) -> Option<String> {
     for run in std::fs::read_dir(place.runs()).ok()?.flatten() {
         for file in std::fs::read_dir(run.path()).into_iter().flatten().flatten() {

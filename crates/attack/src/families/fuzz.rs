@@ -1,7 +1,7 @@
-//! Answers of real servers with bytes flipped, cut off, doubled, put in and out of order, at every phase.
+//! Answers of real servers with bytes flipped, truncated, duplicated, inserted or reordered, in every phase.
 //!
-//! Survived: as [`super::tarpit`]. Where the change meets a value, the trial fails; where it meets what has no meaning, the
-//! run may be right.
+//! Survived: as [`super::tarpit`]. If the change affects a value, the trial fails; if it affects bytes without meaning,
+//! the run may succeed.
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! What families share that put a hostile relay before a real server.
+//! Shared code of families with a hostile relay in front of a real server.
 
 use crate::case::Outcome;
 use crate::context::Context;
@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What one answer may take, as the program documents it.
+/// The documented default time limit of an answer.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// What one answer may take where the attack asks for less.
+/// The time limit of an answer if the attack sets a shorter one.
 const SHORT_DEADLINE: Duration = Duration::from_secs(5);
-/// The growth that is allowed, in kilobytes.
+/// The allowed growth of memory, in kilobytes.
 pub const GROWTH_KB: u64 = 64 * 1024;
 
-/// A command that talks to a server: its words before and behind the URL, and whether it needs the database for itself.
+/// A command that uses a server: its arguments before and after the URL, and whether it needs the database exclusively.
 type Asked = (&'static [&'static str], &'static [&'static str], bool);
 
 const COMMANDS: [Asked; 3] = [
@@ -34,10 +34,10 @@ const COMMANDS: [Asked; 3] = [
     ),
 ];
 
-/// Engines that can be reached through a well-known crate too.
+/// Engines that can also be reached through a well-known crate.
 pub const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
 
-/// What is asked: the number of the command, and whether through the crate of others.
+/// The number of the command, and whether it uses a third-party crate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Asking {
     command: usize,
@@ -45,44 +45,44 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Through the program's own client: `doctor` (0), a run that reads (1), one that writes (2).
+    /// With the program's own client: `doctor` (0), a run that reads (1), one that writes (2).
     pub fn native(command: usize) -> Self {
         Self { command, driver: false }
     }
 }
 
-/// Until when the program must end: it waits for one answer, and tidies up over connections that may be no better; and the
+/// The time limit of the program: it waits for one answer, and cleans up over connections that may be as slow. The
 /// machine may be busy.
 pub fn limit(deadline: Duration) -> Duration {
     2 * deadline + Duration::from_secs(20)
 }
 
-/// What one answer may take, for a try: mostly what was asked for, so that many can be made.
+/// The time limit of an answer in a try: mostly the short one, so that many tries are possible.
 pub fn deadline(random: &mut Random) -> Duration {
     if random.below(4) == 0 { DEADLINE } else { SHORT_DEADLINE }
 }
 
-/// What an undisturbed run shows: pieces of each connection, and its memory's peak.
+/// The results of an undisturbed run: pieces of each connection, and its peak memory.
 pub type Control = (Vec<usize>, u64);
 
 static CONTROLS: Mutex<Option<HashMap<(String, Asking), Control>>> = Mutex::new(None);
 
-/// What came of a hostile run.
+/// The result of a hostile run.
 pub struct Met {
     /// How the program ended.
     pub ran: Ran,
-    /// Whether the relay turned hostile in it.
+    /// Whether the relay became hostile.
     pub fired: bool,
-    /// The peak of the undisturbed run, in kilobytes.
+    /// The peak memory of the undisturbed run, in kilobytes.
     pub control_kb: u64,
-    /// What was done, for people.
+    /// What was done, for messages.
     pub what: String,
 }
 
-/// Runs one of the commands against the server, hostile at a moment that `random` chooses.
+/// Runs one of the commands against the server, which becomes hostile at a random time.
 ///
 /// # Errors
-/// The attack could not be made.
+/// If the attack is impossible.
 pub fn meet(
     context: &Context,
     server: &Server,
@@ -108,18 +108,18 @@ pub fn meet(
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
 }
 
-/// A connection and a piece of it at which the relay turns hostile.
+/// The connection, and the piece of it, at which the relay becomes hostile.
 pub fn moment(pieces: &[usize], random: &mut Random) -> (usize, usize) {
     let connection = random.below(pieces.len());
     let all = pieces.get(connection).copied().unwrap_or(1).max(1);
-    // Half of them early, where connections are made and statements prepared.
+    // Half of them early, while connections are opened and statements prepared.
     (connection, if random.below(2) == 0 { random.below(all.min(6)) } else { random.below(all) })
 }
 
-/// Judges a run that met a hostile server.
+/// Judges a run on a hostile server.
 pub fn judge(met: &Met) -> Outcome {
     if !met.fired {
-        return Outcome::Skipped("the connection did not come so far".to_owned());
+        return Outcome::Skipped("the run did not reach that piece".to_owned());
     }
     let complaint = met.ran.unclean(&[0, 3, 4]).or_else(|| {
         let grown = met.ran.peak_kb.saturating_sub(met.control_kb);
@@ -136,10 +136,10 @@ pub fn judge(met: &Met) -> Outcome {
     Outcome::of(complaint.map(|complaint| format!("{}: {complaint}", met.what)))
 }
 
-/// What the undisturbed command shows.
+/// Runs the undisturbed command.
 ///
 /// # Errors
-/// It does not succeed.
+/// If it does not succeed.
 pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Control, String> {
     let key = (server.engine.clone(), asking);
     let known =
@@ -148,7 +148,7 @@ pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Con
         return Ok(known);
     }
     let _alone = server.alone();
-    // A program that was killed may have left its claim.
+    // A program that was killed may have left its lease.
     server.empty();
     let plan = Plan { port: server.port, connection: 0, piece: 0, how: How::Honest };
     let (ran, relay) = run(context, server, asking, plan, DEADLINE)?;

@@ -1,7 +1,8 @@
-//! Odd clients of `kurabe app`: floods, slow ones, bad and huge heads, wrong methods, half closes, resets.
+//! Misbehaving clients of `kurabe app`: floods, slow requests, invalid and huge heads, wrong methods, half closes,
+//! resets.
 //!
-//! Survived: meanwhile and afterwards right requests are answered with 200 within 10 s, its memory's peak stays within 64 MB of
-//! what it was before, and at Ctrl-C it ends by a documented code within 10 s.
+//! Survived: meanwhile and afterwards valid requests are answered with 200 within 10 s, its peak memory stays within 64
+//! MB of the earlier one, and at Ctrl-C it exits with a documented code within 10 s.
 
 use crate::app::App;
 use crate::case::{Case, Outcome};
@@ -14,10 +15,10 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const GROWTH_KB: u64 = 64 * 1024;
-/// Tries of one application.
+/// The number of tries on one application.
 const BATCH: usize = 20;
 
-/// What an odd client does, while it is kept.
+/// A misbehaving client; it lasts as long as its connections are kept.
 type Odd = fn(u16, &mut Random) -> std::io::Result<Vec<TcpStream>>;
 
 const KINDS: [(&str, Odd); 7] = [
@@ -56,7 +57,7 @@ fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Ou
     ask(port)?;
     let before = process::peak_kb(app.running.pid());
     for _ in 0..tries {
-        // It may be refused in the middle.
+        // The server may close the connection before the end.
         kept.extend(odd(port, &mut random).unwrap_or_default());
         let grown = process::peak_kb(app.running.pid()).saturating_sub(before);
         let complaint = ask(port)
@@ -67,7 +68,7 @@ fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Ou
             kept.clear();
         }
     }
-    // Its clients are still there.
+    // Its clients are still connected.
     let ran = app.stop();
     drop(kept);
     if let (Some(complaint), Some(last)) = (ran.unclean(&[0, 130]), outcomes.last_mut()) {
@@ -76,7 +77,7 @@ fn attack(context: &Context, odd: Odd, seed: u64, tries: usize) -> Result<Vec<Ou
     Ok(outcomes)
 }
 
-/// A right request is answered.
+/// Checks that a valid request is answered.
 fn ask(port: u16) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a right request: {error}");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
@@ -125,7 +126,7 @@ fn slow(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     Ok(streams)
 }
 
-/// Bytes that are no head, or nearly one.
+/// Bytes that are not a head, or nearly one.
 fn head(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     let mut bytes = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".to_vec();
     for _ in 0..=random.below(6) {
@@ -170,7 +171,7 @@ fn method(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     Ok(vec![stream])
 }
 
-/// Clients that end their half, or reset, before or after they asked.
+/// Clients that close their half, or reset, before or after their request.
 fn half(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     let request = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for _ in 0..50 {
@@ -179,12 +180,12 @@ fn half(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
         if random.below(2) == 0 {
             stream.shutdown(Shutdown::Write)?;
         }
-        // Dropped with an answer that is not read: a reset.
+        // Dropping it with an unread answer causes a reset.
     }
     Ok(Vec::new())
 }
 
-/// Connections that say nothing.
+/// Connections that send nothing.
 fn many(port: u16, _: &mut Random) -> std::io::Result<Vec<TcpStream>> {
     (0..50).map(|_| connect(port)).collect()
 }

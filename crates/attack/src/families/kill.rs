@@ -1,8 +1,9 @@
-//! `kill -9` of the server, of the program, of the supervisor, at random moments.
+//! `kill -9` of the server, of the program, of the supervisor, at random times.
 //!
-//! Survived: nothing of the attack is left (no process, and no folder that the next start does not remove); the run file is
-//! whole up to its last trial, so that `show` reads it and `resume` goes on; a run that lost its server ends by 4 or 3 within
-//! 60 s, unless it had ended before. `kurabe up` notices within 20 s that its server was killed, and ends by 3.
+//! Survived: nothing is left behind (no process, and no folder that the next start does not remove). The run file is
+//! intact up to its last trial, so that `show` reads it and `resume` continues. A run that lost its server exits with 4
+//! or 3 within 60 s, unless it had ended before. `kurabe up` detects within 20 s that its server was killed, and exits
+//! with 3.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -14,11 +15,11 @@ use std::time::{Duration, Instant};
 
 /// The targets: an embedded database, and servers that start quickly.
 const TARGETS: [&str; 4] = ["sqlite", "redis", "memcached", "postgres"];
-/// How long a run may take that lost its server.
+/// The time limit of a run that lost its server.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take until the death of a server is noticed.
+/// The time limit for detecting that a server was killed.
 const NOTICED: Duration = Duration::from_secs(20);
-/// How long what is left may take to go.
+/// The time limit for the removal of processes and folders.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The cases of this family.
@@ -42,7 +43,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// `kurabe up` notices that its server was killed.
+/// Checks that `kurabe up` detects that its server was killed.
 fn up(context: &Context, target: &str) -> Result<Outcome, String> {
     let place = context.place()?;
     let mut running = Running::start(&mut place.command(&["up", target]))?;
@@ -94,7 +95,7 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
         return Ok(Outcome::of(ran.unclean(&[0]).map(|why| format!("before it was killed: {why}"))));
     }
     let ran = running.finish(LIMIT + began.elapsed());
-    // Without its supervisor no server can be started: then this machine could not do its part.
+    // Without its supervisor no server can be started, which is an error of this machine.
     let documented: &[i32] = if kind == "supervisor" { &[0, 3, 4, 5] } else { &[0, 3, 4] };
     if kind != "program"
         && let Some(complaint) = ran.unclean(documented)
@@ -105,12 +106,12 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
     Ok(Outcome::of(complaint.map(|complaint| format!("killed after {moment:?}: {complaint}"))))
 }
 
-/// Whether a process is the program itself, which looks after a server.
+/// Whether a process is the program itself, as the supervisor of a server.
 fn is_supervisor(context: &Context, pid: u32) -> bool {
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program == context.program)
 }
 
-/// What is left of an attack once the program has ended, and started and ended once more.
+/// What is left behind after the program has ended, and has been started again and ended.
 pub fn left(place: &Place) -> Option<String> {
     let mark = place.path().display().to_string();
     let until = Instant::now() + PATIENCE;
@@ -130,7 +131,7 @@ pub fn left(place: &Place) -> Option<String> {
     if files(place).is_empty() {
         return None;
     }
-    // A later start may remove what a killed one could not.
+    // A later start may remove what a killed process could not.
     let args = [
         "run",
         "point-read",
@@ -154,13 +155,13 @@ pub fn left(place: &Place) -> Option<String> {
     (!files.is_empty()).then(|| format!("files are left after a later start: {}", files.join(", ")))
 }
 
-/// What is in the folder for temporary files: locks that nobody holds are no data.
+/// The content of the folder for temporary files, without released locks.
 fn files(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(place.temporary()).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// That the run file is read, and that the run goes on where it can.
+/// Checks that the run file is readable, and that the run continues if possible.
 fn whole(place: &Place, target: &str, kind: &str, random: &mut Random) -> Option<String> {
     runfile::find(&place.runs())?;
     let known = runfile::trials(&place.runs()).len();
@@ -168,7 +169,7 @@ fn whole(place: &Place, target: &str, kind: &str, random: &mut Random) -> Option
     if let Some(complaint) = shown.unclean(&[0]) {
         return Some(format!("show, with {known} trials: {complaint}"));
     }
-    // Going on takes as long as the run: not each time.
+    // Continuing takes as long as the run, so it is not tested each time.
     if target != "sqlite" || kind != "program" || random.below(4) > 0 {
         return None;
     }

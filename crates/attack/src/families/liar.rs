@@ -1,8 +1,8 @@
 //! A relay that lies once in each trial, between the program and a real server.
 //!
-//! Survived: the trial that was lied to is recorded as failed, or the run ends by a documented code without it. `control` lies
-//! nothing: every trial must be measured. A lie counts only where the relay told it. `load-drop` and `load-flip` lie while
-//! the store is filled: then any trial may be the one that fails, but one must.
+//! Survived: the trial with a lie is recorded as failed, or the run exits with a documented code without it. `control`
+//! tells no lie: every trial must be measured. A lie counts only if the relay applied it. `load-drop` and `load-flip`
+//! lie while the store is filled: then any trial may fail, but one must.
 
 use crate::app::App;
 use crate::case::{Case, Outcome};
@@ -17,16 +17,16 @@ use crate::runfile::{self, Trial};
 use crate::server::Server;
 use std::time::Duration;
 
-/// A way to use a database, and which lies can be told of it.
+/// A workload, and the lies that apply to it.
 struct Workload {
     name: &'static str,
     args: &'static [&'static str],
-    /// The axis that makes cells: a cell that failed once is not measured again, so that each lie has one of its own.
+    /// The axis of the cells: a cell that failed once is not measured again, so that each lie needs a separate cell.
     axis: Axis,
     writes: bool,
 }
 
-/// What differs between cells.
+/// The difference between cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
     Clients,
@@ -62,17 +62,17 @@ const WORKLOADS: [Workload; 6] = [
     },
 ];
 
-/// The web tier, which is lied about to the client that drives it.
+/// The web tier; the relay is between it and its client.
 const APP: &str = "app";
-/// Trials of one run at most: a cell each, and the first one's repeat.
+/// The maximum number of trials of one run: a cell each, and the A/A control.
 const BATCH: usize = 25;
-/// So often a run is made again because too few lies could be told in it.
+/// The maximum number of repetitions of a run with too few lies.
 const AGAIN: usize = 3;
-/// What one answer may take where lies are told: one that holds a lock back has each trial after it wait.
+/// The time limit of an answer with lies: a lie that keeps a lock delays each trial after it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The same where a request is held back, so that its connection does not end: each such trial waits for that.
+/// The same if a request is delayed, so that its connection does not end: each such trial waits for it.
 const TIMEOUT_LATE: Duration = Duration::from_secs(3);
-/// How long a run may take; and each of its trials twice the time of an answer on top.
+/// The time limit of a run, to which each trial adds twice the time limit of an answer.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// The cases of this family.
@@ -118,7 +118,7 @@ fn case(
     }
 }
 
-/// What a run through the relay gave.
+/// The result of a run through the relay.
 struct Lied {
     ran: Ran,
     trials: Vec<Trial>,
@@ -128,7 +128,7 @@ struct Lied {
     what: String,
 }
 
-/// How a run is lied to: whether at once, after what is known; its seed and trials.
+/// The parameters of a run with lies: whether they begin at once, known answers, seed and trials.
 struct How {
     at_once: bool,
     known: Known,
@@ -161,7 +161,7 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     let through = |server: &Server| server.through(relay.port());
     let mut url = server.map_or_else(|| format!("http://127.0.0.1:{}", relay.port()), through);
     if engine == "mongodb" {
-        // A late write makes its collection again, which is then nobody's.
+        // A late write creates its collection again, which then has no owner.
         url.push_str(&(seed % 1_000).to_string());
     }
     let driver = WITH_DRIVER.contains(&engine) && Random::new(seed ^ 0xd).below(3) == 0;
@@ -175,9 +175,14 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         Axis::Payload => ("--payload", (0..cells).map(|cell| 1_000 + 16 * cell).collect()),
     };
     let values = values.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-    // The stand-ins for MongoDB and CouchDB take milliseconds for each request.
+    // The substitutes for MongoDB and CouchDB take milliseconds for each request.
     let slow = matches!(engine, "mongodb" | "couchdb");
-    let (requests, records) = if slow { ("60", "120") } else { ("240", "600") };
+    let (requests, records) = match (slow, lie) {
+        (false, _) => ("240", "600"),
+        // Most records are read again in each trial: an older version needs an earlier answer.
+        (true, Some(Lie::Older)) => ("60", "80"),
+        (true, _) => ("60", "120"),
+    };
     let mut args = of.args.to_vec();
     args.extend([url.as_str(), axis, &values, "--rounds", "1"]);
     args.extend(["--requests", requests, "--records", records, "--seed"]);
@@ -200,10 +205,10 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     })
 }
 
-/// The workloads of which such a lie can be told: those that ask for it, and compare the answer.
+/// The workloads to which such a lie applies: those with such requests that compare the answer.
 fn suited(engine: &str, lie: Lie) -> Vec<&'static Workload> {
     let of = |workload: &&Workload| match lie {
-        // Pages have no body that could be flipped; the application answers a wrong key with an error.
+        // Requests for pages have no body to flip; the application answers a wrong key with an error.
         Lie::Drop | Lie::Late | Lie::FlipRequest if engine == APP => {
             workload.writes && lie != Lie::FlipRequest
         }
@@ -212,7 +217,7 @@ fn suited(engine: &str, lie: Lie) -> Vec<&'static Workload> {
         Lie::OtherKey | Lie::FlipAnswer if engine == "couchdb" => !workload.writes,
         Lie::Older => workload.name == "point-write" && engine != "couchdb",
         Lie::OtherKey | Lie::FlipAnswer => !workload.writes || workload.name == "point-write",
-        // What follows an answer without being asked for ends a connection of HTTP.
+        // An unexpected answer ends a connection of HTTP.
         Lie::AnswerTwice => engine != "couchdb",
         Lie::Twice => true,
     };
@@ -237,7 +242,7 @@ fn tell(
     let mut last = None;
     for attempt in 0..AGAIN {
         let workload = *random.pick(&suited);
-        // What is older needs a trial before.
+        // An older version needs an earlier trial.
         let trials = (tries - outcomes.len()).max(if lie == Lie::Older { 3 } else { 2 });
         let lied =
             run(context, engine, Some(lie), workload, How::new(seed.wrapping_add(attempt as u64), trials))?;
@@ -264,11 +269,11 @@ fn tell(
     Ok(outcomes)
 }
 
-/// What is said where a run came to no request that could be lied about.
+/// The outcome of a run without a request to which the lie applies.
 fn untold(lied: &Lied) -> Outcome {
     let seen = format!("{:?}", lied.seen).chars().take(300).collect::<String>();
     Outcome::Skipped(format!(
-        "no lie could be told; {}, {} trials: {}; {seen}",
+        "no request for the lie; {}, {} trials: {}; {seen}",
         lied.what,
         lied.trials.len(),
         lied.ran.tail()
@@ -283,7 +288,7 @@ fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> 
         .iter()
         .map(|trial| match trial {
             Trial::Failed(reason) => {
-                Outcome::Failed(format!("{}: nothing was lied, and: {reason}", lied.what))
+                Outcome::Failed(format!("{}: no lie was told, and: {reason}", lied.what))
             }
             _ => Outcome::Survived,
         })
@@ -298,7 +303,7 @@ fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> 
 fn load(context: &Context, engine: &'static str, lie: Lie, seed: u64) -> Result<Vec<Outcome>, String> {
     let reads: Vec<&Workload> = WORKLOADS.iter().filter(|workload| !workload.writes).collect();
     let workload = *Random::new(seed).pick(&reads);
-    // What is acknowledged without being done needs an answer that was seen once.
+    // Acknowledging a dropped request needs a known answer.
     let known = if lie == Lie::Drop {
         run(context, engine, None, workload, How::new(seed, 1))?.known
     } else {

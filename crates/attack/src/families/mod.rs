@@ -1,4 +1,4 @@
-//! The families of attacks: a file and a line each.
+//! The families of attacks, one file each.
 
 use crate::case::Case;
 
@@ -18,9 +18,9 @@ mod tarpit;
 pub struct Family {
     /// Its name, for `--only`.
     pub name: &'static str,
-    /// Tries of all its cases together, with `--quick`.
+    /// The number of tries of all its cases together, with `--quick`.
     pub quick: usize,
-    /// Tries of all its cases together, without.
+    /// The number without `--quick`.
     pub full: usize,
     /// Its cases.
     pub cases: fn() -> Vec<Case>,
@@ -40,5 +40,5 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "records", quick: 60, full: 660, cases: records::cases },
 ];
 
-/// The engines of which servers are started.
+/// The engines whose servers are started.
 pub const ENGINES: [&str; 7] = ["mysql", "mariadb", "postgres", "redis", "memcached", "couchdb", "mongodb"];

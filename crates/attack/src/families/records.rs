@@ -1,7 +1,7 @@
-//! Run files that were changed: flipped bits, other numbers, lines doubled, removed, out of order, torn.
+//! Changed run files: flipped bits, other numbers, lines duplicated, removed, reordered, torn.
 //!
-//! Survived: `show`, `report` and `resume` refuse the file with code 5, or say that it is damaged or not complete; never are
-//! figures given as if nothing were wrong.
+//! Survived: `show`, `report` and `resume` reject the file with code 5, or report it as damaged or incomplete. They
+//! never show figures without such a message.
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(60);
 const KINDS: [&str; 6] = ["bit", "number", "duplicate", "removed", "order", "torn"];
 
-/// The run file that is damaged, made once, and its folder's name.
+/// The intact run file, made once, and the name of its folder.
 static WHOLE: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// The cases of this family.
@@ -79,7 +79,7 @@ fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
             "checksum",
         ];
         let told = words.iter().any(|word| said.contains(word));
-        // A run that went on is a run that was not complete, and says so by going on.
+        // `resume` continues only an incomplete run, so continuing it reports that it was incomplete.
         let went_on =
             args[0] == "resume" && ["torn", "removed"].contains(&kind) && !said.contains("complete");
         (ran.code == Some(0) && !told && !went_on).then(|| "accepted in silence".to_owned())

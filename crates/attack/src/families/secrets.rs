@@ -1,7 +1,8 @@
-//! Passwords in URLs, in the environment and in the engines' own files, right or wrong, with servers that answer or not.
+//! Passwords in URLs, in the environment and in the engines' own files, right or wrong, with servers that answer or
+//! not.
 //!
-//! Survived: the password is in no output, no file below the folders of the attack, and in no command line of a process that
-//! the program starts; the code is documented.
+//! Survived: the password is in no output, in no file in the folders of the attack, and in no command line of a process
+//! that the program starts; the code is documented.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -31,7 +32,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// A password that nobody has by chance, with signs that URLs encode, and that way of writing it.
+/// A unique password with characters that URLs encode, and its encoded form.
 fn password(random: &mut Random) -> (String, String) {
     let plain = format!("plugh-{:x}:@{}", random.number(), random.below(1000));
     let encoded = plain.replace(':', "%3A").replace('@', "%40");
@@ -121,7 +122,7 @@ fn holds(bytes: &[u8], needle: &str) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
-/// Files that hold one of the needles, those left out that the attack wrote itself.
+/// Files that contain one of the needles, except those that the attack wrote.
 fn in_files(place: &Place, needles: &[&str]) -> Option<String> {
     [place.runs(), place.temporary()].iter().find_map(|folder| below(folder, needles))
 }

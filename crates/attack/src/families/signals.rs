@@ -1,9 +1,9 @@
-//! Signals: Ctrl-C once and twice, termination, being stopped for seconds, an output that nobody reads.
+//! Signals: Ctrl-C once and twice, termination, being stopped for seconds, an output without a reader.
 //!
-//! Survived: after the first Ctrl-C something is said at once (within 1.5 s here, since the machine is busy) and the program
-//! has ended within 8 s, whatever the server does; a second ends it within 2 s. The code is 130 (of SIGTERM 130 or 143), or
-//! that of a run which had ended before. A trial in which the program stood still has no figures that count. What nobody
-//! reads ends by 0, 5 or SIGPIPE, and never by a panic. Nothing is left behind.
+//! Survived: after the first Ctrl-C a message appears (within 1.5 s, since the machine is busy) and the program
+//! ends within 8 s for any server; a second Ctrl-C ends it within 2 s. The code is 130 (for SIGTERM 130 or 143), or
+//! that of a run which had ended before. A trial in which the program stood still has no counted figures. Without a
+//! reader the program ends with 0, 5 or SIGPIPE, and without a panic. Nothing is left behind.
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
@@ -20,9 +20,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Until when something must be said, five of them tolerated for a machine that others use.
+/// The time limit for the message, generous since the machine is busy.
 const SAID: Duration = Duration::from_millis(1_500);
-/// Until when the program must have ended.
+/// The time limit for the program's end.
 const ENDED: Duration = Duration::from_secs(8);
 
 /// The cases of this family.
@@ -104,7 +104,7 @@ fn interrupted_well(ran: &Ran) -> Option<String> {
     ran.unclean(&[130, 143])
 }
 
-/// Sends the signals, half a second apart, and waits until the program has said something and ended.
+/// Sends the signals, half a second apart, and waits for a message and for the program's end.
 fn end(running: &mut Running, signals: &[Signal], limit: Duration) -> Option<String> {
     let before = running.said(1).len() + running.said(0).len();
     let mut complaint = None;
@@ -116,7 +116,7 @@ fn end(running: &mut Running, signals: &[Signal], limit: Duration) -> Option<Str
         if at == 0
             && !wait_until(SAID, || running.said(1).len() + running.said(0).len() > before || running.ended())
         {
-            complaint = Some(format!("nothing was said within {SAID:?}"));
+            complaint = Some(format!("no message within {SAID:?}"));
         }
     }
     let sent = Instant::now();
@@ -129,7 +129,7 @@ fn end(running: &mut Running, signals: &[Signal], limit: Duration) -> Option<Str
 
 fn stalled(context: &Context, target: &str, twice: bool, random: &mut Random) -> Result<Outcome, String> {
     let place = context.place()?;
-    // One of its own: what is killed keeps its claim for a minute.
+    // A separate server, since a killed program keeps its lease for a minute.
     let server = Starting::new(&context.program, target, &place.temporary(), &[])?.ready()?;
     let (pieces, _) = control(context, &server, Asking::native(2))?;
     let (connection, piece) = moment(&pieces, random);
@@ -140,7 +140,7 @@ fn stalled(context: &Context, target: &str, twice: bool, random: &mut Random) ->
     let mut running = Running::start(&mut place.command(&long(&url)))?;
     if !wait_until(Duration::from_secs(20), || relay.fired() || running.ended()) || running.ended() {
         running.signal(Signal::KILL);
-        return Err("the connection did not come so far".to_owned());
+        return Err("the run did not reach that piece".to_owned());
     }
     sleep(Duration::from_millis(300 + random.number() % 1_000));
     let (signals, limit) = if twice {
@@ -160,7 +160,7 @@ fn stop(context: &Context, target: &str, random: &mut Random) -> Result<Outcome,
     let args = ["run", "point-read", &url, "--rounds", "3", "--duration", "1s", "--requests", "100000000"];
     let args = [&args[..], &["--records", "200", "--no-html", "-q"]].concat();
     let mut running = Running::start(&mut place.command(&args))?;
-    // In the middle of the first trial's measured second: the run file has its first line by then.
+    // In the middle of the first trial's measured second, when the run file has its first line.
     if !wait_until(Duration::from_secs(40), || runfile::find(&place.runs()).is_some() || running.ended()) {
         running.signal(Signal::KILL);
         return Err("no run began".to_owned());
@@ -211,7 +211,7 @@ fn closed(context: &Context, random: &mut Random) -> Result<Outcome, String> {
     }
     let mut command = place.command(which);
     if random.below(2) == 0 {
-        // Closed from the start; the descriptor may then be that of a file of its own.
+        // Closed from the start; the program may then use the descriptor for another file.
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(command.get_program()).args(which);
         place.settle(&mut shell);

@@ -1,8 +1,8 @@
-//! Servers that never finish an answer: silent, dripping, stalled, endless, or with lengths that nobody can keep.
+//! Servers that never finish an answer: silent, dripping, stalled, endless, or with impossible lengths.
 //!
-//! Survived: the program ends within twice the deadline of an answer (`--timeout`, 5 s or the 30 s that hold without it) and
-//! 20 s for a busy machine, by code 3 or 4 with an error, or by 0 where
-//! what was held back was not needed; its memory's peak is at most 64 MB above that of the undisturbed run.
+//! Survived: the program ends within twice the deadline of an answer (`--timeout`, 5 s or the default of 30 s) and
+//! 20 s for a busy machine, with code 3 or 4 and an error, or with 0 if
+//! the missing data was not needed. Its peak memory is at most 64 MB above that of the undisturbed run.
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// A server that agrees to TLS and never gets on with it.
+/// A server that agrees to TLS and never completes the handshake.
 fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let mut random = Random::new(seed);
     let how = random.below(3);
@@ -62,7 +62,7 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
                     let _ = client.read(&mut asked);
                 }
                 while !stopped.load(Ordering::SeqCst) {
-                    // A handshake record of 16 kB, one byte a second; or small ones without an end.
+                    // A handshake record of 16 kB, one byte a second; or endless small ones.
                     let sent = match how {
                         0 => Ok(()),
                         1 => client.write_all(&[0x16, 3, 3, 0x40, 0][..1]),
@@ -102,7 +102,7 @@ fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outc
     let deadline = deadline(&mut random);
     let how = match kind {
         "silent" => How::Silent,
-        // So that no answer of three bytes comes in time.
+        // So slow that an answer of three bytes exceeds the deadline.
         "drip" => How::Drip(deadline / 2),
         "stall" => How::Half,
         _ => {
@@ -113,7 +113,7 @@ fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outc
     Ok(judge(&meet(context, server, &mut random, deadline, how)?))
 }
 
-/// What an engine's protocol knows that need not end: a beginning, and what is repeated.
+/// Unbounded messages of an engine's protocol: a beginning, and a repeated part.
 fn endless(engine: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let text = |first: &str, pattern: &str| (first.as_bytes().to_vec(), pattern.as_bytes().to_vec());
     let mut all = match engine {
@@ -162,7 +162,7 @@ fn endless(engine: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
             ([&16_777_216_u32.to_le_bytes()[..], &[0; 8], &2013_u32.to_le_bytes()].concat(), vec![0]),
         ],
         _ => {
-            // Packets of MySQL with the sequence numbers that an answer has, again and again.
+            // Packets of MySQL with the sequence numbers of an answer, repeated.
             let packets = |size: usize| -> Vec<u8> {
                 let all = (1..=256_u32).flat_map(|sequence| {
                     let length = (size as u32).to_le_bytes();

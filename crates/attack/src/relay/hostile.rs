@@ -1,6 +1,6 @@
-//! A relay of bytes that turns hostile at one moment: at a piece of what the server sends on one connection.
+//! A relay of bytes that becomes hostile at one piece of the server's data on one connection.
 //!
-//! It knows no protocol: pieces are what one `recv` gives, so that they mostly begin where an answer begins.
+//! It is independent of the protocol: a piece is the data of one `recv`, which mostly begins with an answer.
 
 use crate::random::Random;
 use std::io::{self, Read, Write};
@@ -10,35 +10,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What the client is sent in place of the piece.
+/// The data that replaces the piece.
 #[derive(Clone, Debug)]
 pub enum How {
-    /// What the server says: a control.
+    /// The server's data, unchanged: a control.
     Honest,
-    /// Nothing any more.
+    /// No more data.
     Silent,
     /// The first half of the piece, then nothing.
     Half,
-    /// The piece and all that follows, one byte a second.
+    /// The piece and all later data, one byte per interval.
     Drip(Duration),
-    /// These bytes, then these again and again, without an end.
+    /// These bytes, then the second ones repeated endlessly.
     Endless(Vec<u8>, Vec<u8>),
     /// These bytes, and the end of the connection.
     Last(Vec<u8>),
-    /// The piece with its bytes changed, by this seed.
+    /// The piece with its bytes changed; the seed.
     Mutated(u64),
-    /// In every piece of every connection these bytes for those, of the same length.
+    /// In every piece of every connection, the first bytes replaced by the second, of the same length.
     Replaced(Vec<u8>, Vec<u8>),
 }
 
-/// When it turns hostile.
+/// When and how it becomes hostile.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server's port on loopback.
     pub port: u16,
-    /// On which connection, in the order in which they are opened.
+    /// The connection, in the order of opening.
     pub connection: usize,
-    /// At which piece of it.
+    /// The piece of it.
     pub piece: usize,
     /// What it does.
     pub how: How,
@@ -55,7 +55,7 @@ struct Shared {
     plan: Plan,
     stop: AtomicBool,
     fired: AtomicUsize,
-    /// Pieces that the server sent on each connection.
+    /// The number of pieces that the server sent on each connection.
     pieces: Mutex<Vec<usize>>,
 }
 
@@ -63,7 +63,7 @@ impl Hostile {
     /// Listens on a free port of loopback.
     ///
     /// # Errors
-    /// There is no port.
+    /// If there is no free port.
     pub fn start(plan: Plan) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
@@ -84,17 +84,17 @@ impl Hostile {
         Ok(Self { port, shared, listener: Some(listener) })
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it turned hostile.
+    /// Whether it became hostile.
     pub fn fired(&self) -> bool {
         self.shared.fired.load(Ordering::SeqCst) > 0
     }
 
-    /// How many pieces the server sent on each connection.
+    /// The number of pieces that the server sent on each connection.
     pub fn pieces(&self) -> Vec<usize> {
         self.shared.pieces.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -103,7 +103,7 @@ impl Hostile {
 impl Drop for Hostile {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
-        // Wakes the thread that listens.
+        // Wakes the listening thread.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -143,7 +143,7 @@ fn join(shared: &Arc<Shared>, client: &TcpStream, server: &TcpStream) -> io::Res
 }
 
 impl Shared {
-    /// Passes one piece of the server's on, or does what is hostile in place of it.
+    /// Forwards one piece of the server's data, or replaces it.
     fn pass(
         &self,
         connection: usize,
@@ -192,7 +192,7 @@ impl Shared {
                 let block = pattern.repeat((64 * 1024 / pattern.len().max(1)).max(1));
                 loop {
                     to.write_all(&block)?;
-                    // 32 MB a second, so that the machine has time for others.
+                    // 32 MB a second, so that other processes can run.
                     self.pause(Duration::from_millis(2))?;
                 }
             }
@@ -205,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Keeps the connection open until the client ends it or the relay is dropped.
+    /// Keeps the connection open until the client closes it or the relay is dropped.
     fn wait(&self, to: &TcpStream) -> io::Result<()> {
         loop {
             self.pause(Duration::from_millis(50))?;
@@ -221,7 +221,7 @@ impl Shared {
     }
 }
 
-/// A piece with some bytes flipped, cut off, doubled, swapped or put in.
+/// A piece with some bytes flipped, truncated, duplicated, swapped or inserted.
 fn mutated(piece: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut bytes = piece.to_vec();
@@ -239,7 +239,7 @@ fn mutated(piece: &[u8], seed: u64) -> Vec<u8> {
             }
             3 => bytes.insert(at.min(bytes.len()), random.number() as u8),
             4 if !bytes.is_empty() => {
-                // A length is most harmful where it is as large as can be.
+                // A length field does the most harm with its maximum value.
                 let end = (at + 4).min(bytes.len());
                 bytes[at..end].fill(0xff);
             }

@@ -36,7 +36,7 @@ impl Lie {
         Self::FlipRequest,
     ];
 
-    /// Its name, as the table has it.
+    /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Drop => "drop",
@@ -50,7 +50,7 @@ impl Lie {
         }
     }
 
-    /// Whether it can be told of such a request.
+    /// Whether it applies to such a request.
     pub fn concerns(self, kind: Kind) -> bool {
         match self {
             Self::Drop | Self::Late | Self::FlipRequest => kind == Kind::Write,

@@ -1,7 +1,7 @@
-//! A relay on loopback between a client and a real server that tells lies: one of each trial, and it counts them.
+//! A relay on loopback between a client and a real server. It tells one lie in each trial, and counts them.
 //!
-//! It reads whole requests and whole answers ([`protocol::Protocol`]), one exchange after the other on each connection, so
-//! that it can leave one out, change one or answer by itself with what the server said to an equal request before.
+//! It reads whole requests and answers ([`protocol::Protocol`]), one exchange after the other on each connection. So
+//! it can drop a message, change it, or answer a request itself with the server's answer to an earlier equal one.
 
 pub mod hostile;
 pub mod lie;
@@ -24,39 +24,39 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trials::TrialCount;
 
-/// Requests of one class in a trial before a lie is told, at most.
+/// The maximum number of requests of one class in a trial before a lie.
 const MOST_BEFORE: usize = 20;
-/// How long a late write is kept at most.
+/// The maximum delay of a late write.
 const LATEST: Duration = Duration::from_secs(3);
-/// So many first answers are remembered, for older versions.
+/// The number of first answers that are kept, for older versions.
 const REMEMBERED: usize = 20_000;
 
-/// What a relay does.
+/// The parameters of a relay.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The protocol, by the scheme of the server's URL.
     pub scheme: String,
     /// The server's port on loopback.
     pub port: u16,
-    /// The lie; none for a control.
+    /// The lie; `None` for a control.
     pub lie: Option<Lie>,
-    /// Whether the first request of a class is already lied about: the load, which has few of them.
+    /// Whether the first request of a class is lied about already, as for the load, which has few requests.
     pub at_once: bool,
-    /// Seed of what is random.
+    /// The random seed.
     pub seed: u64,
-    /// Answers of an earlier relay ([`Relay::known`]), to acknowledge requests with whose like was not seen yet.
+    /// Answers of an earlier relay ([`Relay::known`]), to acknowledge requests of classes that were not seen yet.
     pub known: Known,
 }
 
 /// The newest exchange of each class of requests.
 pub type Known = HashMap<String, (Request, Vec<u8>)>;
 
-/// A lie that was told.
+/// A lie that was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The trial, counted from 0 in the order of the run file.
     pub trial: usize,
-    /// Of which request.
+    /// The request.
     pub what: String,
 }
 
@@ -76,14 +76,14 @@ struct Shared {
 struct State {
     random: Random,
     trials: TrialCount,
-    /// Requests of the class, in its trial, before the next lie.
+    /// The number of requests of the class, in its trial, before the next lie.
     before: usize,
     told: Vec<Told>,
     /// The newest exchange of each class.
     newest: Known,
     /// The first answer of each request.
     first: HashMap<Vec<u8>, Vec<u8>>,
-    /// How many requests of each class went through.
+    /// The number of requests of each class.
     seen: HashMap<String, u64>,
     /// The trial, and requests of each class in it.
     counts: (usize, HashMap<String, usize>),
@@ -93,7 +93,7 @@ impl Relay {
     /// Listens on a free port for clients of the server; counts trials by the only run that is recorded below `runs`.
     ///
     /// # Errors
-    /// There is no port or thread, or the relay does not speak the protocol.
+    /// If there is no port or thread, or the protocol is not supported.
     pub fn start(plan: Plan, runs: &Path) -> io::Result<Self> {
         if protocol::of_scheme(&plan.scheme).is_none() {
             return Err(io::Error::other(format!("the relay does not speak {}", plan.scheme)));
@@ -129,12 +129,12 @@ impl Relay {
         Ok(Self { port, shared, listener: Some(listener) })
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The lies that were told so far.
+    /// The lies so far.
     pub fn told(&self) -> Vec<Told> {
         self.shared.lock().told.clone()
     }
@@ -144,7 +144,7 @@ impl Relay {
         self.shared.lock().newest.clone()
     }
 
-    /// How many requests of each class went through.
+    /// The number of requests of each class.
     pub fn seen(&self) -> Vec<(String, u64)> {
         let mut seen: Vec<_> = self.shared.lock().seen.iter().map(|(class, n)| (class.clone(), *n)).collect();
         seen.sort();
@@ -155,7 +155,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
-        // Wakes the thread that listens.
+        // Wakes the listening thread.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -170,7 +170,7 @@ impl Shared {
 }
 
 impl State {
-    /// Notes a lie, and chooses when the next trial is lied to.
+    /// Records a lie, and chooses the request for the next trial's lie.
     fn tell(&mut self, trial: usize, request: &Request, at_once: bool) {
         if self.told.iter().any(|told| told.trial == trial) {
             return;
@@ -180,7 +180,7 @@ impl State {
         self.before = if at_once { 0 } else { self.random.below(MOST_BEFORE) };
     }
 
-    /// The trial that is to be lied to now, if it was not yet.
+    /// The trial whose lie is due now, if any.
     fn due(&mut self, class: &str) -> Option<usize> {
         let trial = self.trials.now();
         if self.counts.0 != trial {
@@ -192,7 +192,7 @@ impl State {
         (*count > self.before && !told).then_some(trial)
     }
 
-    /// Flips the lowest bit of a byte of the value in a message; none where there is no value of some length.
+    /// Flips the lowest bit of a byte of the value in a message, if there is a long enough value.
     fn flip(&mut self, protocol: &dyn Protocol, message: &mut [u8]) -> bool {
         let value = protocol.value(message);
         if value.len() < 4 {
@@ -226,20 +226,20 @@ fn connection(shared: &Shared, client: &TcpStream, server: &TcpStream) {
     let _ = server.shutdown(Shutdown::Both);
 }
 
-/// One connection, exchange by exchange.
+/// One relayed connection.
 struct Exchange<'a> {
     shared: &'a Shared,
     protocol: Box<dyn Protocol>,
     client: Peer,
     server: Peer,
-    /// What is sent in place of the next request of its class, and in which trial.
+    /// The request that replaces the next one of its class, and its trial.
     repeat: Option<(usize, Request)>,
-    /// Whether a lie was told about requests that were sent together: their client may be gone when the others come up, and
-    /// its trial may be over.
+    /// Whether a lie was told about requests that were sent together: their client may have ended before the others are
+    /// read, and its trial too.
     burst: bool,
-    /// An answer that was delivered twice, in which trial: a lie once somebody asks on.
+    /// The trial of an answer that was delivered twice. It counts as a lie at the next request.
     doubled: Option<(usize, Request)>,
-    /// Writes that are sent later, and the trial of the first.
+    /// Delayed writes, and their trials.
     late: Vec<(usize, Request)>,
 }
 
@@ -261,7 +261,7 @@ impl Exchange<'_> {
         if self.client.await_turn(&self.server)? { self.protocol.request(&mut self.client) } else { Ok(None) }
     }
 
-    /// Sends what was kept back, once its trial has ended.
+    /// Sends delayed writes once their trial has ended.
     fn send_late(&mut self) {
         let began = Instant::now();
         for (trial, request) in std::mem::take(&mut self.late) {
@@ -271,7 +271,7 @@ impl Exchange<'_> {
             {
                 let mut state = self.shared.lock();
                 if state.trials.now() <= trial {
-                    // The trial was slow: this write is executed before it is read back, as it should be.
+                    // The trial was slow, so this write is executed before it is read back: no lie.
                     state.told.retain(|told| told.trial != trial);
                 }
             }
@@ -336,7 +336,7 @@ impl Exchange<'_> {
         self.client.send(lied.as_ref().unwrap_or(&answer))
     }
 
-    /// The lie in place of an answer.
+    /// The answer with the lie.
     fn bend(&mut self, lie: Lie, trial: usize, request: &Request, answer: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.shared.lock();
         let at_once = self.shared.plan.at_once;
@@ -388,7 +388,7 @@ impl Exchange<'_> {
         state.newest.insert(request.class.clone(), (request, answer.to_vec()));
     }
 
-    /// What two requests for the same have in common.
+    /// The part that equal requests have in common.
     fn identity(&self, request: &Request) -> Vec<u8> {
         [request.class.as_bytes(), self.protocol.essence(&request.bytes)].concat()
     }

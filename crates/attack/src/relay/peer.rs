@@ -1,10 +1,10 @@
-//! One end of a relayed connection: a buffered reader that gives whole messages.
+//! One end of a relayed connection: a buffered reader of whole messages.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-/// No message of an attack is larger than this.
+/// The maximum message size.
 const LIMIT: usize = 256 * 1024 * 1024;
 
 /// One end of a relayed connection.
@@ -20,15 +20,15 @@ impl Peer {
         Self { stream, buffer: Vec::new(), at: 0 }
     }
 
-    /// Bytes that have come and were not taken yet.
+    /// Received bytes that were not taken yet.
     fn waiting(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
 
-    /// Waits until this many bytes are there. False where the stream ended before the first of them.
+    /// Waits for this many bytes. `false` if the stream ended before the first of them.
     ///
     /// # Errors
-    /// The stream failed, or ended in the middle.
+    /// If the stream failed, or ended before the last of them.
     pub fn await_bytes(&mut self, count: usize) -> io::Result<bool> {
         if count > LIMIT {
             return Err(io::Error::new(ErrorKind::InvalidData, "message too long for the relay"));
@@ -49,11 +49,11 @@ impl Peer {
         Ok(true)
     }
 
-    /// Waits until this end has something to say. False where it or the other one ended first: a server closes connections
-    /// that are idle for long, and the client is to see that before its next request.
+    /// Waits until this end has sent something. `false` if it or the other one ended first: a server closes connections
+    /// that are idle for long, and the client must see that before its next request.
     ///
     /// # Errors
-    /// The kernel gives no news of the connections.
+    /// If polling the connections fails.
     pub fn await_turn(&self, other: &Self) -> io::Result<bool> {
         if !self.waiting().is_empty() {
             return Ok(true);
@@ -63,13 +63,13 @@ impl Peer {
         Ok(both[0].revents().intersects(PollFlags::IN | PollFlags::HUP))
     }
 
-    /// Whether this end has said nothing that was not taken yet.
+    /// Whether all received bytes were taken.
     pub fn is_idle(&self) -> bool {
         let mut one = [PollFd::new(&self.stream, PollFlags::IN)];
         self.waiting().is_empty() && matches!(poll(&mut one, Some(&Timespec::default())), Ok(0))
     }
 
-    /// The next bytes, which stay.
+    /// The next bytes, without taking them.
     ///
     /// # Errors
     /// As [`Peer::await_bytes`].
@@ -80,7 +80,7 @@ impl Peer {
     /// Appends the next bytes to `out`.
     ///
     /// # Errors
-    /// The stream failed or ended.
+    /// If the stream failed or ended.
     pub fn take(&mut self, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
         if count > 0 && !self.await_bytes(count)? {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -90,10 +90,10 @@ impl Peer {
         Ok(())
     }
 
-    /// Appends the next line, with its end, to `out`; returns where it begins there.
+    /// Appends the next line, with its line end, to `out`; returns its position there.
     ///
     /// # Errors
-    /// The stream failed or ended.
+    /// If the stream failed or ended.
     pub fn line(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         let mut known = 0;
         loop {
@@ -118,7 +118,7 @@ impl Peer {
     }
 }
 
-/// The number in a line, behind its first byte: `$12\r\n` is 12.
+/// The number in a line, after its first byte: `$12\r\n` is 12.
 pub fn number(line: &[u8]) -> i64 {
     std::str::from_utf8(line).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What the relay must know of a protocol: where a request ends, where its answer ends, and what it asks for.
+//! The relay's view of a protocol: the ends of requests and answers, and the kinds of requests.
 
 use super::peer::Peer;
 use super::protocols;
@@ -7,11 +7,11 @@ use std::io;
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads data of the workload.
+    /// Reads the workload's data.
     Read,
-    /// Changes data of the workload.
+    /// Changes the workload's data.
     Write,
-    /// Anything else: settings, statistics, marks of ownership.
+    /// Anything else: settings, statistics, the ownership table.
     Other,
 }
 
@@ -20,17 +20,17 @@ pub enum Kind {
 pub struct Request {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What requests of one kind have in common: the statement's text, the command's name.
+    /// The statement's text or the command's name, which similar requests share.
     pub class: String,
     /// What it does.
     pub kind: Kind,
-    /// Whether the server answers it at all.
+    /// Whether the server answers it.
     pub answered: bool,
 }
 
 /// A protocol, for one connection.
 pub trait Protocol: Send {
-    /// Relays what comes before the first request.
+    /// Relays the handshake before the first request.
     ///
     /// # Errors
     /// A connection failed.
@@ -38,29 +38,29 @@ pub trait Protocol: Send {
         Ok(())
     }
 
-    /// Reads the next request; `None` where the client ended.
+    /// Reads the next request; `None` if the client closed the connection.
     ///
     /// # Errors
     /// The connection failed.
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>>;
 
-    /// Reads the answer to a request that was sent to the server. What the client has to say in the middle of it is passed on.
+    /// Reads the answer to a request that was sent to the server. Forwards the client's messages within the exchange.
     ///
     /// # Errors
     /// A connection failed.
     fn answer(&mut self, request: &Request, client: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>>;
 
-    /// Makes the answer to one request look like the answer to another.
+    /// Converts the answer to one request into an answer to another.
     fn readdress(&self, answer: &[u8], _from: &Request, _to: &Request) -> Vec<u8> {
         answer.to_vec()
     }
 
-    /// The part of a message that equal messages have in common: without numbers that only pair answers with requests.
+    /// The part that equal messages have in common, without numbers that only pair answers with requests.
     fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
         message
     }
 
-    /// The bytes of a message in which a flipped bit changes a value and not the frame: a long text that is no name.
+    /// The bytes of a message in which a flipped bit changes a value, not the framing: a long text that is not a name.
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
         longest_text(message, 0)
     }
@@ -79,7 +79,7 @@ pub fn of_scheme(scheme: &str) -> Option<Box<dyn Protocol>> {
     })
 }
 
-/// The longest run of printable ASCII from `start` on, where it is too long to be a name.
+/// The longest run of printable ASCII from `start` on, if it is too long for a name.
 pub fn longest_text(message: &[u8], start: usize) -> std::ops::Range<usize> {
     let found = longest(message, start, |byte| (b' '..=b'~').contains(&byte));
     let named = message[found.clone()].windows(7).any(|seven| seven == b"kurabe_");
@@ -101,7 +101,7 @@ pub fn longest(message: &[u8], start: usize, of: impl Fn(u8) -> bool) -> std::op
     best
 }
 
-/// A text without the parts that differ between requests of one class: digits.
+/// A text without digits, which differ between requests of one class.
 pub fn without_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -116,7 +116,7 @@ pub fn without_numbers(text: &str) -> String {
 
 /// Whether a statement reads or writes data of a workload, by its first word.
 pub fn of_sql(text: &str) -> Kind {
-    // Tables in which ownership is noted and claimed are not the workload's.
+    // The ownership table and the lease do not belong to the workload.
     let others = ["kurabe_marker", "kurabe_claim", "information_schema", "pg_catalog", "_probe"];
     if !text.contains("kurabe_") || others.iter().any(|other| text.contains(other)) {
         return Kind::Other;

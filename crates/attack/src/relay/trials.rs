@@ -1,10 +1,10 @@
-//! Which trial a run is at, told by how many its file holds: a trial is recorded before the next one begins.
+//! The current trial of a run, from the number of recorded trials: each is recorded before the next one begins.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Counts the trials in the only run file of a folder, as it grows.
+/// Counts the trials in the only run file of a folder while it grows.
 #[derive(Debug)]
 pub struct TrialCount {
     runs: PathBuf,
@@ -13,12 +13,12 @@ pub struct TrialCount {
 }
 
 impl TrialCount {
-    /// Of the run that will be recorded below this folder.
+    /// For the run that will be recorded in this folder.
     pub fn new(runs: &Path) -> Self {
         Self { runs: runs.to_owned(), file: None, lines: 0 }
     }
 
-    /// How many trials are recorded now.
+    /// The number of trials recorded so far.
     pub fn now(&mut self) -> usize {
         if self.file.is_none() {
             let mut entries = std::fs::read_dir(&self.runs).into_iter().flatten().flatten();
@@ -29,7 +29,7 @@ impl TrialCount {
             let _ = file.read_to_end(&mut new);
         }
         self.lines += new.split(|byte| *byte == b'\n').count() - 1;
-        // The first line says what is run.
+        // The first line is the header.
         self.lines.saturating_sub(1)
     }
 }

@@ -1,7 +1,7 @@
 //! A database server's own statistics: counters before and after a trial, and samples of what its sessions do.
 //!
-//! A [`StatsProbe`] queries the server over a connection that no client uses. Results keep the server's own names, beside
-//! Kurabe's. Each counter says its [scope](CounterScope): a counter of the whole server includes other users' work. What
+//! A [`StatsProbe`] queries the server over a separate connection. Results keep the server's own names, beside
+//! Kurabe's. Each counter has a [scope](CounterScope): one of the whole server includes other users' work. What
 //! the server does not report is recorded as [`Unavailable`], with the reason.
 
 mod counter;
@@ -16,9 +16,9 @@ pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitState};
 
 use crate::error::Result;
 
-/// Reads a server's statistics over a connection of its own.
+/// Reads a server's statistics over a separate connection.
 ///
-/// It is opened before the first client of the trial connects, so that it can tell the clients' sessions from earlier ones.
+/// It is opened before the trial's first client connects, so that it can distinguish the clients' sessions.
 pub trait StatsProbe: Send {
     /// Reads the counters that are exact at this point of the trial.
     ///
@@ -29,7 +29,7 @@ pub trait StatsProbe: Send {
     /// Samples what the clients' sessions do now.
     ///
     /// # Errors
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the server has no such statistics, or this user
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if there are no such statistics, or this user
     /// may not read them; or the server's error.
     fn sample_sessions(&mut self, clients: &Clients) -> Result<Vec<SessionSample>>;
 

@@ -1,4 +1,4 @@
-//! The claim of a run on an embedded database: a lock that ends with the process.
+//! A run's claim on an embedded database: a lock that ends with the process.
 
 use crate::ownership::holder;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// The locks that this process holds.
 static HELD: Mutex<Vec<Weak<FileLock>>> = Mutex::new(Vec::new());
 
-/// The claim of a run on an embedded database, once it was asked for.
+/// A run's claim on an embedded database, once taken.
 #[derive(Default)]
 pub struct Claim(Option<Arc<FileLock>>);
 
 impl Claim {
-    /// Takes the system's lock on a file beside the database (`flock`): it ends with the process, however that ends.
+    /// Locks a file beside the database (`flock`). The lock ends with the process, even after a crash.
     ///
     /// # Errors
-    /// [`InUse`](ErrorKind::InUse) where another run holds it.
+    /// [`InUse`](ErrorKind::InUse) if another run holds it.
     pub fn take(&mut self, engine: &str, path: &Path, run: &str) -> Result<()> {
         if self.0.is_none() {
             self.0 = Some(FileLock::take(engine, path, run)?);
@@ -28,16 +28,16 @@ impl Claim {
     }
 }
 
-/// A run's lock on a database: all targets of the run that reach the file share it.
+/// A run's lock on a database, shared by all of the run's targets that use the file.
 struct FileLock {
     path: PathBuf,
     holder: String,
-    /// The device and number of the locked file.
+    /// The device and inode of the locked file.
     identity: (u64, u64),
     _file: File,
 }
 
-/// Whoever holds the lock removes the file before it lets go.
+/// Removes the file before the lock is released.
 impl Drop for FileLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
@@ -65,7 +65,7 @@ impl FileLock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    // The same run may reach the file by another target.
+                    // The same run may use the file through another target.
                     let same = |lock: &Arc<FileLock>| lock.identity == identity && lock.holder == us;
                     if let Some(lock) = held.iter().filter_map(Weak::upgrade).find(same) {
                         return Ok(lock);
@@ -82,8 +82,8 @@ impl FileLock {
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(&error)),
             }
-            // The holder before may have removed the file between our opening and our locking it: then we hold the lock
-            // of a file that nobody else will find.
+            // The previous holder may have removed the file between the open and the lock; then this lock is on an
+            // unlinked file.
             if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == identity) {
                 file.set_len(0).and_then(|()| writeln!(file, "{us}")).map_err(|e| failed(&e))?;
                 let lock = Arc::new(FileLock { path: path.to_owned(), holder: us, identity, _file: file });

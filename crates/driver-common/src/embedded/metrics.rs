@@ -1,6 +1,6 @@
-//! What an embedded database writes. It counts nothing that another connection may read, but it works within this process, and the kernel
-//! counts the bytes that a process hands to files (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the journal,
-//! and back to the database. While clients are measured the tool itself writes nothing but its progress to a terminal.
+//! Bytes written by an embedded database. It has no statistics that another connection could read. But it runs in this
+//! process, whose written bytes the kernel counts (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the
+//! journal, and back to the database. During a measurement Kurabe itself writes only its progress to a terminal.
 
 use kurabe_core::stats_probe::{
     Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
@@ -19,12 +19,12 @@ impl StatsProbe for ProcessStatsProbe {
         }
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
         let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")?.trim().parse().ok());
-        let why = "this kernel does not count what a process writes";
+        let why = "this kernel does not count the bytes that a process writes";
         reading.count(Counter::FileBytes, written, "wchar of this process", CounterScope::Process, why);
         Ok(reading)
     }
 
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        Err(Error::unsupported("it works within the client: it has no sessions that could be asked"))
+        Err(Error::unsupported("it works within the client: it has no server sessions"))
     }
 }

@@ -1,4 +1,4 @@
-//! What embedded databases share: where their file is, and how a run claims it.
+//! Shared code of embedded databases: the location of the file, and a run's claim on it.
 
 mod lock;
 mod metrics;

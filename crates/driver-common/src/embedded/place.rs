@@ -1,4 +1,4 @@
-//! Where the file of an embedded database is: a path that was named, or a temporary folder.
+//! The location of an embedded database's file: a given path, or a temporary folder.
 
 use super::temporary::Temporary;
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
 
-/// The numbers by which Linux knows file systems that live in memory (`statfs(2)`).
+/// Linux's type numbers of in-memory file systems, tmpfs and ramfs (`statfs(2)`).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// The database file.
@@ -17,17 +17,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads the path of a target; a temporary folder is made where it has none.
+    /// Reads the path of a target; without a path, creates a temporary folder.
     ///
     /// # Errors
-    /// [`Usage`](ErrorKind::Usage) for a host, or where the folder cannot be made.
+    /// [`Usage`](ErrorKind::Usage) for a host, [`Environment`](ErrorKind::Environment) if the folder cannot be created.
     pub fn parse(url: &TargetUrl) -> Result<Self> {
         let scheme = url.scheme.clone();
         if let Some(host) = &url.host {
-            return Err(Error::usage(format!(
-                "{scheme}: has no host, but '{host}' stands where one would be"
-            ))
-            .hint(format!("write {scheme}:PATH, or {scheme}:/ABSOLUTE/PATH")));
+            return Err(Error::usage(format!("{scheme}: has no host, but the URL names '{host}'"))
+                .hint(format!("write {scheme}:PATH, or {scheme}:/ABSOLUTE/PATH")));
         }
         if url.path.is_empty() {
             let folder = std::env::temp_dir();
@@ -46,7 +44,7 @@ impl Place {
         &self.path
     }
 
-    /// Whether it lies in a folder that goes with it.
+    /// Whether it is in a temporary folder.
     pub fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }
@@ -60,8 +58,8 @@ impl Place {
         }
     }
 
-    /// The file whose lock says that a run uses the database. Not the database itself: closing any handle of that
-    /// would drop the locks that the engine holds on it.
+    /// The file that a run locks. It is not the database itself: closing any handle of the database would release the
+    /// engine's locks on it.
     pub fn lock_path(&self) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push("-kurabe.lock");
@@ -75,10 +73,10 @@ impl Place {
         }
     }
 
-    /// Says what is wrong with the path in better words than "unable to open database file".
+    /// Checks the path, for a better message than "unable to open database file".
     ///
     /// # Errors
-    /// Where the path is no file, and no file can be made there.
+    /// If the path is not a file and no file can be created there.
     pub fn check(&self) -> Result<()> {
         let here = self.shown();
         match fs::metadata(&self.path) {
@@ -91,7 +89,7 @@ impl Place {
                 Ok(folder) if folder.is_dir() => Ok(()),
                 _ => {
                     let message = format!("{here}: there is no folder {}", self.folder().display());
-                    Err(Error::new(ErrorKind::NotFound, message).hint("make it, or name another path"))
+                    Err(Error::new(ErrorKind::NotFound, message).hint("create it, or name another path"))
                 }
             },
             Err(error) if error.kind() == Io::PermissionDenied => {
@@ -101,7 +99,7 @@ impl Place {
         }
     }
 
-    /// As the error, with the place and what may be the reason.
+    /// Adds the location and a possible reason to an error.
     #[must_use]
     pub fn explain_open(&self, error: Error) -> Error {
         let error = error.context(self.shown());
@@ -112,18 +110,18 @@ impl Place {
         }
     }
 
-    /// The error of a file that may only be read.
+    /// The error of a read-only file.
     pub fn read_only(&self) -> Error {
-        Error::new(ErrorKind::NotPermitted, format!("{}: the file may only be read", self.shown()))
-            .hint("Kurabe makes tables of its own in it: allow writing, or name another path")
+        Error::new(ErrorKind::NotPermitted, format!("{}: the file is read-only", self.shown()))
+            .hint("Kurabe creates its own tables in it: allow writing, or name another path")
     }
 
-    /// Whether the file system keeps everything in memory, so that syncing makes nothing safer.
+    /// Whether the file system is in memory, so that syncing has no effect.
     pub fn in_memory(&self) -> bool {
         rustix::fs::statfs(self.folder()).is_ok_and(|fs| IN_MEMORY.contains(&(fs.f_type as u64)))
     }
 
-    /// What a reader must know about the place.
+    /// A note about a temporary location.
     pub fn note(&self) -> Option<String> {
         self.temporary.as_ref().map(|folder| {
             format!(
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_is_refused_in_words() {
+    fn invalid_paths_are_refused() {
         for (url, part) in [("sqlite://host/x", "no host"), ("lmdb://host/x", "lmdb: has no host")] {
             let error = place(url).err().unwrap().to_string();
             assert!(error.contains(part), "{error}");
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_temporary_folder_goes_with_its_place() {
+    fn temporary_folder_is_removed_on_drop() {
         let place = place("sqlite:").unwrap();
         let folder = place.folder().to_owned();
         assert!(folder.is_dir());

@@ -1,5 +1,5 @@
-//! A folder for one run. It goes with the run, however that ends: where the run is killed, a process that waits for its end
-//! removes it; where that is killed too, the next run does.
+//! A temporary folder for one run, which is always removed. If the run is killed, a process that waits for its end
+//! removes the folder; if that is killed too, the next run does.
 
 use std::fs::{self, File};
 use std::io::Result;
@@ -10,17 +10,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The start of the folders' names.
+/// Prefix of the folders' names.
 const PREFIX: &str = "kurabe-data-";
 
-/// A file in the folder, locked for as long as its process lives; and before it has its name.
+/// A file in the folder that its process keeps locked, and its name before it is locked.
 const IN_USE: &str = "in-use";
 const EARLY: &str = "early";
 
-/// After so long a folder without that file belongs to a run that was killed while it made it.
+/// Age at which a folder without that file is assumed to be from a run that was killed while creating it.
 const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 
-/// Waits until its input ends, which it does with the run, and removes the folder.
+/// Shell command that waits for the end of its input, which ends with the run, and removes the folder.
 const REMOVE: &str = "read -r _; exec rm -rf -- \"$1\"";
 
 /// A temporary folder.
@@ -31,11 +31,11 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes a folder in `base`, and removes those of runs that were killed.
+    /// Creates a folder in `base`, and removes those of killed runs.
     pub(super) fn make(base: &Path) -> Result<Self> {
         sweep(base);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
-        // Locked before it has the name by which another run could find it unlocked.
+        // Locked before it gets its name, so that no other run finds it unlocked.
         let early = folder.path().join(EARLY);
         let lock = File::create_new(&early)?;
         lock.try_lock()?;
@@ -49,11 +49,11 @@ impl Temporary {
     }
 }
 
-/// The process that removes the folder of a run that was killed.
+/// The process that removes the folder of a killed run.
 struct Remover(Child);
 
 impl Remover {
-    /// None where there is no shell: the next run removes the folder then.
+    /// Starts the process; `None` without a shell, in which case the next run removes the folder.
     fn start(folder: &Path) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
         Command::new("/bin/sh")
@@ -62,7 +62,7 @@ impl Remover {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .current_dir("/")
-            // Ctrl-C at the terminal is not for it.
+            // Its own process group, so that Ctrl-C does not reach it.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -80,7 +80,8 @@ impl Drop for Remover {
     }
 }
 
-/// Removes the folders in `base` of runs that were killed. Best effort: what cannot be read or removed, or is another user's, stays.
+/// Removes the folders of killed runs in `base`. Best effort: folders that cannot be removed, and those of other users,
+/// stay.
 pub fn sweep(base: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -97,7 +98,7 @@ pub fn sweep(base: &Path) {
             if fs::metadata(folder.join(EARLY)).is_ok_and(|early| early.len() == 0) {
                 let _ = fs::remove_file(folder.join(EARLY));
             }
-            // Only where nothing is left in it.
+            // Fails if the folder is not empty.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_a_run_that_was_killed_goes_with_the_next_one() {
+    fn next_run_removes_folders_of_killed_runs() {
         let base = tempfile::tempdir().unwrap();
         let alive = Temporary::make(base.path()).unwrap();
         let make = |name: &str, file: &str, old: bool| {
@@ -142,7 +143,7 @@ mod tests {
         fs::write(folder.join("data"), "x").unwrap();
         let remover = Remover::start(&folder).unwrap();
         assert!(folder.exists());
-        // The end of its input is all that it sees of its process's end.
+        // It detects the end of the run by the end of its input.
         drop(remover);
         assert!(!folder.exists());
     }

@@ -1,4 +1,4 @@
-//! What differs between SQL engines in the few statements that Kurabe needs, as data.
+//! Differences between SQL engines in the statements that Kurabe uses, as data.
 
 use super::literal::Literals;
 use crate::prelude::*;
@@ -14,76 +14,90 @@ pub enum Placeholder {
     Dollar,
     /// `:1`, `:2`, …
     Colon,
-    /// Nothing but a gap, into which a literal is written.
+    /// A gap, into which a literal is written.
     Gap,
 }
 
-/// Stands for a gap while a statement is made: no statement of ours holds it otherwise.
+/// The character for a gap while a statement is generated; no statement contains it otherwise.
 pub(super) const GAP: char = '\0';
 
-/// An engine's SQL. Lives beside its driver; a driver whose options change the SQL changes its own copy.
+/// An engine's SQL. Each driver defines its dialect; if options change the SQL, the driver changes a copy.
 #[derive(Clone, Debug)]
 pub struct Dialect {
     /// The engine's name, for messages.
     pub engine: &'static str,
-    /// The words by which a user's own statements name it: its schemes.
+    /// The engine's names in a user's custom statements: its schemes.
     pub words: &'static [&'static str],
-    /// The sign around identifiers.
+    /// The quote character of identifiers.
     pub quote: char,
     /// How parameters are written.
     pub placeholder: Placeholder,
-    /// How values are written into a statement's text.
+    /// How values are written as literals.
     pub literals: Literals,
-    /// The column type of a field, with whatever makes its text compare and sort by bytes. `in_key` is true for
-    /// fields of the primary key or of an index, for engines whose long types cannot be indexed.
+    /// The column type of a field, including a collation that compares text by bytes. `in_key` is true for fields of
+    /// the primary key or an index, for engines whose long types cannot be indexed.
     pub column_type: fn(kind: FieldType, in_key: bool) -> Cow<'static, str>,
-    /// What turns `INSERT … VALUES (…)` into "add or replace": appended to it, with a space in front.
+    /// The clause that makes `INSERT … VALUES (…)` an upsert, with a leading space.
     pub upsert: fn(&Dialect, &Collection) -> String,
-    /// What follows `CREATE TABLE … (…)`, with a space in front: ` ENGINE=InnoDB`. Empty where there is nothing.
+    /// The clause after `CREATE TABLE … (…)`, with a leading space (` ENGINE=InnoDB`), or empty.
     pub create_tail: Cow<'static, str>,
-    /// What empties a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
+    /// The statement that clears a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
     pub clear: &'static str,
-    /// What has the server gather its planner's statistics of a table, up to its name; `None` where that is left to the
-    /// server.
+    /// The statement that gathers planner statistics of a table, up to its name; `None` to leave this to the server.
     pub analyse: Option<&'static str>,
-    /// The least request, as SQL. A driver whose protocol has a ping of its own does not use it.
+    /// The smallest request, as SQL; unused if the protocol has a ping.
     pub ping: &'static str,
     /// Starts a transaction.
     pub begin: &'static str,
     /// Ends a transaction and keeps its work.
     pub commit: &'static str,
-    /// Ends a transaction and takes back its work.
+    /// Ends a transaction and undoes its work.
     pub rollback: &'static str,
-    /// Where the engine says these in its own way altogether.
+    /// Statements of this engine that differ entirely, if any.
     pub own: Option<OwnStatements>,
 }
 
-/// The types that the values of so many rows are cast to, one for each field.
+/// The types to which the values of so many rows are cast, one for each field.
 pub type Casts = fn(&Collection, rows: usize) -> Vec<Cow<'static, str>>;
 
-/// Statements that one engine writes in a way that no other does.
+/// Statements that one engine writes differently from all others.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnStatements {
-    /// Adds or replaces a row, instead of an `INSERT` with [`Dialect::upsert`] behind it.
+    /// Adds or replaces a row, instead of an `INSERT` with [`Dialect::upsert`].
     pub put: fn(&Dialect, &Collection) -> Result<String>,
-    /// Removes a table with its indexes, where it exists.
+    /// Removes a table with its indexes, if it exists.
     pub drop_table: fn(&Dialect, &str) -> String,
-    /// What follows `CREATE TABLE … (…)`, with a space in front, after [`Dialect::create_tail`].
+    /// A further clause after [`Dialect::create_tail`], with a leading space.
     pub create_tail: fn(&Dialect, &Collection) -> String,
-    /// Whether several rows go in by the `INSERT` of one row, executed with many sets of parameters (array DML), and
-    /// not by an `INSERT` that lists them.
+    /// Whether several rows are inserted by a single-row `INSERT` with many sets of parameters (array DML), instead of
+    /// one `INSERT` that lists them.
     pub rows_by_array: bool,
-    /// Where `VALUES` takes one row only, several are selected: what from, with a space in front, and the types that
-    /// their values are cast to.
+    /// If `VALUES` accepts only one row: how several rows are selected instead. The `FROM` clause, with a leading space,
+    /// and the types of the values.
     pub rows_by_select: Option<(&'static str, Casts)>,
+    /// The maximum length of an identifier in bytes.
+    pub longest_name: usize,
 }
 
 impl Dialect {
-    /// Appends a quoted identifier. Names are ours (lower case letters, digits, underscores) and are checked before
-    /// they come here; a quote in one is doubled all the same.
+    /// The identifier of a table or an index. If the name is too long, its end is replaced by a hash of it.
+    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let longest = self.own.map_or(usize::MAX, |own| own.longest_name);
+        if name.len() <= longest {
+            return name.into();
+        }
+        // FNV-1a. A later version of Kurabe must find the same tables.
+        let hash = name
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        format!("{}_{hash:08x}", name.get(..longest.saturating_sub(9)).unwrap_or_default()).into()
+    }
+
+    /// Appends a quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is
+    /// doubled nevertheless.
     pub fn identifier(&self, out: &mut String, name: &str) {
         out.push(self.quote);
-        for c in name.chars() {
+        for c in self.name(name).chars() {
             if c == self.quote {
                 out.push(c);
             }
@@ -115,7 +129,7 @@ impl Dialect {
     }
 }
 
-/// The upsert of the SQL standard's followers (PostgreSQL, SQLite): ` ON CONFLICT (key) DO UPDATE SET …`.
+/// The upsert of PostgreSQL and SQLite: ` ON CONFLICT (key) DO UPDATE SET …`.
 pub fn on_conflict_do_update(dialect: &Dialect, collection: &Collection) -> String {
     let name =
         |&field: &usize| collection.fields.get(field).map_or_else(String::new, |f| dialect.quoted(f.name));

@@ -1,8 +1,7 @@
-//! Statements whose values stand in their text: how an engine writes a value as a literal, and how it writes one in an
-//! answer that comes as text.
+//! Statements with literal values: an engine's literals, and its text format of values in answers.
 //!
-//! A literal must mean the value that it stands for whatever the server's settings are (`sql_mode`,
-//! `standard_conforming_strings`, …), and no text may end it early. The rules of each engine stand beside its dialect.
+//! A literal must have the same meaning under all server settings (`sql_mode`, `standard_conforming_strings`, …), and
+//! no text may end it early. Each engine's rules are defined with its dialect.
 
 use super::dialect::{Dialect, GAP, Placeholder};
 use super::shape::{Shape, shape};
@@ -11,10 +10,10 @@ use crate::prelude::*;
 use crate::wire;
 use std::fmt::Write as _;
 
-/// Reads a field that came as text and appends it to the reply's row.
+/// Parses a field in text format and appends it to the reply's row.
 pub type Read = fn(&[u8], &mut Reply) -> Result<()>;
 
-/// How an engine writes values into the text of a statement. Each appends a literal.
+/// Functions that append a value as a literal of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Literals {
     /// Text, for a field of a text type.
@@ -23,18 +22,17 @@ pub struct Literals {
     pub bytes: fn(&mut String, &[u8]) -> Result<()>,
     /// A whole number.
     pub int: fn(&mut String, i64),
-    /// A moment, in microseconds since 1970.
+    /// A timestamp, in microseconds since 1970.
     pub time: fn(&mut String, i64) -> Result<()>,
-    /// How a field of this type is read from an answer to such a statement, where all its fields come as text; `None`
-    /// where it comes as it is.
+    /// The parser of a field of this type in an answer in text format; `None` if it needs none.
     pub read: fn(FieldType) -> Option<Read>,
 }
 
-/// A statement with gaps where its values go.
+/// A statement with gaps for its values.
 #[derive(Debug)]
 pub struct Template {
     name: &'static str,
-    /// One more than there are gaps.
+    /// The text around the gaps: one part more than gaps.
     parts: Vec<String>,
     shape: Shape,
     literals: Literals,
@@ -44,16 +42,16 @@ impl Template {
     /// The template of an operation.
     ///
     /// # Errors
-    /// As for [`statement::text`].
+    /// Those of [`statement::text`].
     pub fn new(dialect: &Dialect, operation: &Operation) -> Result<Self> {
         let text = statement::text(&with_gaps(dialect), operation)?;
         Self::of(&text, shape(operation)?, operation.name(), dialect.literals)
     }
 
-    /// The template of a statement that was made by a dialect [`with_gaps`], whose values come in the order of its gaps.
+    /// The template of a statement from a dialect [`with_gaps`], with values in the order of its gaps.
     ///
     /// # Errors
-    /// [`Internal`](ErrorKind::Internal) where it has more or fewer gaps than values.
+    /// [`Internal`](ErrorKind::Internal) if the numbers of gaps and values differ.
     pub fn of(text: &str, shape: Shape, name: &'static str, literals: Literals) -> Result<Self> {
         let parts: Vec<String> = text.split(GAP).map(ToOwned::to_owned).collect();
         if parts.len() != shape.takes.len() + 1 {
@@ -63,16 +61,16 @@ impl Template {
         Ok(Self { name, parts, shape, literals })
     }
 
-    /// The types of the fields that come back; none where no rows do.
+    /// The types of the result fields; empty if there are no rows.
     pub fn gives(&self) -> &[FieldType] {
         &self.shape.gives
     }
 
-    /// Replaces `out` by the statement for these values.
+    /// Replaces `out` by the statement with these values.
     ///
     /// # Errors
-    /// Where there are more or fewer values than gaps, where a value is not of its field's type, or where no literal of the
-    /// engine can stand for it.
+    /// If the numbers of values and gaps differ, a value is not of its field's type, or the engine has no literal for
+    /// it.
     pub fn fill(&self, values: &[Value<'_>], out: &mut String) -> Result<()> {
         crate::slots::check_parameters(self.name, self.shape.takes.len(), values.len())?;
         out.clear();
@@ -113,14 +111,14 @@ impl Template {
         }
     }
 
-    /// How each field of an answer is read; empty where all come as they are.
+    /// The parser of each field of an answer; empty if no field needs one.
     pub fn readers(&self) -> Vec<Option<Read>> {
         let readers: Vec<_> = self.shape.gives.iter().map(|kind| (self.literals.read)(*kind)).collect();
         if readers.iter().all(Option::is_none) { Vec::new() } else { readers }
     }
 }
 
-/// The dialect that leaves a gap for each value.
+/// The dialect with a gap for each value.
 pub fn with_gaps(dialect: &Dialect) -> Dialect {
     Dialect { placeholder: Placeholder::Gap, ..dialect.clone() }
 }
@@ -129,8 +127,8 @@ fn unfit(kind: FieldType, what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
 }
 
-/// Text between single quotes, each quote in it doubled: what every engine takes for text that holds nothing else of
-/// meaning to it.
+/// Appends text in single quotes, with quotes doubled. Every engine accepts this if the text has no other special
+/// characters.
 pub fn quoted(out: &mut String, text: &str) {
     out.push('\'');
     for (n, piece) in text.split('\'').enumerate() {
@@ -142,7 +140,7 @@ pub fn quoted(out: &mut String, text: &str) {
     out.push('\'');
 }
 
-/// Bytes as hexadecimal digits.
+/// Appends bytes as hexadecimal digits.
 pub fn hex(out: &mut String, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     for byte in bytes {
@@ -150,23 +148,23 @@ pub fn hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Bytes as `x'…'`, the standard's own way.
+/// Appends bytes as `x'…'`, as in the SQL standard.
 pub fn quoted_hex(out: &mut String, bytes: &[u8]) {
     out.push_str("x'");
     hex(out, bytes);
     out.push('\'');
 }
 
-/// A whole number in digits, which every engine reads as what it is.
+/// Appends a whole number in decimal digits, which every engine accepts.
 pub fn digits(out: &mut String, n: i64) {
     // Writing to a String cannot fail.
     let _ = write!(out, "{n}");
 }
 
-/// Reads a whole number.
+/// Parses a whole number.
 ///
 /// # Errors
-/// [`Protocol`](ErrorKind::Protocol) where it is none.
+/// [`Protocol`](ErrorKind::Protocol) if it is invalid.
 pub fn read_int(text: &[u8], out: &mut Reply) -> Result<()> {
     number(text).map(|number| out.push_int(number))
 }
@@ -181,16 +179,16 @@ pub fn read_micros(text: &[u8], out: &mut Reply) -> Result<()> {
 
 fn number(text: &[u8]) -> Result<i64> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| Error::new(ErrorKind::Protocol, "a whole number that is none"))
+    number.ok_or_else(|| Error::new(ErrorKind::Protocol, "the server sent an invalid whole number"))
 }
 
-/// Appends the rows of `raw`, whose fields all came as text, to `out`.
+/// Parses the rows of `raw`, whose fields are all in text format, and appends them to `out`.
 ///
 /// # Errors
-/// Whatever a reader returns; [`Protocol`](ErrorKind::Protocol) where the rows have another number of fields.
+/// Those of the parsers; [`Protocol`](ErrorKind::Protocol) if the rows have a different number of fields.
 pub fn read_rows(raw: &Reply, readers: &[Option<Read>], out: &mut Reply) -> Result<()> {
     if raw.rows() > 0 && raw.width() != readers.len() {
-        let message = format!("rows of {} fields where {} were due", raw.width(), readers.len());
+        let message = format!("rows have {} fields, expected {}", raw.width(), readers.len());
         return Err(Error::new(ErrorKind::Protocol, message));
     }
     for row in 0..raw.rows() {
@@ -213,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_ends_a_quoted_text_early(text in any::<String>()) {
+        fn quoted_text_does_not_end_early(text in any::<String>()) {
             let mut out = String::new();
             quoted(&mut out, &text);
             let inside = &out[1..out.len() - 1];

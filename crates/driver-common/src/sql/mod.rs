@@ -1,4 +1,4 @@
-//! What the SQL drivers share: the dialect as data, the text of every statement, and the namespace's ownership rules.
+//! Shared code of the SQL drivers: dialects, the text of every statement, and the namespace's ownership rules.
 
 mod dialect;
 mod literal;

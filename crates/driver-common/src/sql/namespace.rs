@@ -1,5 +1,4 @@
-//! What the ownership rules need of an SQL engine: one connection, and a marker that is a table,
-//! `kurabe_marker(name, made_by, made_at)`.
+//! The ownership rules on SQL engines, with one connection and the table `kurabe_marker(name, made_by, made_at)`.
 
 use super::dialect::Dialect;
 use super::statement;
@@ -12,37 +11,37 @@ pub trait SqlNamespaceOps: Send {
     /// The engine's SQL.
     fn dialect(&self) -> &Dialect;
 
-    /// The SQL by which the marker is made, where our tables are of a kind that may lose their rows or is otherwise
-    /// unlike what the server makes by itself.
+    /// The SQL that creates the ownership table, if Kurabe's tables have special properties, such as that they may lose
+    /// their rows.
     fn marker_dialect(&self) -> &Dialect {
         self.dialect()
     }
 
-    /// Sees to it that a table which was just made is what was asked for, and removes it where it is not.
+    /// Checks that a new table has the requested properties, and removes it if not.
     fn made(&mut self, _table: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Executes a statement that has no parameters and whose rows, if any, do not matter.
+    /// Executes a statement without parameters, and discards any rows.
     fn execute(&mut self, sql: &str) -> Result<()>;
 
     /// The first column, as text, of a statement without parameters.
     fn column(&mut self, sql: &str) -> Result<Vec<String>>;
 
-    /// Whether a table (or a view, or whatever else stands in its way) of this name exists where we would make it.
+    /// Whether a table, a view or another object with this name exists where Kurabe would create it.
     fn table_exists(&mut self, name: &str) -> Result<bool>;
 
-    /// As [`ownership::NamespaceOps::unanalysed`], of a table whose name holds neither quotes nor backslashes.
+    /// Like [`ownership::NamespaceOps::unanalysed`], for a table whose name contains neither quotes nor backslashes.
     fn unanalysed_table(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Removes what the engine made of its own accord for our tables, where these are gone and it is of no use to others.
+    /// Removes objects that the engine created for Kurabe's tables, once these are removed and no one else uses them.
     fn swept(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Takes the lock that keeps a second run out, by a means that ends with the connection or the process.
+    /// Takes a lock against other runs, which ends with the connection or the process.
     fn lock(&mut self, run: &str) -> Result<()>;
 }
 
@@ -60,13 +59,13 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         if !self.table_exists(MARKER)? {
             return Ok(Vec::new());
         }
-        // The columns of our marker are all named, so that a foreign table of its name gives an error; with the
-        // table, since SQLite takes a quoted name that it does not know for a text.
+        // Naming all columns makes a foreign table with this name an error. They are qualified with the table, since
+        // SQLite reads an unknown quoted name as a string.
         let d = self.dialect();
         let table = d.quoted(MARKER);
         let [name, by, at] =
             ["name", "made_by", "made_at"].map(|column| format!("{table}.{}", d.quoted(column)));
-        // A space and not '': to Oracle an empty text is no value, and nothing differs from no value.
+        // A space and not '': Oracle treats an empty string as null, and no comparison with null is true.
         let sql = format!("SELECT {name} FROM {table} WHERE {by} <> ' ' AND {at} > 0 ORDER BY {name}");
         self.column(&sql).map_err(|error| match error.kind() {
             ErrorKind::Server | ErrorKind::NotFound => self.words().foreign_marker(&format!(" ({error})")),
@@ -81,7 +80,7 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn enter(&mut self, collection: &Collection) -> Result<()> {
         if !self.table_exists(MARKER)? {
             let sql = statement::create_table(self.marker_dialect(), &marker())?;
-            self.execute(&sql).map_err(|e| e.context(format!("cannot make table {MARKER}")))?;
+            self.execute(&sql).map_err(|e| e.context(format!("cannot create table {MARKER}")))?;
         }
         let sql = insert_into_marker(self.dialect(), &collection.name);
         self.execute(&sql)
@@ -135,7 +134,7 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 }
 
-/// The marker as a collection.
+/// The ownership table as a collection.
 pub fn marker() -> Collection {
     let fields = vec![
         Field { name: "name", kind: FieldType::Text { max: 60 } },
@@ -145,7 +144,8 @@ pub fn marker() -> Collection {
     Collection::new(MARKER, fields, vec![0])
 }
 
-/// The statement that enters a name (one of ours, which holds no quotes) in the marker, with the seconds since 1970.
+/// The statement that adds a name to the ownership table, with the seconds since 1970. The name must not contain
+/// quotes.
 pub fn insert_into_marker(dialect: &Dialect, name: &str) -> String {
     let now = ownership::now().as_secs();
     format!("INSERT INTO {} VALUES ('{name}', '{MADE_BY}', {now})", dialect.quoted(MARKER))

@@ -1,16 +1,16 @@
-//! A user's own statements in an engine's words.
+//! A user's custom statements as an engine's SQL.
 
 use super::dialect::Dialect;
 use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement};
 
-/// The words by which statements may name an engine: the first ones of all dialects.
+/// The names by which custom statements may refer to an engine: the first ones of all dialects.
 pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle", "firebird"];
 
-/// Why an SQL engine has no operation of an application.
+/// Why an SQL engine does not support pages.
 pub(super) const NO_PAGES: &str = "a database has no pages";
 
-/// Whether an SQL engine has an operation: all of them, but for statements that have no text for it.
+/// Whether an SQL engine supports an operation: all except pages and custom statements without a text for this engine.
 pub fn supports(dialect: &Dialect, operation: &Operation) -> Support {
     match operation {
         Operation::Raw { statement } if statement.text(dialect.words).is_none() => {
@@ -25,7 +25,7 @@ fn missing(dialect: &Dialect, statement: &RawStatement) -> String {
     format!("{} has no statement for {}", statement.place, dialect.engine)
 }
 
-/// The text of a statement, with this engine's places for parameters and signs around names.
+/// The text of a custom statement, with this engine's placeholders and identifier quotes.
 pub(super) fn text(dialect: &Dialect, statement: &RawStatement) -> Result<String> {
     let Some(text) = statement.text(dialect.words) else {
         return Err(Error::unsupported(missing(dialect, statement)));

@@ -1,19 +1,20 @@
-//! The types of what goes into an operation and of what comes back.
+//! Parameter types and result types of operations.
 
 use crate::prelude::*;
+
 /// The types of an operation's parameters and of the fields of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// One for each parameter.
     pub takes: Vec<FieldType>,
-    /// One for each field of a row; empty where no rows come back.
+    /// One for each field of a row; empty if there are no rows.
     pub gives: Vec<FieldType>,
 }
 
 /// The shape of an operation.
 ///
 /// # Errors
-/// [`Internal`](ErrorKind::Internal) where the operation names a field that its collection has not.
+/// [`Internal`](ErrorKind::Internal) if the operation names a field that its collection does not have.
 pub fn shape(operation: &Operation) -> Result<Shape> {
     let mut shape = Shape::default();
     match operation {
@@ -40,7 +41,7 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
             shape.gives = kinds(collection, fields)?;
         }
         Operation::Count { .. } => shape.gives = vec![FieldType::Int],
-        // Whatever comes; values go as what they are.
+        // Result types are unknown, and values are sent with their own types.
         Operation::Raw { statement } => shape.takes = vec![FieldType::LongText; statement.parameters],
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
     }

@@ -1,15 +1,15 @@
-//! The SQL text of every operation, and of making, emptying and removing a collection's table.
+//! The SQL text of every operation, and of creating, clearing and removing a collection's table.
 
 use super::dialect::Dialect;
 use crate::prelude::*;
 use kurabe_core::collection::Field;
 use std::borrow::Cow;
 
-/// The statement that an operation is in this dialect. Its parameters are the operation's, in the same order.
+/// The statement of an operation in this dialect, with the operation's parameters in the same order.
 ///
 /// # Errors
-/// [`Internal`](ErrorKind::Internal) where the operation names a field that its collection has not, or names none
-/// where it needs some: a defect of the experiment that made it.
+/// [`Internal`](ErrorKind::Internal) if the operation names a field that its collection does not have, or no field
+/// where it needs one: a defect of the experiment.
 pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
     let d = dialect;
     Ok(match operation {
@@ -24,7 +24,7 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             sql
         }
         Operation::Insert { collection } => insert(d, collection, 1)?,
-        // One statement is all or none, which is more than `InsertEach` asks for.
+        // One statement is atomic, which is more than `InsertEach` requires.
         Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
             let by_array = *rows > 0 && d.own.is_some_and(|own| own.rows_by_array);
             match d.own.and_then(|own| own.rows_by_select) {
@@ -77,10 +77,10 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
     })
 }
 
-/// The statement that makes a collection's table; fails where a table of that name exists.
+/// The statement that creates a collection's table; it fails if a table with that name exists.
 ///
 /// # Errors
-/// [`Internal`](ErrorKind::Internal) where the collection has a key of a field that it has not.
+/// [`Internal`](ErrorKind::Internal) if the key has a field that the collection does not have.
 pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String> {
     let mut sql = format!("CREATE TABLE {} (", dialect.quoted(&collection.name));
     for (position, field) in collection.fields.iter().enumerate() {
@@ -91,7 +91,7 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
         sql += if is_key { " NOT NULL, " } else { ", " };
     }
     if collection.key.is_empty() {
-        // A log, which is only added to; the last comma goes.
+        // An append-only table without a key: remove the last comma.
         sql.truncate(sql.len().saturating_sub(2));
         sql.push(')');
     } else {
@@ -106,10 +106,10 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
     Ok(sql)
 }
 
-/// The statements that make a collection's further indexes, named `<table>_i1`, `<table>_i2`, …
+/// The statements that create a collection's further indexes, named `<table>_i1`, `<table>_i2`, …
 ///
 /// # Errors
-/// As for [`create_table`].
+/// Those of [`create_table`].
 pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<String>> {
     let index = |(number, fields): (usize, &Vec<usize>)| {
         let name = format!("{}_i{}", collection.name, number + 1);
@@ -122,7 +122,7 @@ pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<
     collection.indexes.iter().enumerate().map(index).collect()
 }
 
-/// The statement that removes a table with its indexes, where it exists.
+/// The statement that removes a table with its indexes, if it exists.
 pub fn drop_table(dialect: &Dialect, name: &str) -> String {
     match dialect.own {
         Some(own) => (own.drop_table)(dialect, name),
@@ -130,7 +130,7 @@ pub fn drop_table(dialect: &Dialect, name: &str) -> String {
     }
 }
 
-/// The statement that empties a table.
+/// The statement that clears a table.
 pub fn clear_table(dialect: &Dialect, name: &str) -> String {
     format!("{} {}", dialect.clear, dialect.quoted(name))
 }
@@ -145,7 +145,7 @@ fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<Stri
 
 fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
     if rows == 0 {
-        return Err(defect(collection, "is asked to insert no rows"));
+        return Err(defect(collection, "has an insert of no rows"));
     }
     let width = collection.fields.len();
     let all: Vec<usize> = (0..width).collect();
@@ -192,7 +192,7 @@ fn insert_selected(
 /// `a, b, c`
 fn names(d: &Dialect, sql: &mut String, collection: &Collection, fields: &[usize]) -> Result<()> {
     if fields.is_empty() {
-        return Err(defect(collection, "is asked for no fields"));
+        return Err(defect(collection, "has an operation without fields"));
     }
     for (i, position) in fields.iter().enumerate() {
         if i > 0 {
@@ -213,7 +213,7 @@ fn equal(
     first: usize,
 ) -> Result<()> {
     if fields.is_empty() {
-        return Err(defect(collection, "is asked for no fields"));
+        return Err(defect(collection, "has an operation without fields"));
     }
     for (i, position) in fields.iter().enumerate() {
         if i > 0 {

@@ -1,14 +1,14 @@
-//! The time that one exchange may take: a request with its whole answer, or all of connecting.
+//! The deadline of one exchange: a request with its whole answer, or all of connecting.
 //!
-//! The first receive and the first send of an exchange run under the socket's own time-out, which equals the time
-//! allowed, so that an ordinary exchange costs one read of the coarse clock and no system call. Where more is to be
-//! received or sent, what is left is looked at before each, and told to the socket where it has become notably less.
+//! The first receive and the first send of an exchange use the socket's timeout, which equals the time allowed. So an
+//! ordinary exchange costs one read of the coarse clock and no system call. Before each further receive or send the
+//! remaining time is computed, and the socket's timeout is changed if it has become notably less.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::Duration;
 
-/// The kernel rounds shorter time-outs down to none at all.
+/// Minimum timeout: the kernel may round a shorter one down to zero, which means no timeout.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// A direction of a socket.
@@ -18,22 +18,22 @@ pub(super) enum Way {
     Send,
 }
 
-/// One exchange's time, and what the socket's time-outs are.
+/// The deadline of an exchange, and the socket's current timeouts.
 #[derive(Debug)]
 pub(super) struct Deadline {
     allowed: Duration,
-    /// When the exchange began, by the coarse monotonic clock.
+    /// Start of the exchange, by the coarse monotonic clock.
     began: Duration,
-    /// The longest that the kernel lets one receive and one send take.
+    /// The socket's timeouts of one receive and one send.
     set: [Duration; 2],
-    /// Whether one receive and one send were made in this exchange.
+    /// Whether this exchange has had a receive and a send.
     used: [bool; 2],
     /// Connecting is one exchange, however many requests it takes.
     connecting: bool,
 }
 
 impl Deadline {
-    /// Begins to connect.
+    /// Starts the deadline of connecting.
     pub(super) fn connecting(allowed: Duration) -> Self {
         let allowed = allowed.max(LEAST);
         Self { allowed, began: now(), set: [allowed; 2], used: [true; 2], connecting: true }
@@ -44,21 +44,21 @@ impl Deadline {
         self.allowed
     }
 
-    /// What is left of the exchange's time.
+    /// The remaining time of the exchange.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) where none is.
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if there is none.
     pub(super) fn left(&self) -> io::Result<Duration> {
         let left = self.allowed.saturating_sub(now().saturating_sub(self.began));
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(LEAST)) }
     }
 
-    /// The connection is ready: from now on each request has its own time.
+    /// Ends connecting: from now on each request has its own deadline.
     pub(super) fn ready(&mut self) {
         self.connecting = false;
     }
 
-    /// Begins an exchange. Gives the directions whose time-outs are to be set to the time allowed again.
+    /// Starts an exchange. Returns the timeout to set on both directions, if they must be reset.
     #[inline]
     pub(super) fn begin(&mut self) -> Option<Duration> {
         if self.connecting {
@@ -73,10 +73,10 @@ impl Deadline {
         Some(self.allowed)
     }
 
-    /// To be called before a receive or a send. Gives the time-out to set first, where it is to be another one.
+    /// Called before a receive or a send. Returns the timeout to set first, if it must change.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) where the exchange's time is over.
+    /// [`TimedOut`](io::ErrorKind::TimedOut) if the exchange's time is over.
     #[inline]
     pub(super) fn before(&mut self, way: Way) -> io::Result<Option<Duration>> {
         if !std::mem::replace(&mut self.used[way as usize], true) {
@@ -84,7 +84,7 @@ impl Deadline {
         }
         let left = self.left()?;
         let set = &mut self.set[way as usize];
-        // An eighth more does no harm, and most answers of several pieces end long before.
+        // An eighth more is acceptable, and most answers of several pieces end long before.
         if left + self.allowed / 8 >= *set {
             return Ok(None);
         }
@@ -92,14 +92,14 @@ impl Deadline {
         Ok(Some(left))
     }
 
-    /// A send may have waited: the time before the first receive counts.
+    /// Records that a send may have blocked, so that the first receive uses the remaining time.
     #[inline]
     pub(super) fn sent_much(&mut self) {
         self.used[Way::Receive as usize] = true;
     }
 }
 
-/// The coarse monotonic clock: some milliseconds late, and an eighth of the price of the fine one.
+/// The coarse monotonic clock: a few milliseconds late, at an eighth of the cost of the fine one.
 fn now() -> Duration {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn first_receive_and_first_send_ask_for_nothing() {
+    fn first_receive_and_first_send_change_no_timeout() {
         let mut deadline = ready();
         for _ in 0..3 {
             assert_eq!(deadline.begin(), None);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn further_receives_share_what_is_left_and_the_next_exchange_has_all_again() {
+    fn further_receives_share_the_remaining_time() {
         let mut deadline = ready();
         deadline.begin();
         deadline.before(Way::Receive).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_connecting_share_one_time() {
+    fn requests_of_connecting_share_one_deadline() {
         let mut deadline = Deadline::connecting(ALLOWED);
         deadline.began -= ALLOWED;
         deadline.begin();

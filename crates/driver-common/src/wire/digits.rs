@@ -1,11 +1,11 @@
-//! Numbers and bytes as texts write them.
+//! Text encodings of numbers and bytes.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
-/// What is escaped in a part of a URL: all but letters, digits and `-._~` (RFC 3986, section 2.3).
+/// Characters to escape in a part of a URL: all except letters, digits and `-._~` (RFC 3986, section 2.3).
 pub const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The two hexadecimal digits of a byte, with small letters.
+/// The two hexadecimal digits of a byte, in lower case.
 #[inline]
 pub fn hex(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -25,7 +25,7 @@ pub fn unhex([high, low]: [u8; 2]) -> Option<u8> {
     Some((digit(high)? << 4 | digit(low)?) as u8)
 }
 
-/// Appends a number in decimal digits, without going through formatting machinery.
+/// Appends a number in decimal digits, without `std::fmt`.
 #[inline]
 pub fn push_number(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
@@ -41,7 +41,7 @@ pub fn push_number(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// The first three numbers of a version: `8.0.36-0ubuntu` is 8, 0 and 36. What is missing is 0.
+/// The first three numbers of a version: `8.0.36-0ubuntu` is 8, 0 and 36. Missing ones are 0.
 pub fn version(text: &str) -> [u64; 3] {
     let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     [(); 3].map(|()| parts.next().unwrap_or(0))

@@ -1,12 +1,12 @@
-//! A watch for the parts of connecting.
+//! A stopwatch for the parts of connecting.
 
 use std::time::{Duration, Instant};
 
-/// Tells how long each part took, one after the other.
+/// Measures the durations of successive parts.
 pub struct Laps(Instant);
 
 impl Laps {
-    /// Starts.
+    /// Starts the stopwatch.
     pub fn start() -> Self {
         Self(Instant::now())
     }

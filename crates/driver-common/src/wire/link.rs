@@ -1,4 +1,4 @@
-//! One connection to an SQL server, lean or wrapped, and the session that any such connection makes.
+//! A connection to an SQL server, native or driver-backed, and the session on such a connection.
 
 use crate::prelude::*;
 use crate::slots::{Known, Slots};
@@ -8,27 +8,27 @@ use std::time::Duration;
 
 /// A connection that can execute SQL as text.
 pub trait Query: Send {
-    /// Executes a text without parameters. Whatever comes back comes as text.
+    /// Executes a statement without parameters. The answer is in text format.
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()>;
 
-    /// Says goodbye. The connection is of no use afterwards.
+    /// Closes the connection.
     fn quit(&mut self) -> Result<()>;
 
-    /// Says goodbye, waits for the end of the connection, and checks that nothing came that was not asked for; only
-    /// says goodbye where the client cannot tell.
+    /// Closes the connection, waits for its end, and checks that the server sent no unrequested data. Only closes it if
+    /// the client cannot check this.
     fn quit_checked(&mut self) -> Result<()> {
         self.quit()
     }
 
-    /// How the server is reached.
+    /// The transport to the server.
     fn transport(&self) -> String;
 
-    /// How long the parts of connecting took; `None` where this client does not say.
+    /// Durations of the parts of connecting; `None` if this client does not report them.
     fn connect_times(&self) -> Option<ConnectTimes> {
         None
     }
 
-    /// What makes the server take into its statistics at once what this connection did; none where it does anyway.
+    /// The statement that flushes this connection's statistics on the server; `None` if it needs none.
     fn settling(&self) -> Option<&'static str> {
         None
     }
@@ -36,16 +36,16 @@ pub trait Query: Send {
 
 /// A connection that can execute prepared statements too.
 pub trait Link: Query {
-    /// What is remembered of a prepared statement.
+    /// A prepared statement.
     type Statement: Send;
 
-    /// The least request that the server answers.
+    /// Sends the smallest request that the server answers.
     fn ping(&mut self) -> Result<()>;
 
-    /// Has the server prepare a statement, once more even where it prepared the same before.
+    /// Prepares a statement on the server, even if the same one was prepared before.
     fn prepare(&mut self, sql: &str) -> Result<Self::Statement>;
 
-    /// Has the server prepare a statement of the user's own, whose parameters and columns may be of any type.
+    /// Prepares a custom statement, whose parameters and columns may have any type.
     fn prepare_raw(&mut self, sql: &str) -> Result<Self::Statement> {
         self.prepare(sql)
     }
@@ -66,8 +66,8 @@ pub trait Link: Query {
         out: &mut Reply,
     ) -> Result<()>;
 
-    /// Executes a prepared statement once for each of `out`, which are empty, all requests sent before the first answer
-    /// is awaited.
+    /// Executes a prepared statement once for each of `out`, which are empty. All requests are sent before the first
+    /// answer is awaited.
     fn pipeline(
         &mut self,
         statement: &mut Self::Statement,
@@ -78,11 +78,11 @@ pub trait Link: Query {
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
     }
 
-    /// Has the server forget a prepared statement.
+    /// Closes a prepared statement on the server.
     fn forget(&mut self, statement: Self::Statement) -> Result<()>;
 }
 
-/// All rows of a text query, as text; nothing where a field holds no value.
+/// All rows of a text query, as text; null is empty text.
 pub fn rows(link: &mut dyn Query, sql: &str) -> Result<Vec<Vec<String>>> {
     let mut reply = Reply::new();
     link.query(sql, &mut reply)?;
@@ -98,8 +98,8 @@ pub fn value(link: &mut dyn Query, sql: &str) -> Result<Option<String>> {
     Ok(rows(link, sql)?.into_iter().next().and_then(|row| row.into_iter().next()))
 }
 
-/// Whether a lock was taken, tried again for a second: the server may not have noticed yet that its last holder is
-/// gone.
+/// Tries to take a lock for up to a second, since the server may not have noticed yet that the last holder has
+/// disconnected. Returns whether it was taken.
 pub fn try_lock(mut lock: impl FnMut() -> Result<bool>) -> Result<bool> {
     for _ in 0..10 {
         if lock()? {
@@ -110,21 +110,20 @@ pub fn try_lock(mut lock: impl FnMut() -> Result<bool>) -> Result<bool> {
     lock()
 }
 
-/// What an operation was prepared into.
+/// A prepared operation.
 enum Slot<S> {
     Ping,
-    /// What is not worth preparing, or cannot be: the statements of transactions.
+    /// An unprepared statement: those of transactions.
     Text(Arc<str>),
     Statement(S),
-    /// A text into which values are written as literals, and how the fields of an answer are read where that comes as
-    /// text; empty where all come as they are.
+    /// A template for literal values, and the parsers of the answer's fields in text format; empty if none are needed.
     Literal(Arc<Template>, Vec<Option<Read>>),
 }
 
-/// Which operations a target has, where that is not all of them.
+/// Which operations a target supports, if not all.
 pub type Supports = Arc<dyn Fn(&Operation) -> Support + Send + Sync>;
 
-/// The [`Session`] that a link makes.
+/// A [`Session`] on a [`Link`].
 pub struct LinkSession<L: Link> {
     link: L,
     dialect: Arc<Dialect>,
@@ -132,14 +131,14 @@ pub struct LinkSession<L: Link> {
     texts: Known<str>,
     templates: Known<Template>,
     slots: Slots<Slot<L::Statement>>,
-    /// The last text with values in it; kept for its memory, …
+    /// Buffer of the last statement with literal values.
     sql: String,
-    /// … as is the last answer that came as text.
+    /// Buffer of the last answer in text format.
     raw: Reply,
 }
 
 impl<L: Link> LinkSession<L> {
-    /// A session on a connection.
+    /// Creates a session on a connection.
     pub fn new(link: L, dialect: Arc<Dialect>) -> Self {
         Self {
             link,
@@ -153,7 +152,7 @@ impl<L: Link> LinkSession<L> {
         }
     }
 
-    /// The session, which refuses to prepare what the target has not.
+    /// Makes the session refuse to prepare unsupported operations.
     #[must_use]
     pub fn with_support(mut self, supports: Option<Supports>) -> Self {
         self.supports = supports;
@@ -211,7 +210,7 @@ impl<L: Link> Session for LinkSession<L> {
         match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
             Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
-                Err(Error::unsupported("only prepared statements are sent before earlier ones are answered"))
+                Err(Error::unsupported("only prepared statements can be pipelined"))
             }
         }
     }
@@ -219,7 +218,7 @@ impl<L: Link> Session for LinkSession<L> {
     fn flush_stats(&mut self) -> Result<()> {
         let Some(sql) = self.link.settling() else { return Ok(()) };
         match self.link.query(sql, &mut Reply::new()) {
-            // A version that has no such word takes its time.
+            // An older version without this statement flushes later.
             Err(error) if error.server_code().is_none() => Err(error),
             _ => Ok(()),
         }
@@ -245,7 +244,7 @@ impl<L: Link> Session for LinkSession<L> {
     }
 }
 
-/// Executes a text with its values in it.
+/// Executes a statement with literal values.
 fn literal(
     link: &mut impl Query,
     sql: &str,
@@ -262,7 +261,7 @@ fn literal(
         read_rows(raw, readers, out)?;
     }
     if !template.gives().is_empty() {
-        // Some clients count the rows that came; none was changed.
+        // Some clients report the number of returned rows, but none was changed.
         out.set_affected(0);
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! What the lean clients share: a connection with one reused receive buffer, over TCP, a Unix socket or TLS.
+//! Shared code of the native clients: a connection with one reused receive buffer, over TCP, a Unix socket or TLS.
 //!
-//! One operation is one write and, as a rule, one read: an answer arrives whole in the buffer and is decoded in
-//! place. A long value is received straight into the reply, past the buffer. Nothing is allocated per operation.
+//! One operation is one write and usually one read: the answer is decoded in the buffer. A long value is received
+//! directly into the reply. There are no allocations per operation.
 //!
-//! A request and its answer have one deadline, and an answer has a limit ([`MOST`]).
+//! A request and its answer have one deadline, and an answer has a size limit ([`MOST`]).
 
 mod deadline;
 mod digits;
@@ -28,22 +28,22 @@ use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::io::{self, IoSlice, Read, Write};
 
-/// Receive buffer per connection. A thousand clients hold 16 MB of it.
+/// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
 const INBOX: usize = 16 * 1024;
 
-/// The most that is set aside for a value at once: a length is the peer's claim until its bytes are there.
+/// Maximum memory reserved for a value at once, since an announced length may be false.
 const STEP: usize = 1024 * 1024;
 
-/// The most bytes that one answer may have beyond the largest that was asked for. Half of the 64 MB by which no server
-/// makes the client grow: a vector that grows holds up to twice what is in it.
-pub const MOST: u64 = 32 << 20;
+/// Bytes that an answer may have beyond the largest expected one. A server may make the client grow by 64 MB. A growing
+/// vector may allocate twice its length, and is copied when it grows.
+pub const MOST: u64 = 24 << 20;
 
-/// A parameter this long is written from where it stands instead of being copied behind its request.
+/// Length from which a parameter is sent without copying it into the request.
 pub const LONG: usize = 16 * 1024;
 
-/// What a [`Wire`] reads from and writes to.
+/// The transport of a [`Wire`].
 pub trait Peer: Read + Write {
-    /// Receives once, appended to `out`, about `most` bytes at most; gives how many came.
+    /// Receives once and appends to `out`, at most about `most` bytes; returns the number of bytes.
     fn receive(&mut self, most: usize, out: &mut Vec<u8>) -> io::Result<usize>
     where
         Self: Sized,
@@ -51,21 +51,21 @@ pub trait Peer: Read + Write {
         receive_by_read(self, most, out)
     }
 
-    /// A request begins: it and its answer have the time allowed from now on.
+    /// Starts the deadline of a request and its answer.
     fn begin(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Connecting is over: until then all requests share the time allowed.
+    /// Ends connecting, whose requests share one deadline.
     fn ready(&mut self) {}
 
-    /// The most bytes that one answer may have.
+    /// Size limit of an answer, in bytes.
     fn most(&self) -> u64 {
         MOST
     }
 }
 
-/// Receives once into memory that is set to zero first.
+/// Receives once into zeroed memory.
 fn receive_by_read(from: &mut impl Read, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     out.resize(before + most.min(INBOX), 0);
@@ -80,22 +80,22 @@ pub struct Wire<S> {
     inbox: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes received of the present answer, and the most that there may be.
+    /// Bytes received of the current answer, and the limit.
     received: u64,
     most: u64,
-    /// Set once receiving or sending failed: what comes next would be the answer to an earlier request.
+    /// Set once receiving or sending failed: the next bytes could belong to an earlier request.
     failed: bool,
 }
 
 impl<S: Peer> Wire<S> {
-    /// Puts a receive buffer before a stream.
+    /// Adds a receive buffer to a stream.
     pub fn new(stream: S) -> Self {
         let most = stream.most();
         Self { stream, inbox: vec![0; INBOX], start: 0, end: 0, received: 0, most, failed: false }
     }
 
-    /// Takes the stream out, to put TLS around it. What was received and not read is an error: it came in plain
-    /// text before the handshake and must not be taken for part of the encrypted conversation (CVE-2021-23222).
+    /// Returns the stream, to start TLS on it. Unread data is an error: it was sent in plain text before the handshake
+    /// and must not be taken for part of the encrypted data (CVE-2021-23222).
     pub fn into_stream(self) -> Result<S> {
         if self.start == self.end {
             Ok(self.stream)
@@ -109,17 +109,17 @@ impl<S: Peer> Wire<S> {
         &self.stream
     }
 
-    /// The stream, to be changed.
+    /// The stream, mutable.
     pub fn stream_mut(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// Connecting is over: each request has its own time from now on.
+    /// Ends connecting: from now on each request has its own deadline.
     pub fn ready(&mut self) {
         self.stream.ready();
     }
 
-    /// A request begins: its time does, and no answer is there.
+    /// Starts a request: its deadline, and the count of its answer's bytes.
     #[inline]
     pub fn begin(&mut self) -> Result<()> {
         if self.failed {
@@ -129,7 +129,7 @@ impl<S: Peer> Wire<S> {
         self.stream.begin().map_err(|e| self.fail(&e))
     }
 
-    /// Remembers that the connection is of no more use.
+    /// Marks the connection as unusable.
     #[cold]
     fn fail(&mut self, error: &io::Error) -> Error {
         self.failed = true;
@@ -143,13 +143,13 @@ impl<S: Peer> Wire<S> {
         self.push(bytes)
     }
 
-    /// Sends a part of a request that was [begun](Wire::begin).
+    /// Sends a part of a [started](Wire::begin) request.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes).and_then(|()| self.stream.flush()).map_err(|e| self.fail(&e))
     }
 
-    /// Sends three parts of a request that was begun as if they were one, without putting them together first.
+    /// Sends three parts of a started request as one, without copying them together.
     pub fn push_parts(&mut self, parts: [&[u8]; 3]) -> Result<()> {
         let mut slices = parts.map(IoSlice::new);
         let mut rest = &mut slices[..];
@@ -165,12 +165,12 @@ impl<S: Peer> Wire<S> {
         self.stream.flush().map_err(|e| self.fail(&e))
     }
 
-    /// What was received and not consumed.
+    /// The received bytes that are not consumed yet.
     pub fn buffered(&self) -> &[u8] {
         &self.inbox[self.start..self.end]
     }
 
-    /// The next `n` bytes, received first where they are not there yet. `n` is bounded by the caller.
+    /// The next `n` bytes, received if needed. The caller limits `n`.
     pub fn peek(&mut self, n: usize) -> Result<&[u8]> {
         while self.end - self.start < n {
             if self.start + n > self.inbox.len() {
@@ -178,7 +178,7 @@ impl<S: Peer> Wire<S> {
                 self.end -= self.start;
                 self.start = 0;
                 if self.end == self.inbox.len() {
-                    // By what has arrived, not by what was announced.
+                    // Grow by what was received, not by what was announced.
                     self.inbox.resize(n.min(2 * self.end), 0);
                 }
             }
@@ -187,12 +187,12 @@ impl<S: Peer> Wire<S> {
         Ok(&self.inbox[self.start..self.start + n])
     }
 
-    /// Forgets the next `n` bytes, which must be buffered.
+    /// Consumes the next `n` bytes, which must be buffered.
     pub fn consume(&mut self, n: usize) {
         self.start = (self.start + n).min(self.end);
     }
 
-    /// Forgets the next `n` bytes, received or not.
+    /// Skips the next `n` bytes, received or not.
     pub fn skip(&mut self, mut n: usize) -> Result<()> {
         loop {
             let here = n.min(self.end - self.start);
@@ -205,7 +205,7 @@ impl<S: Peer> Wire<S> {
         }
     }
 
-    /// Appends the next `n` bytes to `out`: each is copied once, from the buffer or by the kernel.
+    /// Appends the next `n` bytes to `out`, copying each once: from the buffer or by the kernel.
     pub fn take_into(&mut self, mut n: usize, out: &mut Vec<u8>) -> Result<()> {
         let buffered = (self.end - self.start) as u64;
         if n as u64 > buffered + self.most.saturating_sub(self.received) {
@@ -222,7 +222,7 @@ impl<S: Peer> Wire<S> {
             }
             if n > INBOX {
                 let got = self.receive(n.min(STEP), out)?;
-                // What there was room for may be more than what was asked for.
+                // The spare capacity may be larger than the requested length.
                 let over = got.saturating_sub(n);
                 self.put_back(&out[out.len() - over..]);
                 out.truncate(out.len() - over);
@@ -243,7 +243,7 @@ impl<S: Peer> Wire<S> {
         }
     }
 
-    /// Puts bytes that were received past the empty buffer into it.
+    /// Moves surplus bytes into the empty buffer.
     fn put_back(&mut self, bytes: &[u8]) {
         if self.inbox.len() < bytes.len() {
             self.inbox.resize(bytes.len(), 0);
@@ -252,7 +252,7 @@ impl<S: Peer> Wire<S> {
         (self.start, self.end) = (0, bytes.len());
     }
 
-    /// So many bytes arrived; none at the end of the connection.
+    /// Counts received bytes; none means the end of the connection.
     #[inline]
     fn arrived(&mut self, bytes: usize) -> Result<()> {
         if bytes == 0 {
@@ -262,14 +262,14 @@ impl<S: Peer> Wire<S> {
         if self.received > self.most { Err(self.too_much()) } else { Ok(()) }
     }
 
-    /// Fails where the client holds more of an answer than it may have: small fields take more memory than bytes on
-    /// the wire.
+    /// Returns an error if an answer takes more memory than the limit: small fields take more memory than bytes on the
+    /// wire.
     #[inline]
     pub fn check_held(&mut self, bytes: usize) -> Result<()> {
         if bytes as u64 > self.most { Err(self.too_much()) } else { Ok(()) }
     }
 
-    /// Fails where a reply holds more than it may.
+    /// Returns an error if a reply takes more memory than the limit.
     #[inline]
     pub fn check_reply(&mut self, reply: &Reply) -> Result<()> {
         self.check_held(reply.held())
@@ -281,10 +281,10 @@ impl<S: Peer> Wire<S> {
         too_much(self.most)
     }
 
-    /// Whether the server has ended the connection: waits until it has, or something arrives.
+    /// Waits until the server closes the connection or sends data; returns whether it closed the connection.
     ///
     /// # Errors
-    /// [`Timeout`](ErrorKind::Timeout) where neither happens.
+    /// [`Timeout`](ErrorKind::Timeout) if neither happens.
     pub fn has_ended(&mut self) -> Result<bool> {
         if self.start < self.end {
             return Ok(false);
@@ -293,40 +293,39 @@ impl<S: Peer> Wire<S> {
             Ok(()) => Ok(false),
             Err(error) if error.kind() == ErrorKind::ConnectionLost => Ok(true),
             Err(error) if error.kind() == ErrorKind::Timeout => {
-                Err(Error::new(ErrorKind::Timeout, "the server did not end the connection after the goodbye"))
+                Err(Error::new(ErrorKind::Timeout, "the server did not close the connection when asked to"))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Waits for the end of the connection, before which nothing may come.
+    /// Waits for the end of the connection; data before it is an error.
     pub fn expect_end(&mut self) -> Result<()> {
         if self.has_ended()? { Ok(()) } else { Err(self.surplus()) }
     }
 
-    /// What came was not asked for.
+    /// The error of unrequested data.
     pub fn surplus(&self) -> Error {
         let shown: String = String::from_utf8_lossy(self.buffered()).chars().take(40).collect();
         let shown = shown.escape_default();
-        malformed(format!("the server sent more than was asked for: '{shown}' after the last answer")).hint(
-            "the figures of such a trial cannot be relied on: look at what is between client and server",
-        )
+        malformed(format!("the server sent more than was asked for: '{shown}' after the last answer"))
+            .hint("the results of such a trial are unreliable: check for a proxy between client and server")
     }
 
-    /// Remembers an error after which nobody knows which answer comes next.
+    /// Marks the connection as unusable after an error that leaves its state unknown.
     #[cold]
     pub fn note(&mut self, error: &Error) {
         use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
         self.failed |= matches!(error.kind(), ConnectionLost | Interrupted | Protocol | Timeout);
     }
 
-    /// The result, its error [noted](Wire::note).
+    /// Returns the result, and [notes](Wire::note) its error.
     #[inline]
     pub fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         result.inspect_err(|error| self.note(error))
     }
 
-    /// Whether the connection is of no more use.
+    /// Whether the connection is unusable.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
@@ -351,19 +350,19 @@ impl<S: Peer> Wire<S> {
     }
 }
 
-/// An answer that is not the protocol.
+/// The error of an answer that violates the protocol.
 pub fn malformed(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::Protocol, what)
 }
 
-/// An answer that is larger than it may be.
+/// The error of an answer that exceeds the size limit.
 pub fn too_much(most: u64) -> Error {
     let most = units::size(most);
     malformed(format!("the server's answer is larger than {most}, which is more than was asked for"))
-        .hint("it may be no server of this kind, or the statement asks for too much")
+        .hint("it may be a different kind of server, or the statement returns too much")
 }
 
-/// Why a connection is not used again.
+/// The error of using a failed connection.
 #[cold]
 fn failed_before() -> Error {
     if cancel::is_cut() {
@@ -373,7 +372,7 @@ fn failed_before() -> Error {
     Error::new(ErrorKind::ConnectionLost, what)
 }
 
-/// An error of the socket, once there was a connection.
+/// Converts an error of a connected socket.
 pub fn lost(error: &io::Error) -> Error {
     if cancel::is_cut() {
         return cancel::error();

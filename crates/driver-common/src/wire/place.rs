@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses of servers.
 
 use crate::cancel;
 use crate::prelude::*;
@@ -21,7 +21,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The Unix socket that the URL names, or its host and port, which are this machine and `port` where it says nothing.
+    /// The URL's Unix socket, or its host and port, by default 127.0.0.1 and `port`.
     pub fn from_url(url: &TargetUrl, port: u16) -> Self {
         if let Some(socket) = url.option("socket") {
             return Self::Unix(PathBuf::from(socket));
@@ -30,7 +30,7 @@ impl Place {
         Self::Tcp { host, port: url.port.unwrap_or(port) }
     }
 
-    /// The same for who looks at the server's processes.
+    /// The address as an endpoint, for observing the server's processes.
     pub fn endpoint(&self) -> Endpoint {
         match self {
             Self::Tcp { host, port } => Endpoint::Tcp { host: host.clone(), port: *port },
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// The error for people where nobody answers here.
+    /// The error of an unreachable server.
     pub fn unreachable(&self, error: &io::Error) -> Error {
         if cancel::is_cut() {
             return cancel::error();

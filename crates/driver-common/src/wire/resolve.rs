@@ -1,4 +1,4 @@
-//! Host names: looked up within the time allowed, and once, so that what is measured is the server and not a resolver.
+//! Host names: looked up within the time allowed, and cached, so that the resolver is not measured.
 
 use crate::watchdog::within;
 use std::collections::HashMap;
@@ -15,15 +15,15 @@ fn found() -> MutexGuard<'static, HashMap<(String, u16), Addresses>> {
     FOUND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The addresses of a host: itself where it is one, else those that were found for its name first.
+/// The addresses of a host: the host itself if it is an address, otherwise the cached result of its lookup.
 ///
 /// # Errors
-/// The resolver's, or [`TimedOut`](io::ErrorKind::TimedOut).
+/// Those of the resolver, or [`TimedOut`](io::ErrorKind::TimedOut).
 pub fn addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Addresses> {
     addresses_by(host, port, timeout, |name| name.to_socket_addrs().map(Iterator::collect))
 }
 
-/// As [`addresses`], with this resolver.
+/// Like [`addresses`], with this resolver.
 fn addresses_by(
     host: &str,
     port: u16,
@@ -47,7 +47,7 @@ fn addresses_by(
     Ok(all)
 }
 
-/// Looks the name up anew the next time: none of its addresses answered.
+/// Removes a name from the cache, because none of its addresses answered.
 pub fn forget(host: &str, port: u16) {
     found().remove(&(host.to_owned(), port));
 }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn name_is_looked_up_once_until_it_is_forgotten() {
         let first = addresses("localhost", 4711, Duration::from_secs(20)).unwrap();
-        // No lookup could be made within no time.
+        // A lookup would time out.
         let second = addresses("localhost", 4711, Duration::ZERO).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         forget("localhost", 4711);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn resolver_that_does_not_answer_is_given_up() {
+    fn lookup_times_out() {
         let began = Instant::now();
         let hangs = |_: &(String, u16)| {
             std::thread::sleep(Duration::from_secs(20));

@@ -1,24 +1,24 @@
-//! A peer for tests: its answers are fixed, and it ends where they end.
+//! A transport for tests, with fixed answers.
 
 use std::io::{self, Read, Write};
 
-/// Reads from `answers`, at most `piece` bytes at a time, then ends; keeps what is written.
+/// A transport that reads from `answers`, at most `piece` bytes at a time, then ends, and records written bytes.
 pub struct Script {
-    /// What is read.
+    /// The bytes to read.
     pub answers: io::Cursor<Vec<u8>>,
-    /// The most bytes of one read or write.
+    /// Maximum bytes of one read or write.
     pub piece: usize,
-    /// What was written.
+    /// The written bytes.
     pub sent: Vec<u8>,
 }
 
 impl Script {
-    /// A peer with these answers.
+    /// Creates a transport with these answers.
     pub fn new(answers: Vec<u8>) -> Self {
         Self { answers: io::Cursor::new(answers), piece: usize::MAX, sent: Vec::new() }
     }
 
-    /// As [`Self::new`], in pieces of at most so many bytes.
+    /// Like [`Self::new`], in pieces of at most `piece` bytes.
     pub fn in_pieces(answers: Vec<u8>, piece: usize) -> Self {
         Self { piece: piece.max(1), ..Self::new(answers) }
     }
@@ -44,7 +44,7 @@ impl Write for Script {
 }
 
 impl super::Peer for Script {
-    /// More than what any script sends.
+    /// More than any script sends.
     fn most(&self) -> u64 {
         1 << 30
     }

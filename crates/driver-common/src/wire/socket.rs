@@ -1,4 +1,4 @@
-//! A TCP or Unix socket whose exchanges have a deadline, and that can be ended from another thread.
+//! A TCP or Unix socket whose exchanges have a deadline, and that another thread can shut down.
 
 use super::deadline::{Deadline, Way};
 use super::{Place, resolve};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A send of more than this may wait for the server to receive.
+/// Size from which a send may block until the server receives, in bytes.
 const MUCH: usize = 64 * 1024;
 
 /// A connected socket of either kind.
@@ -26,9 +26,9 @@ pub enum End {
 }
 
 impl End {
-    /// Ends both directions: whoever blocks on the socket goes on with an error.
+    /// Shuts down both directions: blocked calls on the socket return an error.
     pub fn shut_down(&self) {
-        // An error means that it has ended already.
+        // An error means that it is closed already.
         let _ = match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
@@ -54,7 +54,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Connects. The time allowed is that of connecting, to [`Socket::ready`], and then of each exchange.
+    /// Connects. `allowed` applies to connecting, until [`Socket::ready`], and then to each exchange.
     pub fn connect(place: &Place, allowed: Duration) -> io::Result<Self> {
         cancel::check()?;
         let deadline = Deadline::connecting(allowed);
@@ -73,17 +73,17 @@ impl Socket {
         Ok(Self { end, deadline, _listed: listed })
     }
 
-    /// What ends it from another thread.
+    /// The underlying socket, which another thread can shut down.
     pub fn end(&self) -> &End {
         &self.end
     }
 
-    /// Connecting is over: each exchange has its own time from now on.
+    /// Ends connecting: from now on each exchange has its own deadline.
     pub fn ready(&mut self) {
         self.deadline.ready();
     }
 
-    /// Begins an exchange.
+    /// Starts an exchange.
     #[inline]
     pub fn begin(&mut self) -> io::Result<()> {
         match self.deadline.begin() {
@@ -103,7 +103,7 @@ impl Socket {
         }
     }
 
-    /// Receives once, appended to `out`: into memory that was not set to zero first, as much of it as there is.
+    /// Receives once into the spare capacity of `out`, without zeroing it first.
     pub fn receive(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         self.before(Way::Receive)?;
         let got = match &*self.end {
@@ -120,7 +120,7 @@ impl Socket {
         }
     }
 
-    /// Whether anything arrived, or the peer closed the connection, as far as is known here. Takes nothing.
+    /// Whether data arrived or the peer closed the connection, as far as this host knows. Consumes nothing.
     pub fn stirred(&self) -> bool {
         use rustix::net::{RecvFlags, recv};
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -170,7 +170,7 @@ impl Write for Socket {
     }
 }
 
-/// Connects to any of a host's addresses, all of them within the time that is left: each has an equal share of it.
+/// Connects to any of a host's addresses within the remaining time, of which each gets an equal share.
 fn tcp(host: &str, port: u16, deadline: &Deadline) -> io::Result<TcpStream> {
     let addresses = resolve::addresses(host, port, deadline.allowed())?;
     let connected = any_of(&addresses, deadline);
@@ -192,7 +192,7 @@ fn any_of(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<TcpStream
     Err(last)
 }
 
-/// Connects to a Unix socket. It waits where the server's queue is full, for as long as a send may take.
+/// Connects to a Unix socket. If the server's queue is full, it waits up to the send timeout.
 fn unix(path: &Path, allowed: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(allowed))?;
@@ -210,7 +210,7 @@ mod tests {
     const ALLOWED: Duration = Duration::from_millis(200);
 
     #[test]
-    fn unix_server_whose_queue_is_full_is_given_up() {
+    fn connecting_to_a_full_unix_queue_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("full.sock");
         let server =
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn all_addresses_of_a_host_share_the_time_allowed() {
-        // Nobody answers there (RFC 5737), or nobody can be asked: either way all end with the time allowed.
+        // These addresses do not answer (RFC 5737) or are unreachable; either way all attempts end in time.
         let nowhere: Vec<SocketAddr> = (1..=20).map(|n| SocketAddr::from(([192, 0, 2, n], 9))).collect();
         let began = Instant::now();
         assert!(any_of(&nowhere, &Deadline::connecting(ALLOWED)).is_err());

@@ -1,4 +1,4 @@
-//! The three ways to a server: TCP, a Unix socket, TLS over TCP.
+//! The three transports to a server: TCP, a Unix socket, and TLS over TCP.
 
 use super::socket::{End, Socket};
 use super::{MOST, Peer, Place, lost, tls};
@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, Read, Write};
 /// A connected socket, encrypted or not.
 pub struct Stream {
     way: Way,
-    /// The most bytes of one answer.
+    /// Size limit of an answer, in bytes.
     most: u64,
 }
 
@@ -19,13 +19,13 @@ enum Way {
 }
 
 impl Stream {
-    /// Connects. All that follows until [`Peer::ready`] has the rest of the time allowed; then each exchange has all of it.
+    /// Connects. Everything until [`Peer::ready`] shares the time allowed; then each exchange has all of it.
     pub fn connect(place: &Place, options: &ConnectOptions) -> Result<Self> {
         let socket = Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
         Ok(Self { way: Way::Plain(socket), most: MOST.saturating_add(options.largest_answer) })
     }
 
-    /// Puts TLS around a TCP connection and completes the handshake.
+    /// Starts TLS on a TCP connection and completes the handshake.
     pub fn encrypt(self, mode: &tls::Mode, host: &str) -> Result<Self> {
         let Way::Plain(mut socket) = self.way else {
             return Err(Error::new(ErrorKind::Internal, "TLS within TLS"));
@@ -37,7 +37,7 @@ impl Stream {
         Ok(Self { way: Way::Tls(Box::new(StreamOwned::new(session, socket))), most: self.most })
     }
 
-    /// How the server is reached, for [`kurabe_core::facts::ServerFacts`].
+    /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].
     pub fn transport(&self) -> String {
         match &self.way {
             Way::Plain(socket) => match socket.end() {
@@ -52,14 +52,14 @@ impl Stream {
         }
     }
 
-    /// Whether the peer has closed the connection or sent anything, as far as is known here. Takes nothing but what TLS
-    /// sends for itself, such as tickets for later sessions.
+    /// Whether the peer has closed the connection or sent data, as far as this host knows. Consumes only TLS's own
+    /// messages, such as session tickets.
     pub fn stirred(&mut self) -> bool {
         let stream = match &mut self.way {
             Way::Plain(socket) => return socket.stirred(),
             Way::Tls(stream) => stream,
         };
-        // It does not belong to the exchange before, whose time may be over.
+        // This does not belong to the previous exchange, whose time may be over.
         let _ = stream.sock.begin();
         loop {
             match stream.conn.process_new_packets() {
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// The local port, where this is TCP.
+    /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
         match self.socket().end() {
             End::Tcp(stream) => stream.local_addr().ok().map(|address| address.port()),
@@ -97,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// Whether nobody on the way can read what is sent: a password may go over it as it is.
+    /// Whether the connection is private (TLS or a Unix socket), so that a password may be sent in plain text.
     pub fn is_private(&self) -> bool {
         match &self.way {
             Way::Plain(socket) => matches!(socket.end(), End::Unix(_)),

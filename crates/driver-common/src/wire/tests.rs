@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn parts_are_sent_as_one_message_however_the_socket_cuts_them() {
+fn parts_are_sent_completely_after_short_writes() {
     for piece in [1, 2, 5, 100] {
         let mut wire = Wire::new(Script::in_pieces(Vec::new(), piece));
         wire.push_parts([b"head", b"", b"tail"]).unwrap();

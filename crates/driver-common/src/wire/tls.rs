@@ -1,7 +1,7 @@
-//! TLS where the URL asks for it: `tls=off` (the default), `tls=require`, `tls=verify` with `ca=FILE`; with `cert=FILE` and
-//! `key=FILE` where the server asks for the client's certificate.
+//! TLS, as the URL requests it: `tls=off` (the default), `tls=require`, or `tls=verify` with `ca=FILE`; with
+//! `cert=FILE` and `key=FILE` if the server requires a client certificate.
 //!
-//! There is no `prefer`: a run must not be encrypted on one day and plain on another without saying so.
+//! There is no `prefer`: whether a run is encrypted must not depend on the server.
 
 use super::Place;
 use crate::info::OptionInfo;
@@ -18,44 +18,44 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The option that asks for it, of engines that are plain unless it does.
+/// The option `tls`, of engines that use plain text by default.
 pub const OPTION: OptionInfo =
     OptionInfo::new("tls", "off (default), require (encrypted), verify (certificate checked too)");
 
-/// The option that names whom to trust.
+/// The option for trusted certificates.
 pub const CA: OptionInfo =
     OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
 
-/// The options that name the client's own certificate.
+/// The option for the client's certificate.
 pub const CERT: OptionInfo =
-    OptionInfo::new("cert", "file of the client's certificate (PEM), where the server asks for one");
-/// The option that names the key of the client's certificate.
+    OptionInfo::new("cert", "file of the client's certificate (PEM), if the server requires one");
+/// The option for the key of the client's certificate.
 pub const KEY: OptionInfo =
     OptionInfo::new("key", "file of the private key of cert= (PEM); default: the file of cert=");
 
-/// What is checked of a server's certificate.
+/// How a server's certificate is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Nothing: any certificate is accepted, as with libpq's `sslmode=require`.
+    /// Not at all: any certificate is accepted, as with libpq's `sslmode=require`.
     Nothing,
-    /// That a known authority signed it, as with libpq's `sslmode=verify-ca`.
+    /// It must be signed by a trusted authority, as with libpq's `sslmode=verify-ca`.
     Authority,
-    /// That it is for this host too.
+    /// It must also be valid for this host.
     Host,
 }
 
-/// What is asked of TLS.
+/// Requested TLS settings.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What is checked.
+    /// How the certificate is checked.
     pub check: Check,
-    /// The file of the authorities, where it is not Mozilla's list.
+    /// The file of trusted authorities, instead of Mozilla's list.
     pub ca: Option<PathBuf>,
-    /// The client's own certificate, where it has one.
+    /// The client's certificate, if any.
     pub identity: Option<Identity>,
 }
 
-/// The files of the client's own certificate.
+/// The files of the client's certificate.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The certificate (PEM).
@@ -65,7 +65,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The certificate, with its key in a file of its own or beside it.
+    /// A certificate, with its key in `key` or in the same file.
     pub fn new(certificate: impl Into<PathBuf>, key: Option<impl Into<PathBuf>>) -> Self {
         let certificate = certificate.into();
         let key = key.map_or_else(|| certificate.clone(), Into::into);
@@ -80,9 +80,9 @@ pub enum Mode {
     Off,
     /// With TLS.
     On {
-        /// What is asked of it.
+        /// The requested settings.
         wanted: Wanted,
-        /// Made once per driver: reading the roots for every connection would be charged to connecting.
+        /// Created once per driver: reading the roots for every connection would slow down connecting.
         config: Arc<ClientConfig>,
     },
 }
@@ -97,11 +97,11 @@ impl fmt::Debug for Mode {
 }
 
 impl Mode {
-    /// Reads `tls=`, `ca=`, `cert=` and `key=`; `secure`: the scheme stands for a certificate that is looked at, as in every
+    /// Reads `tls=`, `ca=`, `cert=` and `key=`; `secure`: the scheme implies a verified certificate, as in every
     /// client.
     ///
     /// # Errors
-    /// Usage, where they are unknown or do not go together; the file's error where one holds no certificate.
+    /// Usage, if they are unknown or conflict, or if a file is unreadable or has no certificate.
     pub fn from_url(url: &TargetUrl, secure: bool) -> Result<Self> {
         let file = |name: &str| url.option(name).map(PathBuf::from);
         let (ca, certificate, key) = (file("ca"), file("cert"), file("key"));
@@ -130,7 +130,7 @@ impl Mode {
         Self::on(Wanted { check, ca, identity })
     }
 
-    /// Reads the files that are named.
+    /// Creates a mode with these settings, and reads their files.
     ///
     /// # Errors
     /// Usage, with the file's error.
@@ -165,7 +165,7 @@ impl Mode {
         matches!(self, Self::On { wanted: Wanted { check: Check::Host, .. }, .. })
     }
 
-    /// The settings for rustls; none where TLS is off.
+    /// The settings for rustls; `None` if TLS is off.
     pub fn config(&self) -> Option<&Arc<ClientConfig>> {
         match self {
             Self::Off => None,
@@ -183,7 +183,7 @@ impl Mode {
     }
 }
 
-/// The error for people of a TLS session that was not to be.
+/// Converts an error of a TLS session.
 pub fn failed(error: &rustls::Error) -> Error {
     let message = format!("no TLS connection: {error}");
     match error {
@@ -193,14 +193,14 @@ pub fn failed(error: &rustls::Error) -> Error {
     }
 }
 
-/// `ring`, by name: with two providers in the tree rustls would refuse to choose.
+/// The `ring` provider, explicitly: with two providers in the dependency tree rustls would panic.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// For crates that ask rustls for the process's provider instead of being given one.
+/// Installs the provider of the process, for crates that use rustls's default.
 pub fn install_provider() {
-    // An error says that there is one already, which is as good.
+    // An error means that one is installed already.
     let _ = ring::default_provider().install_default();
 }
 
@@ -219,18 +219,18 @@ fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) ->
     builder.with_client_auth_cert(chain, private).map_err(|why| bad(key, &why))
 }
 
-/// Checks that one of the authorities signed a certificate for the host.
+/// A verifier that requires a certificate for the host, signed by a trusted authority.
 fn verifier(ca: Option<&Path>) -> Result<Arc<WebPkiServerVerifier>> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider())
         .build()
         .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
 }
 
-/// All certificates of a PEM file, of which there is at least one.
+/// All certificates of a PEM file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let all = all.map_err(|e| e.to_string())?;
-    if all.is_empty() { Err("holds no certificate in PEM format".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err("contains no certificate in PEM format".to_owned()) } else { Ok(all) }
 }
 
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
@@ -246,8 +246,8 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     Ok(roots)
 }
 
-/// Checks who signed a certificate and not for which host; or nothing of it, where no authority is given. That the peer holds
-/// the certificate's key is always checked.
+/// Checks a certificate's authority but not its host; without an authority, neither. It always checks that the peer has
+/// the certificate's key.
 #[derive(Debug)]
 struct Lenient {
     authority: Option<Arc<WebPkiServerVerifier>>,
@@ -265,7 +265,7 @@ impl ServerCertVerifier for Lenient {
     ) -> Result<ServerCertVerified, rustls::Error> {
         use CertificateError::{NotValidForName, NotValidForNameContext};
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
-        // The name is looked at last, once all else is right.
+        // The name is checked last, after everything else is valid.
         match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())

@@ -1,29 +1,29 @@
-//! HTTP/1.1 (RFC 9112) as far as requesting pages goes: one write for a request and, as a rule, one read for its answer.
+//! An HTTP/1.1 client (RFC 9112) for pages: one write for a request and usually one read for its answer.
 
 use crate::wire::{Peer, Stream, Wire, malformed};
 use kurabe_core::{ErrorKind, Result};
 
-/// The longest head of an answer, in bytes.
+/// Size limit of an answer's header section, in bytes.
 const HEAD: usize = 16 * 1024;
-/// The most header fields.
+/// Maximum number of header fields.
 const FIELDS: usize = 64;
-/// The longest body: a greater length is no answer.
+/// Size limit of a body, in bytes.
 const BODY: u64 = 1 << 30;
 
-/// How a page is requested.
+/// Options of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
-    /// By POST instead of GET.
+    /// POST instead of GET.
     pub(super) writes: bool,
-    /// As the last request of the connection.
+    /// The last request of the connection.
     pub(super) last: bool,
 }
 
-/// How an answer began.
+/// The status of an answer, and whether the connection persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Whether the connection can be asked again.
+    /// Whether the connection can be reused.
     pub(super) stays: bool,
 }
 
@@ -38,20 +38,20 @@ enum Framing {
 
 pub(super) struct Client<S> {
     wire: Wire<S>,
-    /// What precedes the path of every page.
+    /// Prefix of the path of every page.
     prefix: String,
-    /// What stands between a page and the end of a request.
+    /// The request after the path: HTTP version and constant header fields.
     rest: String,
     request: Vec<u8>,
 }
 
 impl Client<Stream> {
-    /// Whether the application has closed the connection or sent anything that was not asked for.
+    /// Whether the application has closed the connection or sent unrequested data.
     pub(super) fn is_stirred(&mut self) -> bool {
         !self.wire.buffered().is_empty() || self.wire.stream_mut().stirred()
     }
 
-    /// Fails where something is there that was not asked for.
+    /// Returns an error if the application sent unrequested data.
     pub(super) fn check_rest(&mut self) -> Result<()> {
         let quiet = !self.is_stirred();
         if quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }
@@ -64,7 +64,7 @@ impl<S: Peer> Client<S> {
         Self { wire: Wire::new(stream), prefix: prefix.to_owned(), rest, request: Vec::new() }
     }
 
-    /// Requests a page, and replaces what is in `out` by the body of the answer.
+    /// Requests a page, and replaces the contents of `out` by the body of the answer.
     pub(super) fn request(&mut self, page: &str, how: Request, out: &mut Vec<u8>) -> Result<Answer> {
         self.request.clear();
         let Request { writes, last } = how;
@@ -77,7 +77,7 @@ impl<S: Peer> Client<S> {
         out.clear();
         let (mut answer, framing) = loop {
             let (answer, framing) = self.head()?;
-            // Interim answers have no body, and another follows.
+            // An interim answer has no body, and another answer follows.
             if answer.status >= 200 {
                 break (answer, framing);
             }
@@ -101,7 +101,7 @@ impl<S: Peer> Client<S> {
         Ok(head)
     }
 
-    /// How many bytes there are up to and with `mark`, received first where they are not there yet.
+    /// Receives until `mark`, and returns the number of bytes up to and including it.
     fn until(&mut self, mark: &[u8]) -> Result<usize> {
         let mut seen = 0;
         loop {
@@ -114,14 +114,14 @@ impl<S: Peer> Client<S> {
             if length >= HEAD {
                 return Err(malformed(format!("the application's answer has no end within {HEAD} bytes")));
             }
-            // The mark may begin in what is there.
+            // The mark may begin in the received bytes.
             seen = (length + 1).saturating_sub(mark.len());
             self.wire.peek(length + 1)?;
         }
     }
 
     fn chunks(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let wrong = || malformed("the application's answer is cut in chunks that have no length");
+        let wrong = || malformed("the application's answer has an invalid chunk size");
         loop {
             let end = self.until(b"\r\n")?;
             let line = &self.wire.buffered()[..end];
@@ -141,7 +141,7 @@ impl<S: Peer> Client<S> {
             }
             self.wire.consume(2);
         }
-        // Fields may follow, then an empty line.
+        // Trailer fields may follow, then an empty line.
         loop {
             let end = self.until(b"\r\n")?;
             self.wire.consume(end);
@@ -171,13 +171,15 @@ fn too_long() -> kurabe_core::Error {
     malformed(format!("the application's answer is longer than {BODY} bytes"))
 }
 
-/// Reads a whole head.
+/// Parses a complete header section.
 fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     match response.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
-        Ok(httparse::Status::Partial) => return Err(malformed("the application's answer has half a head")),
+        Ok(httparse::Status::Partial) => {
+            return Err(malformed("the application's answer has an incomplete header section"));
+        }
         Err(error) => return Err(malformed(format!("the application's answer is not HTTP: {error}"))),
     }
     let status = response.code.unwrap_or_default();
@@ -196,14 +198,14 @@ fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
                 Framing::Length(other)
                     if status >= 200 && status != 204 && status != 304 && other != length =>
                 {
-                    return Err(malformed("the application's answer has two lengths"));
+                    return Err(malformed("the application's answer has two different lengths"));
                 }
                 Framing::Close => framing = Framing::Length(length),
                 _ => {}
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(malformed("the application's answer is encoded in a way that was not asked for"));
+                return Err(malformed("the application's answer has an unsupported transfer encoding"));
             }
             framing = Framing::Chunked;
         } else if field.name.eq_ignore_ascii_case("connection") {
@@ -232,7 +234,7 @@ mod tests {
         Ok((answer, out))
     }
 
-    /// Answers of the three framings, whole.
+    /// Complete answers with each of the three framings.
     const WHOLE: [&[u8]; 4] = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nTrailer: z\r\n\r\n",
@@ -241,7 +243,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_request_is_one_write_and_names_its_host() {
+    fn request_is_one_write_and_names_its_host() {
         let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "/shop");
         let last = Request { writes: false, last: true };
         client.request("/kv/read?key=1", last, &mut Vec::new()).unwrap();
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_framing_is_understood_in_pieces_of_any_size() {
+    fn every_framing_is_parsed_in_pieces_of_any_size() {
         for (answer, stays) in WHOLE.into_iter().zip([true, true, false, false]) {
             for piece in 1..=answer.len() {
                 let (head, body) = ask(answer, piece).unwrap();
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn two_answers_on_one_connection_do_not_run_into_each_other() {
+    fn several_answers_on_one_connection_are_separated() {
         let both = [WHOLE[1], WHOLE[0], WHOLE[1]].concat();
         let mut client = Client::new(Script::new(both), "a:1", "");
         for _ in 0..3 {
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error() {
+    fn malformed_answers_are_protocol_errors() {
         for bytes in [
             &b"SSH-2.0-OpenSSH_9\r\n\r\n"[..],
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
@@ -301,14 +303,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_that_is_cut_is_an_error_and_no_hang(which in prop::sample::select(vec![0usize, 1, 3]), cut: prop::sample::Index) {
+        fn truncated_answer_is_an_error(which in prop::sample::select(vec![0usize, 1, 3]), cut: prop::sample::Index) {
             let whole = WHOLE[which];
             let cut = cut.index(whole.len());
             prop_assert!(ask(&whole[..cut], 7).is_err());
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), chunked: bool) {
+        fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), chunked: bool) {
             let _ = ask(&bytes, 5);
             let head: &[u8] = if chunked { b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" } else { b"HTTP/1.1 200 OK\r\n" };
             let _ = ask(&[head, &bytes].concat(), 5);

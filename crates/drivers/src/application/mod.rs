@@ -1,7 +1,7 @@
-//! No database: an application that serves experiments' transactions over HTTP/1.1, as `docs/app.openapi.yaml` describes it
-//! (`kurabe app`, or anybody's), through a lean client.
+//! Not a database but an application that serves the experiments' transactions over HTTP/1.1, as
+//! `docs/app.openapi.yaml` describes (`kurabe app` or another application), through a native client.
 //!
-//! Its sessions only ask for pages. The application keeps its own data, so that there is nothing to make or to remove.
+//! Its sessions only request pages. The application keeps its own data, so nothing is created or removed.
 
 mod client;
 pub(crate) mod facts;
@@ -18,11 +18,11 @@ use session::ApplicationSession;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http", "https"],
     engine: "application",
-    about: "no database: an application that serves kv, connect or webapp, such as kurabe app; or several before one database",
+    about: "an application that serves kv, connect or webapp, such as kurabe app; or several in front of one database",
     url: "http[s]://host[:port][,host:port][/prefix]",
     options: &[
         OptionInfo::new("tls", "with https: verify (default: certificate checked) or require (encrypted)"),
@@ -39,13 +39,13 @@ pub static INFO: DriverInfo = DriverInfo {
 const PORT: u16 = 80;
 const PORT_TLS: u16 = 443;
 
-/// Where an application is.
+/// An application's address.
 #[derive(Debug)]
 struct Address {
     place: Place,
-    /// What the header `Host` says.
+    /// The value of the `Host` header.
     host: String,
-    /// What the paths of all pages begin with: nothing, or `/shop`.
+    /// Prefix of the paths of all pages: empty, or `/shop`.
     prefix: String,
     tls: tls::Mode,
 }
@@ -53,7 +53,7 @@ struct Address {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.user.is_some() || url.password.is_some() {
         return Err(Error::unsupported("http: users and passwords are not supported")
-            .hint("name an application that asks for none: http://host:port"));
+            .hint("use an application without authentication: http://host:port"));
     }
     let host = url
         .host
@@ -62,17 +62,15 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let plain =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#%,\"<>\\".contains(&byte));
     if !plain(&host.replace(',', "")) || !plain(&url.path) || host.contains('/') {
-        return Err(Error::usage(
-            "http: the host, or the path behind it, holds signs that a URL does not have",
-        ));
+        return Err(Error::usage("http: the host or the path contains characters that are invalid in a URL"));
     }
     let prefix = url.path.trim_matches('/');
     let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
     let secure = url.scheme == "https";
     let tls = tls::Mode::from_url(url, secure)?;
     if tls.is_off() == secure {
-        let what = if secure { "HTTP over TLS, and tls=off is not" } else { "HTTP without TLS" };
-        return Err(url.wrong(format!("is {what}")).hint("write https:// for TLS, and http:// for none"));
+        let what = if secure { "requires TLS, so tls=off is invalid" } else { "is HTTP without TLS" };
+        return Err(url.wrong(what).hint("write https:// for TLS, and http:// for none"));
     }
     let address = |place: Place| {
         let (host, prefix, tls) = (place.to_string(), prefix.clone(), tls.clone());
@@ -84,11 +82,11 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 }
 
 struct Application {
-    /// One, or several before one database.
+    /// One application, or several in front of one database.
     addresses: Vec<Arc<Address>>,
-    /// Sessions are dealt out to them in turn.
+    /// Counter that assigns sessions to the addresses in turn.
     next: AtomicUsize,
-    /// Where their database listens, once they were asked; none where it works within them.
+    /// The endpoint of their database, once queried; `None` if it runs within the application.
     database: OnceLock<Option<Endpoint>>,
 }
 
@@ -103,10 +101,10 @@ impl Driver for Application {
     fn describe(&self) -> Result<ServerFacts> {
         let options = ConnectOptions::default();
         let ask = |address: &Arc<Address>| facts::ask(&mut ApplicationSession::open(address, &options)?);
-        let told = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
-        several::agree(&told)?;
-        let _ = self.database.set(several::database(&told[0]));
-        let mut facts = facts::read(&told[0], told.len());
+        let reported = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
+        several::agree(&reported)?;
+        let _ = self.database.set(several::database(&reported[0]));
+        let mut facts = facts::read(&reported[0], reported.len());
         if !self.addresses[0].tls.is_off() {
             facts.transport.push_str(" with TLS");
         }
@@ -123,12 +121,12 @@ impl Driver for Application {
     fn supports(&self, operation: &Operation) -> Support {
         match operation {
             Operation::Page { .. } => Support::Native,
-            other => Support::No(format!("an application has pages, and no {}", other.name())),
+            other => Support::No(format!("an application has only pages, no {}", other.name())),
         }
     }
 
     fn capabilities(&self) -> Capabilities {
-        let pipelining = Support::no("HTTP's clients await each answer: its pipelining was given up");
+        let pipelining = Support::no("HTTP clients do not use pipelining: they await each answer");
         Capabilities {
             is_application: true,
             is_temporary: false,
@@ -141,7 +139,7 @@ impl Driver for Application {
     }
 
     fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Err(Error::unsupported("an application is asked for pages, and not what its database does"))
+        Err(Error::unsupported("an application does not report statistics of its database"))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_names_a_host_and_perhaps_a_prefix() {
+    fn url_names_hosts_and_an_optional_prefix() {
         for url in [
             "http://a",
             "http://127.0.0.1:8080",
@@ -178,7 +176,7 @@ mod tests {
         for url in ["http://a,", "http://a:1,b:x", "http://a:0,b:1", "http://a:1,b:1,a:1"] {
             assert!(error(url).starts_with("http: "), "{url}: {}", error(url));
         }
-        assert!(error("http://a/b%0d%0aX:%20y").contains("holds signs"));
+        assert!(error("http://a/b%0d%0aX:%20y").contains("invalid in a URL"));
         let message = error("http://bob:hunter2@a");
         assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
     }

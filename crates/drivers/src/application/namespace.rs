@@ -1,4 +1,4 @@
-//! An application's data is its own: nothing is made, emptied or removed from here.
+//! The namespace of an application, which does nothing: the application keeps its own data.
 
 use crate::prelude::*;
 pub(super) struct ApplicationNamespace;

@@ -1,4 +1,4 @@
-//! A connection to an application, opened anew where the application closed it and said so.
+//! A session with an application, which reconnects after the application has closed the connection properly.
 
 use super::Address;
 use super::client::{Client, Request};
@@ -7,9 +7,9 @@ use crate::wire::{Peer as _, Place, Stream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A connection that was not used for so long may have been closed by the application, which is no error.
+/// Idle time after which the application may have closed the connection, which is not an error.
 const RESTED: Duration = Duration::from_secs(1);
-/// Characters of an error's text that are shown.
+/// Maximum length of an error's text, in characters.
 const SHOWN: usize = 300;
 
 pub(super) struct ApplicationSession {
@@ -17,7 +17,7 @@ pub(super) struct ApplicationSession {
     options: ConnectOptions,
     client: Option<Client<Stream>>,
     used: Instant,
-    /// The last body that came.
+    /// The body of the last answer.
     body: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl ApplicationSession {
         };
         let answered = client.request(page, how, &mut self.body);
         self.used = now;
-        // After an error nobody knows what would be read next.
+        // After an error the state of the connection is unknown.
         if !answered.as_ref().is_ok_and(|answer| answer.stays) {
             self.client = None;
         }
@@ -64,7 +64,7 @@ impl Session for ApplicationSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         match operation {
             Operation::Page { writes, last } => Ok(Prepared(usize::from(*writes) << 1 | usize::from(*last))),
-            other => Err(Error::unsupported(format!("an application has pages, and no {}", other.name()))),
+            other => Err(Error::unsupported(format!("an application has only pages, no {}", other.name()))),
         }
     }
 
@@ -83,13 +83,13 @@ impl Session for ApplicationSession {
         Ok(())
     }
 
-    /// HTTP has no goodbye: what is there now was not asked for.
+    /// Checks for unrequested data: HTTP has no message that ends a connection.
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.client.as_mut().map_or(Ok(()), Client::check_rest)
     }
 }
 
-/// The error that an answer is.
+/// The error of an unsuccessful answer.
 fn refusal(status: u16, body: &[u8]) -> Error {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_gives_the_applications_reason_and_no_page_of_it() {
+    fn refusal_has_only_the_first_line_of_the_body() {
         let error = refusal(503, b"3 requests are waiting already\n<html>\n");
         assert_eq!(error.to_string(), "the application answered 503: 3 requests are waiting already [503]");
         assert_eq!(error.kind(), ErrorKind::Server);

@@ -1,17 +1,17 @@
-//! Several applications before one database: where they are, and whether they serve the same data.
+//! Several applications in front of one database: their addresses, and whether they serve the same data.
 
 use super::facts::Reported;
 use crate::prelude::*;
 use crate::wire::Place;
 use serde_json::Value;
 
-/// What applications that serve the same data say alike.
+/// Members of the description that are equal if applications serve the same data.
 const ALIKE: [&str; 5] = ["engine", "seed", "records", "codes", "codes_digest"];
 
-/// The places of `host`, or of `host:port,host:port`; `usual` is the port where none is named.
+/// Parses `host`, or `host:port,host:port`; `usual` is the default port.
 ///
 /// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) where one is no place, or there twice.
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if an address is invalid or a duplicate.
 pub(super) fn places(host: &str, port: Option<u16>, usual: u16) -> Result<Vec<Place>> {
     if !host.contains(',') {
         return Ok(vec![Place::Tcp { host: host.to_owned(), port: port.unwrap_or(usual) }]);
@@ -19,7 +19,7 @@ pub(super) fn places(host: &str, port: Option<u16>, usual: u16) -> Result<Vec<Pl
     let mut places = Vec::new();
     for text in host.split(',') {
         let place = place(text, usual).ok_or_else(|| {
-            Error::usage(format!("http: '{text}' is no host and port"))
+            Error::usage(format!("http: '{text}' is not a host and port"))
                 .hint("write http://127.0.0.1:8080,127.0.0.1:8081")
         })?;
         if places.contains(&place) {
@@ -39,16 +39,17 @@ fn place(text: &str, usual: u16) -> Option<Place> {
     (!host.is_empty()).then(|| Place::Tcp { host: host.to_owned(), port })
 }
 
-/// Sees that all applications serve the same data: a write through one is to be seen through the others.
+/// Checks that all applications serve the same data: a write through one must be visible through the others.
 ///
 /// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) with what differs.
-pub(super) fn agree(told: &[Reported]) -> Result<()> {
-    let Some((first, others)) = told.split_first() else { return Ok(()) };
+/// [`Usage`](kurabe_core::ErrorKind::Usage) with the difference.
+pub(super) fn agree(reported: &[Reported]) -> Result<()> {
+    let Some((first, others)) = reported.split_first() else { return Ok(()) };
     for other in others {
         if let Some(name) = ALIKE.into_iter().find(|name| first.get(*name) != other.get(*name)) {
-            let shown =
-                |told: &Reported| told.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let shown = |reported: &Reported| {
+                reported.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string)
+            };
             let (a, b) = (shown(first), shown(other));
             return Err(Error::usage(format!(
                 "http: these applications serve different data: '{name}' is {a} and {b}"
@@ -59,9 +60,9 @@ pub(super) fn agree(told: &[Reported]) -> Result<()> {
     Ok(())
 }
 
-/// Where the database behind an application listens, as the application says it: `None` where it works within the application.
-pub(super) fn database(told: &Reported) -> Option<Endpoint> {
-    let at = match told.get("database") {
+/// The endpoint of the application's database, as reported; `None` if it runs within the application.
+pub(super) fn database(reported: &Reported) -> Option<Endpoint> {
+    let at = match reported.get("database") {
         Some(Value::Object(at)) => at,
         Some(Value::String(word)) if word == "in-process" => return None,
         _ => {
@@ -85,37 +86,38 @@ pub(super) fn database(told: &Reported) -> Option<Endpoint> {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> Reported {
+    fn reported(json: &str) -> Reported {
         serde_json::from_str(json).unwrap()
     }
 
     #[test]
-    fn applications_that_serve_other_data_are_told_apart() {
+    fn applications_with_different_data_are_refused() {
         let one = r#"{"engine": "MySQL", "seed": 1, "records": 10, "workers": 4}"#;
-        agree(&[told(one), told(&one.replace('4', "8"))]).unwrap();
+        agree(&[reported(one), reported(&one.replace('4', "8"))]).unwrap();
         for other in ["\"seed\": 2", "\"seed\": null"] {
-            let error =
-                agree(&[told(one), told(&one.replace("\"seed\": 1", other))]).unwrap_err().to_string();
+            let error = agree(&[reported(one), reported(&one.replace("\"seed\": 1", other))])
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("'seed' is 1 and") && error.contains("--join"), "{error}");
         }
     }
 
     #[test]
-    fn the_database_is_where_the_application_says() {
+    fn database_endpoint_is_the_reported_one() {
         let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 33_06 };
-        assert_eq!(database(&told(r#"{"database": {"host": "127.0.0.1", "port": 3306}}"#)), Some(tcp));
+        assert_eq!(database(&reported(r#"{"database": {"host": "127.0.0.1", "port": 3306}}"#)), Some(tcp));
         assert_eq!(
-            database(&told(r#"{"database": {"socket": "/run/x"}}"#)),
+            database(&reported(r#"{"database": {"socket": "/run/x"}}"#)),
             Some(Endpoint::Unix("/run/x".into()))
         );
-        assert_eq!(database(&told(r#"{"database": "in-process"}"#)), None);
+        assert_eq!(database(&reported(r#"{"database": "in-process"}"#)), None);
         for silent in [
             "{}",
             r#"{"database": null}"#,
             r#"{"database": {}}"#,
             r#"{"database": {"host": "a", "port": 99999}}"#,
         ] {
-            assert!(matches!(database(&told(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
+            assert!(matches!(database(&reported(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
         }
     }
 }

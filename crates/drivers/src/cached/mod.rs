@@ -1,9 +1,9 @@
-//! A store with caches in front of it, as one target: what an application has that looks into its cache before it asks its
+//! A store with caches in front of it, as one target: the setup of an application that reads its cache before its
 //! database.
 //!
-//! A collection lies in the cache that it names ([`Collection::cache`]), all others in the store. So an
-//! experiment prepares operations on both through one session, and neither its transactions nor the engine have to know
-//! that there are two connections. All that a target is asked beside that is asked of the store.
+//! A collection is in the cache that it names ([`Collection::cache`]), or else in the store. An experiment prepares
+//! operations on both through one session, so neither its transactions nor the engine handle two connections.
+//! Everything else about the target comes from the store.
 
 mod namespace;
 mod session;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 /// A cache in front of a store.
 pub struct Cache {
-    /// Its name, by which collections say that they lie in it.
+    /// Its name, to which collections refer.
     pub name: String,
     /// Its driver.
     pub driver: Box<dyn Driver>,
-    /// What it says of itself.
+    /// Its facts.
     pub facts: ServerFacts,
-    /// Whether it is a throwaway server that nobody else uses: then nothing has to be claimed, nor to be tidied, in it.
+    /// Whether it is a throwaway server without other users, which needs no claim and no cleanup.
     pub ours: bool,
-    /// Whether its namespace is claimed here: of several stores behind one cache only the first does.
+    /// Whether this target claims the cache's namespace: if several stores share a cache, only the first does.
     pub claims: bool,
 }
 
@@ -43,7 +43,7 @@ impl Cached {
         Self { store, caches: Arc::new(caches) }
     }
 
-    /// Adds to a store's facts what decides the figures of its caches.
+    /// Adds the engines and settings of its caches to a store's facts.
     pub fn add_facts(facts: &mut ServerFacts, caches: &[Cache]) {
         for cache in caches {
             let of = &cache.facts;
@@ -59,7 +59,7 @@ impl Cached {
     }
 }
 
-/// The position of the cache that a collection lies in; `None`: it lies in the store.
+/// The index of the cache that a collection is in; `None` if it is in the store.
 fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
     let name = collection.cache.as_deref()?;
     let found = caches.iter().position(|cache| cache.name == name);
@@ -70,10 +70,10 @@ fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
 fn missing(name: &str) -> String {
     match name {
         "as_is" => {
-            "there is no cache as it is: --cache-size as-is goes with --cache and the URL of one".to_owned()
+            "there is no running cache: --cache-size as-is needs --cache with the URL of one".to_owned()
         }
-        _ => "the size of a cache can be chosen of a throwaway one only, which --cache up:memcached or \
-              up:redis starts; --cache-size as-is takes any as it is"
+        _ => "a size can be set only for a throwaway cache, which --cache up:memcached or up:redis starts; \
+              --cache-size as-is uses a running cache unchanged"
             .to_owned(),
     }
 }
@@ -113,7 +113,7 @@ impl Driver for Cached {
         Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), *options)))
     }
 
-    /// Of the store: what a cache tells of itself is asked where its hits are counted.
+    /// The store's probe: statistics of the caches are read with the cache counters.
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         self.store.stats_probe(options)
     }

@@ -1,4 +1,4 @@
-//! The parts of a store and of its caches in which Kurabe may work.
+//! The namespaces of a store and of its caches.
 
 use super::{Caches, place};
 use crate::prelude::*;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub(super) struct PairNamespace {
     store: Box<dyn Namespace>,
     caches: Caches,
-    /// Those of the caches, opened when they are needed.
+    /// The namespaces of the caches, opened on first use.
     namespaces: Vec<Option<Box<dyn Namespace>>>,
 }
 
@@ -31,7 +31,7 @@ impl PairNamespace {
         Ok(&mut **self.namespaces[at].insert(namespace))
     }
 
-    /// The caches that others may use too.
+    /// The caches that may have other users.
     fn shared(&self) -> Vec<usize> {
         (0..self.caches.len()).filter(|at| !self.caches[*at].ours).collect()
     }
@@ -66,7 +66,7 @@ impl Namespace for PairNamespace {
 
     fn remove(&mut self, name: &str) -> Result<()> {
         self.store.remove(name)?;
-        // What lies in a throwaway cache goes with its server; and that may have thrown out the marker, as caches do.
+        // A throwaway cache's data is removed with its server, which may also have evicted the ownership table.
         for at in self.shared() {
             let cache = self.cache(at)?;
             if cache.list()?.iter().any(|known| known == name) {
@@ -88,7 +88,7 @@ impl Namespace for PairNamespace {
         self.store.finish()?;
         for at in self.shared() {
             let namespace = self.cache(at)?;
-            // Another store of this run may still have something there.
+            // Another store of this run may still have collections there.
             if namespace.list()?.is_empty() {
                 namespace.finish()?;
             }

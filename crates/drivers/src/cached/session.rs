@@ -1,4 +1,4 @@
-//! A connection to a store, and one to each cache that is asked through it, opened when the first operation on it is prepared.
+//! A connection to a store, and one to each cache, opened when the first operation on the cache is prepared.
 
 use super::{Caches, place};
 use crate::prelude::*;
@@ -10,7 +10,7 @@ pub(super) struct PairSession {
     options: ConnectOptions,
     /// The store's, then one for each cache.
     sessions: Vec<Option<Box<dyn Session>>>,
-    /// Which of them an operation was prepared by, and as what.
+    /// The index of the session that prepared an operation, and its handle there.
     slots: Slots<(usize, Prepared)>,
 }
 
@@ -20,7 +20,7 @@ impl PairSession {
         Self { caches, options, sessions, slots: Slots::default() }
     }
 
-    /// The session that a collection is reached by, and its number.
+    /// The session of a collection, and its index.
     fn of(&mut self, collection: Option<&Collection>) -> Result<(usize, &mut dyn Session)> {
         let at = collection.and_then(|collection| place(&self.caches, collection)).transpose()?;
         let Some(cache) = at else { return Ok((0, open(&mut self.sessions, 0)?)) };
@@ -82,7 +82,7 @@ impl Session for PairSession {
 
     fn close(self: Box<Self>) -> Result<()> {
         let sessions = self.sessions.into_iter().flatten();
-        // Each is closed, whatever became of those before it.
+        // Each is closed, even if an earlier one failed.
         sessions.map(Session::close).fold(Ok(()), Result::and)
     }
 

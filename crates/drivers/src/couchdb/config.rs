@@ -1,5 +1,5 @@
-//! How a CouchDB is reached, and as whom: from the URL, and `COUCHDB_USER` and `COUCHDB_PASSWORD` for what it leaves
-//! open, the names that CouchDB's own container image uses.
+//! Connection settings, from the URL. The variables `COUCHDB_USER` and `COUCHDB_PASSWORD`, which CouchDB's container
+//! image uses too, supply what the URL omits.
 
 use crate::prelude::*;
 use crate::wire::{Place, UNRESERVED, tls};
@@ -13,18 +13,18 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 const PORT: u16 = 5984;
 const PORT_TLS: u16 = 6984;
 
-/// Everything that a connection needs. Its `Debug` holds no password.
+/// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) place: Place,
     /// `http://host:port`
     pub(super) base: String,
     pub(super) user: Option<String>,
-    /// The value of the header `Authorization`, where there is a user.
+    /// The value of the `Authorization` header, if there is a user.
     pub(super) authorization: Option<Secret>,
-    /// What the names of our databases begin with, before `kurabe_`.
+    /// Prefix of the database names, before `kurabe_`.
     pub(super) prefix: String,
-    /// None for plain HTTP.
+    /// `None` for plain HTTP.
     pub(super) tls: Option<TlsConfig>,
 }
 
@@ -37,16 +37,17 @@ impl Config {
         let tls = tls(url)?;
         let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
         if host.contains(['/', '\\', '?', '#', '@', ' ']) {
-            return Err(url.wrong(format!("'{host}' is no name of a host")));
+            return Err(url.wrong(format!("'{host}' is not a host name")));
         }
         let port = url.port.unwrap_or(if tls.is_some() { PORT_TLS } else { PORT });
         let place = Place::Tcp { host, port };
-        // `couchdb://:@host` is for nobody, whoever the environment names.
-        let nobody = url.user.is_none() && url.password.as_ref().is_some_and(|text| text.expose().is_empty());
-        let variable = |name: &str| variable(name).filter(|_| !nobody);
+        // `couchdb://:@host` connects without a user, even if the environment names one.
+        let anonymous =
+            url.user.is_none() && url.password.as_ref().is_some_and(|text| text.expose().is_empty());
+        let variable = |name: &str| variable(name).filter(|_| !anonymous);
         let user = url.user.clone().or_else(|| variable("COUCHDB_USER"));
         let password = url.password.clone().or_else(|| variable("COUCHDB_PASSWORD").map(Secret::new));
-        let authorization = match (&user, password.filter(|_| !nobody)) {
+        let authorization = match (&user, password.filter(|_| !anonymous)) {
             (None, None) => None,
             (None, Some(_)) if url.password.is_none() => None,
             (None, Some(_)) => {
@@ -55,7 +56,7 @@ impl Config {
                     .hint("write couchdb://user:password@host"));
             }
             (Some(user), _) if user.contains(':') => {
-                return Err(url.wrong("a user's name holds no ':' in HTTP"));
+                return Err(url.wrong("HTTP allows no ':' in a user's name"));
             }
             (Some(user), password) => {
                 let both = format!("{user}:{}", password.as_ref().map_or("", Secret::expose));
@@ -72,7 +73,7 @@ impl Config {
         })
     }
 
-    /// A database of ours as it stands in a path: `/prefix%2Fkurabe_a`.
+    /// The path of a collection's database: `/prefix%2Fkurabe_a`.
     pub(super) fn path(&self, collection: &str) -> String {
         let mut path = "/".to_owned();
         escape(&mut path, &self.prefix);
@@ -81,12 +82,12 @@ impl Config {
     }
 }
 
-/// Appends a text as a part of a URL: all but letters, digits and `-._~` is escaped (RFC 3986, section 2.3).
+/// Appends percent-encoded text: all characters except letters, digits and `-._~` are escaped (RFC 3986, section 2.3).
 pub(super) fn escape(out: &mut String, text: &str) {
     out.extend(utf8_percent_encode(text, UNRESERVED));
 }
 
-/// The first part of our databases' names: what CouchDB allows, and a letter first.
+/// The prefix of the database names: characters that CouchDB allows, with a letter first.
 fn prefix(url: &TargetUrl) -> Result<String> {
     let prefix = url.path.clone();
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_$()+-/".contains(&b);
@@ -94,12 +95,12 @@ fn prefix(url: &TargetUrl) -> Result<String> {
     if begins && prefix.bytes().all(plain) && prefix.len() <= 100 {
         return Ok(prefix);
     }
-    Err(url.wrong(format!("'{prefix}' cannot be what names of databases begin with")).hint(
-        "CouchDB allows lower case letters, digits and _$()+-/, a letter first; leave it out for plain kurabe_… names",
+    Err(url.wrong(format!("'{prefix}' cannot be a prefix of database names")).hint(
+        "CouchDB allows lower case letters, digits and _$()+-/, a letter first; without a prefix names are kurabe_…",
     ))
 }
 
-/// `couchdbs:` means TLS with a known authority; `?tls=` says otherwise.
+/// TLS settings. `couchdbs:` verifies the server's certificate unless `?tls=` changes this.
 fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
     match (tls::Mode::from_url(url, url.scheme == "couchdbs")?, url.scheme.as_str()) {
         (tls::Mode::Off, "couchdbs") => {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_where_and_as_whom() {
+    fn url_sets_host_prefix_and_user() {
         let one = config("couchdb://al:p%3Aw@db:1234/shop%2Fa_").unwrap();
         assert_eq!(one.base, "http://db:1234");
         assert_eq!(one.path("kurabe_a"), "/shop%2Fa_kurabe_a");
@@ -156,18 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn a_url_without_a_user_needs_none() {
+    fn user_is_optional() {
         let url = TargetUrl::parse("couchdb://h").unwrap();
         assert!(Config::new(&url, &|_| None).unwrap().authorization.is_none());
-        let nobody = config("couchdb://:@h").unwrap();
-        assert!(nobody.user.is_none() && nobody.authorization.is_none());
+        let anonymous = config("couchdb://:@h").unwrap();
+        assert!(anonymous.user.is_none() && anonymous.authorization.is_none());
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_urls_are_refused() {
         for (url, part) in [
-            ("couchdb://h/Shop", "begin with"),
-            ("couchdb://h/1a", "begin with"),
+            ("couchdb://h/Shop", "prefix of database names"),
+            ("couchdb://h/1a", "prefix of database names"),
             ("couchdb://h/a?tls=prefer", "tls=prefer"),
             ("couchdbs://h?tls=off", "write couchdb:"),
             ("couchdb://a%3Ab:secret@h", "no ':'"),

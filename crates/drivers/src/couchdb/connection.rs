@@ -1,6 +1,6 @@
-//! The connection that `ureq` makes its requests over: a socket of ours, so that a request with its whole answer has one
-//! deadline, an answer has a limit, and a run that is stopped can end it. `ureq` has times for single reads only, unless
-//! the system is told what is left of a total before every request.
+//! The transport of `ureq`: Kurabe's own socket. A request with its whole answer has one deadline, an answer has a size
+//! limit, and cancelling a run closes the connection. `ureq` itself has timeouts for single reads only, unless the
+//! remaining time is set on the socket before every request.
 
 use crate::wire::{MOST, Place, Socket, too_much};
 use kurabe_core::driver::ConnectOptions;
@@ -17,7 +17,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
 
-/// Counts the requests of a client: its connection learns from it that another one begins.
+/// Counts the requests of a client, so that its connection notices the start of a new one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests(Arc<AtomicU64>);
 
@@ -31,7 +31,7 @@ impl Requests {
     }
 }
 
-/// Finds no addresses: the socket does.
+/// A resolver that returns a placeholder: the socket resolves the address.
 #[derive(Debug)]
 pub(super) struct Nowhere;
 
@@ -59,7 +59,7 @@ impl Connector for ToServer {
         Ok(Some(Connection {
             socket: Socket::connect(&self.place, self.options.timeout)?,
             buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
-            // Connecting and the first request share one time.
+            // Connecting and the first request share one deadline.
             request: self.requests.number(),
             requests: self.requests.clone(),
             received: 0,
@@ -73,9 +73,9 @@ pub(super) struct Connection {
     socket: Socket,
     buffers: LazyBuffers,
     requests: Requests,
-    /// The present request.
+    /// Number of the current request.
     request: u64,
-    /// Bytes of its answer, and the most that there may be.
+    /// Bytes received of its answer, and the limit.
     received: u64,
     most: u64,
 }
@@ -107,7 +107,7 @@ impl Transport for Connection {
         self.begin()?;
         let input = self.buffers.input_append_buf();
         if input.is_empty() {
-            // What is there is no whole head, and fills the buffer.
+            // The buffer is full, but the response header is incomplete.
             return Err(Error::LargeResponseHeader(self.received as usize, self.received as usize));
         }
         let got = loop {

@@ -1,9 +1,9 @@
 //! Rows as JSON documents.
 //!
-//! The fields of the key are in the document's id and nowhere else; each other field has its name. Text is a string,
-//! bytes are a string in base64, no value is `null`. Whole numbers and moments (microseconds since 1970) are numbers as
-//! far as a JavaScript engine keeps them, which is ±(2^53 − 1), and decimal strings beyond: PouchDB Server is one, and
-//! so is whatever reads a CouchDB from a browser.
+//! The key's fields are in the document's id only; each other field is a member with its name. Text is a string, bytes
+//! are a base64 string, and a missing value is `null`. Whole numbers and timestamps (microseconds since 1970) are
+//! numbers within ±(2^53 − 1) and decimal strings beyond: JavaScript, which PouchDB Server and browsers use, is exact
+//! only up to there.
 
 use super::id;
 use crate::prelude::*;
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::Write as _;
 
-/// The largest whole number that every JSON reader keeps: 2^53 − 1 (RFC 8259, section 6).
+/// The largest whole number that JSON implementations represent exactly: 2^53 − 1 (RFC 8259, section 6).
 const LARGEST: u64 = (1 << 53) - 1;
 
 /// Appends a field's value.
@@ -39,12 +39,12 @@ pub(super) fn push_value(out: &mut Vec<u8>, kind: FieldType, value: &Value<'_>) 
 
 /// Appends a string with its quotes.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
-    // A string is always valid JSON, and a vector takes whatever comes.
+    // Serializing a string to a vector cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
 fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
-    let too_long = || Error::new(ErrorKind::Limit, "a value that is too long for memory");
+    let too_long = || Error::new(ErrorKind::Limit, "a value is too long for memory");
     let length = base64::encoded_len(bytes.len(), true).ok_or_else(too_long)?;
     out.push(b'"');
     let start = out.len();
@@ -54,14 +54,14 @@ fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Appends a document, member by member.
+/// Writes a document, member by member.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins with the revision that the document replaces, if any.
+    /// Starts a document, with the revision that it replaces, if any.
     pub(super) fn new(out: &'a mut Vec<u8>, revision: Option<&str>) -> Self {
         out.push(b'{');
         let mut writer = Self { out, empty: true };
@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Appends a field's name and gives where its value goes.
+    /// Appends a field's name and returns the buffer for its value.
     pub(super) fn name(&mut self, name: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
@@ -87,13 +87,13 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A value as it lies in an answer; text is not copied unless it holds escapes.
+/// A value of an answer; text is copied only if it contains escapes.
 #[derive(Debug, PartialEq)]
 pub(super) enum Json<'a> {
     Null,
     Int(i64),
     Text(Cow<'a, str>),
-    /// Whatever no document of ours holds.
+    /// A type that Kurabe does not write.
     Other,
 }
 
@@ -114,7 +114,7 @@ impl Json<'_> {
         }
     }
 
-    /// Appends it as JSON once more.
+    /// Appends the value as JSON.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null | Self::Other => out.extend_from_slice(b"null"),
@@ -125,7 +125,7 @@ impl Json<'_> {
         }
     }
 
-    /// Appends it to the current row of a reply as a field of this type.
+    /// Appends the value to the current row of a reply, as a field of this type.
     fn reply(&self, kind: FieldType, out: &mut Reply) -> Option<()> {
         match (kind, self) {
             (_, Self::Null) => out.push_null(),
@@ -205,7 +205,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// An object: its members in the order in which they came.
+/// An object, with its members in the order of the answer.
 #[derive(Debug, Default)]
 pub(super) struct Object<'a>(Vec<(Json<'a>, Json<'a>)>);
 
@@ -219,14 +219,14 @@ impl<'a> Object<'a> {
         self.get(name).and_then(Json::text)
     }
 
-    /// A member that is a whole number, or text that is one, as settings are.
+    /// A member that is a whole number, or its decimal text, as in settings.
     pub(super) fn number(&self, name: &str) -> Option<i64> {
         self.get(name).and_then(Json::number)
     }
 
     /// Appends the document to a reply, as a row of these fields.
     pub(super) fn reply(&self, collection: &Collection, fields: &[usize], out: &mut Reply) -> Result<()> {
-        let id = self.text("_id").ok_or_else(|| Error::mismatch("a document came without its id"))?;
+        let id = self.text("_id").ok_or_else(|| Error::mismatch("a document has no id"))?;
         for &position in fields {
             let field = &collection.fields[position];
             if let Some(place) = collection.key.iter().position(|key| *key == position) {
@@ -277,7 +277,7 @@ pub(super) struct AllDocs<'a> {
 pub(super) struct Listed<'a> {
     #[serde(borrow)]
     pub(super) id: Cow<'a, str>,
-    /// Where documents were asked for; `null` for one that went meanwhile.
+    /// Present if documents were requested; `null` for one that was removed meanwhile.
     #[serde(borrow, default)]
     pub(super) doc: Option<Object<'a>>,
 }
@@ -289,10 +289,10 @@ pub(super) struct Found<'a> {
     pub(super) docs: Vec<Object<'a>>,
 }
 
-/// Reads an answer that must be JSON of this form.
+/// Parses an answer as JSON of this type.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| {
-        Error::new(ErrorKind::Protocol, format!("what the server answered is not CouchDB's JSON: {error}"))
+        Error::new(ErrorKind::Protocol, format!("the server's answer is not CouchDB's JSON: {error}"))
     })
 }
 
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_document_that_an_application_could_read() {
+    fn row_is_written_as_plain_json() {
         let row = [
             Value::Null,
             Value::Text("a\"ü\n"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_another_shape_is_a_mismatch() {
+    fn document_with_other_types_is_a_mismatch() {
         for body in [
             r#"{"_id":"!k","number":"five"}"#,
             r#"{"_id":"!k","data":"%%"}"#,
@@ -358,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_comes_back_as_it_went_in(
+        fn values_round_trip(
             word in ".{0,20}", data in prop::collection::vec(any::<u8>(), 0..40), number: i64, at: i64,
         ) {
             let row = [Value::Null, Value::Text(&word), Value::Bytes(&data), Value::Int(number), Value::Time(at)];

@@ -1,5 +1,4 @@
-//! What went wrong, for people: with the connection, or as the server says it (`{"error":…,"reason":…}`, see "HTTP
-//! Status Codes" of CouchDB's manual).
+//! Errors of the connection, and of the server (`{"error":…,"reason":…}`, see "HTTP Status Codes" of CouchDB's manual).
 
 use super::config::Config;
 use super::document::{Object, parse};
@@ -8,13 +7,13 @@ use crate::wire::tls;
 use kurabe_core::{Error, ErrorKind};
 use std::io;
 
-/// The error of a request that had no answer.
+/// The error of a request without an answer.
 pub(super) fn of_ureq(error: ureq::Error, config: &Config) -> Error {
     let place = &config.place;
     let at = |error: Error| error.context(format!("CouchDB at {place}"));
     match error {
         ureq::Error::Io(error) => match of_io(&error, config) {
-            // It says where already.
+            // Its message has the address already.
             error if error.kind() == ErrorKind::Unreachable => error,
             error => at(error),
         },
@@ -23,12 +22,12 @@ pub(super) fn of_ureq(error: ureq::Error, config: &Config) -> Error {
             Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))
         }
         ureq::Error::HostNotFound => {
-            Error::new(ErrorKind::Unreachable, format!("no host of the name in '{place}' is known"))
+            Error::new(ErrorKind::Unreachable, format!("the host of '{place}' is unknown"))
                 .hint("is the host right?")
         }
-        ureq::Error::Protocol(error) => at(not_couchdb(&format!("no HTTP ({error})"), config)),
-        ureq::Error::LargeResponseHeader(..) => at(not_couchdb("a head without end", config)),
-        // Whatever is left says nothing of the target, and nothing of a password.
+        ureq::Error::Protocol(error) => at(not_couchdb(&format!("invalid HTTP ({error})"), config)),
+        ureq::Error::LargeResponseHeader(..) => at(not_couchdb("a response header that is too long", config)),
+        // The remaining errors do not concern the target, and contain no password.
         error => at(Error::new(ErrorKind::Environment, format!("the request could not be made: {error}"))),
     }
 }
@@ -50,8 +49,7 @@ fn of_io(error: &io::Error, config: &Config) -> Error {
         | Io::ConnectionAborted
         | Io::BrokenPipe
         | Io::NotConnected => {
-            let lost =
-                Error::new(ErrorKind::ConnectionLost, format!("the connection ended in the middle: {error}"));
+            let lost = Error::new(ErrorKind::ConnectionLost, format!("the connection was lost: {error}"));
             let (speaks, other) =
                 if config.tls.is_some() { ("TLS", "couchdb:") } else { ("plain HTTP", "couchdbs:") };
             lost.hint(format!("has the server ended, or does it not speak {speaks} there ({other})?"))
@@ -63,7 +61,7 @@ fn of_io(error: &io::Error, config: &Config) -> Error {
 fn of_tls(error: &rustls::Error) -> Error {
     match error {
         rustls::Error::InvalidMessage(_) => {
-            Error::new(ErrorKind::Protocol, format!("what answers does not speak TLS ({error})"))
+            Error::new(ErrorKind::Protocol, format!("the server does not speak TLS ({error})"))
                 .hint("for plain HTTP write couchdb: without tls=")
         }
         _ => tls::failed(error),
@@ -72,18 +70,18 @@ fn of_tls(error: &rustls::Error) -> Error {
 
 fn not_couchdb(what: &str, config: &Config) -> Error {
     let hint = if config.tls.is_some() { "" } else { "; for HTTPS write couchdbs:" };
-    Error::new(ErrorKind::Protocol, format!("what answers is not CouchDB but {what}"))
+    Error::new(ErrorKind::Protocol, format!("not CouchDB: the server sent {what}"))
         .hint(format!("are host and port right?{hint}"))
 }
 
-/// The member `reason` of an answer, where it is one of CouchDB's errors.
+/// The member `reason` of an answer, if it is one of CouchDB's errors.
 pub(super) fn reason(answer: &[u8]) -> Option<String> {
     let object = parse::<Object<'_>>(answer).ok()?;
     object.text("error")?;
     Some(object.text("reason").unwrap_or_default().to_owned())
 }
 
-/// The error of an answer that is not what was asked for.
+/// The error of an unsuccessful answer.
 pub(super) fn of_answer(status: u16, answer: &[u8], config: &Config) -> Error {
     let context = format!("CouchDB at {}", config.place);
     let said = parse::<Object<'_>>(answer).ok();
@@ -91,7 +89,7 @@ pub(super) fn of_answer(status: u16, answer: &[u8], config: &Config) -> Error {
     let Some(code) = code else {
         return match status {
             413 => Error::new(ErrorKind::Limit, "the request is too long for the server").code(status),
-            _ => not_couchdb(&format!("an HTTP server of another kind (status {status})"), config),
+            _ => not_couchdb(&format!("status {status} without CouchDB's JSON"), config),
         }
         .context(context);
     };
@@ -99,17 +97,17 @@ pub(super) fn of_answer(status: u16, answer: &[u8], config: &Config) -> Error {
     let (kind, hint) = kind(status, code);
     let message = match (kind, &config.user) {
         (ErrorKind::Denied, Some(user)) => format!("the server refused user {user}: {reason}"),
-        (ErrorKind::Denied, None) => format!("the server asks for a user: {reason}"),
+        (ErrorKind::Denied, None) => format!("the server requires a user: {reason}"),
         _ => format!("the server answered {status}: {reason}"),
     };
     Error::new(kind, message).code(code).context(context).hint(hint)
 }
 
-/// The error of a user who may read and write documents, and not make databases.
+/// The error of a user who may not create databases.
 pub(super) fn no_administrator(config: &Config) -> Error {
     let who = match &config.user {
-        Some(user) => format!("user {user} may not make databases"),
-        None => "whoever names no user may not make databases".to_owned(),
+        Some(user) => format!("user {user} may not create databases"),
+        None => "without a user, databases cannot be created".to_owned(),
     };
     let error = Error::new(ErrorKind::NotPermitted, who).context(format!("CouchDB at {}", config.place));
     error.hint("name a server administrator: couchdb://user:password@host")
@@ -118,7 +116,7 @@ pub(super) fn no_administrator(config: &Config) -> Error {
 fn kind(status: u16, code: &str) -> (ErrorKind, &'static str) {
     match (status, code) {
         (401, _) => (ErrorKind::Denied, "check the user and the password: couchdb://user:password@host"),
-        (403, _) => (ErrorKind::NotPermitted, "making and removing databases takes a server administrator"),
+        (403, _) => (ErrorKind::NotPermitted, "only a server administrator may create and remove databases"),
         (404, _) => (ErrorKind::NotFound, ""),
         (413, _) | (_, "too_large" | "document_too_large") => {
             (ErrorKind::Limit, "raise [couchdb] max_document_size, or use a smaller payload")
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_an_error_that_says_what_to_do() {
+    fn error_answer_has_kind_and_hint() {
         for (status, answer, kind, part) in [
             (
                 401,
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_is_told_from_one_that_was_refused() {
+    fn lost_and_refused_connections_have_different_kinds() {
         let lost = of_ureq(ureq::Error::Io(io::ErrorKind::ConnectionReset.into()), &config());
         assert_eq!(lost.kind(), ErrorKind::ConnectionLost, "{lost}");
         let closed = of_ureq(ureq::Error::Io(io::ErrorKind::ConnectionRefused.into()), &config());

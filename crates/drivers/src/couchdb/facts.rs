@@ -1,30 +1,30 @@
-//! What the server says of itself.
+//! Server facts: version, durability, settings and limits.
 //!
-//! Durability. CouchDB 3 writes each change through to the disk before it answers 201; before that the setting
-//! `delayed_commits` decided, by which a change was written through within a second (its default from 1.0 on; off since
-//! 2.0). See "Base Configuration" of the manual of 2.1 and the release notes of 3.0. A cluster answers 201 when more than
-//! half of the copies have the change.
+//! Durability. CouchDB 3 syncs each change to the disk before it answers 201. Before version 3 the setting
+//! `delayed_commits` decided: if on, a change was synced within a second (on by default since 1.0, off since 2.0). See
+//! "Base Configuration" of the manual of 2.1 and the release notes of 3.0. A cluster answers 201 when more than half of
+//! the copies have the change.
 //!
-//! PouchDB Server is a program of Node.js on one of several stores, and names it in its greeting. On LevelDB nothing asks
-//! for `sync`: `pouchdb-adapter-leveldb-core` 7 gives its batches no options, and `leveldown` takes `sync` as false then
-//! (`BooleanProperty(env, options, "sync", false)` in its `binding.cc`). LevelDB hands each change to the system before
-//! it answers, so that it survives the server's crash and not the machine's ("Synchronous Writes" of LevelDB's
-//! `doc/index.md`).
+//! PouchDB Server is a Node.js program on one of several stores, and names it in its greeting. On LevelDB it does not
+//! use `sync`: `pouchdb-adapter-leveldb-core` 7 sets no options on its batches, and `leveldown`'s default is false
+//! (`BooleanProperty(env, options, "sync", false)` in its `binding.cc`). LevelDB passes each change to the operating
+//! system before it answers, so a change survives a crash of the server but not of the machine ("Synchronous Writes" of
+//! LevelDB's `doc/index.md`).
 
 use super::document::{Object, parse};
 use super::http::Client;
 use crate::prelude::*;
 
-/// Room in a document for all but its largest value: names, numbers, the id.
+/// Bytes of a document reserved for names, numbers and the id.
 const AROUND: u64 = 1_024;
 
-/// What a server is, by its greeting.
+/// The kind of server, from its greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     CouchDb {
         version: String,
     },
-    /// With the names of its stores: `leveldb`.
+    /// PouchDB Server, with the names of its stores (`leveldb`).
     PouchServer {
         version: String,
         stores: Vec<String>,
@@ -32,14 +32,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Reads `GET /`.
+    /// Queries the kind with `GET /`.
     pub(super) fn ask(client: &mut Client) -> Result<Self> {
         let status = client.get("/")?;
         client.accept(status)?;
         Self::of(client.answer()).ok_or_else(|| {
             Error::new(
                 ErrorKind::Protocol,
-                format!("what answers at {} is not CouchDB but another HTTP server", client.config().place),
+                format!("the server at {} is not CouchDB but another HTTP server", client.config().place),
             )
             .hint("are host and port right?")
         })
@@ -52,7 +52,7 @@ impl Kind {
             return Some(Self::CouchDb { version });
         }
         object.get("express-pouchdb")?;
-        // The one member that is a list.
+        // `Object` does not keep lists.
         let greeting: serde_json::Value = serde_json::from_slice(greeting).ok()?;
         let stores = greeting.get("pouchdb-adapters").and_then(serde_json::Value::as_array);
         let stores = stores.into_iter().flatten().filter_map(|store| store.as_str().map(ToOwned::to_owned));
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Asks for all that decides figures.
+/// Queries version, durability, settings and limits.
 pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> {
     let transport = if client.config().tls.is_some() { "TCP with TLS" } else { "TCP" };
     let mut facts = ServerFacts {
@@ -68,9 +68,9 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
         client: "ureq 3.5.1".to_owned(),
         transport: transport.to_owned(),
         notes: vec![
-            "a change, a replacement and a removal are two requests each: the document is read for its revision first"
+            "updates, replacements and deletions are two requests each: one reads the document's revision"
                 .to_owned(),
-            "bytes are stored as base64 within JSON, a third more than they are".to_owned(),
+            "bytes are stored as base64 within JSON, which takes a third more space".to_owned(),
         ],
         ..ServerFacts::default()
     };
@@ -94,7 +94,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
     let cluster = section(client, root, "cluster")?;
     let http = section(client, root, if major < 2 { "httpd" } else { "chttpd" })?;
     if couch.is_none() {
-        facts.notes.push("its settings could not be read: that takes a server administrator".to_owned());
+        facts.notes.push("its settings could not be read: this needs a server administrator".to_owned());
     }
     let known = couch.is_some();
     let [couch, cluster, http] = [couch, cluster, http].map(Option::unwrap_or_default);
@@ -106,16 +106,14 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
         (_, Some(_), _) | (2, None, true) => Some(DurabilityClass::Synced),
         (_, None, true) => Some(DurabilityClass::PeriodicSync),
         (_, None, false) => {
-            facts
-                .notes
-                .push("without its settings nothing is known of when it writes to the disk".to_owned());
+            facts.notes.push("without its settings it is unknown when it syncs to the disk".to_owned());
             None
         }
     };
     if let Some(delayed) = delayed.filter(|_| major < 3) {
         facts.durability_settings.push(Setting::new("delayed_commits", delayed));
     }
-    // Three copies are CouchDB's default, and there are no more than nodes.
+    // CouchDB's default is three copies, but at most one for each node.
     let copies = cluster.value("n").and_then(|n| n.parse().ok()).unwrap_or(3).min(nodes);
     if copies / 2 + 1 > 1 && facts.durability == Some(DurabilityClass::Synced) {
         facts.durability = Some(DurabilityClass::Replicated);
@@ -127,7 +125,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
     {
         facts.settings.extend(section.value(name).map(|value| Setting::new(name, value)));
     }
-    // 8 MB since 3.0 and 4 GB before, where nobody set it (release notes of 3.0).
+    // The default is 8 MB since 3.0, and was 4 GB before (release notes of 3.0).
     let (most, by) = match couch.value("max_document_size").and_then(|size| size.parse().ok()) {
         Some(most) => (most, "max_document_size"),
         None if major < 3 => (4_294_967_296, "max_document_size, its default"),
@@ -138,7 +136,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
         .value("max_http_request_size")
         .and_then(|size| size.parse().ok())
         .map(|most| Limit::new(most, "max_http_request_size"));
-    // 2048 is the default of MochiWeb, its HTTP server ("Performance" of the manual).
+    // The default of MochiWeb, CouchDB's HTTP server, is 2048 ("Performance" of the manual).
     let (most, set_by) = match (http.value("max_connections"), http.value("server_options").and_then(most_of))
     {
         (_, Some(most)) => (most, "server_options, max".to_owned()),
@@ -155,7 +153,7 @@ fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> R
     let store = stores.first().map_or("", String::as_str);
     let adapter = if store.is_empty() { "unknown" } else { store };
     facts.settings.push(Setting::new("pouchdb-adapters", adapter));
-    facts.notes.push("it stands in for CouchDB: its figures are not those of Apache CouchDB".to_owned());
+    facts.notes.push("it replaces CouchDB: its results are not those of Apache CouchDB".to_owned());
     facts.durability = match store {
         "leveldb" => {
             facts
@@ -165,7 +163,7 @@ fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> R
         }
         "memory" => Some(DurabilityClass::Memory),
         other => {
-            facts.notes.push(format!("nothing is known of when its store ({other}) writes to the disk"));
+            facts.notes.push(format!("it is unknown when its store ({other}) syncs to the disk"));
             None
         }
     };
@@ -176,14 +174,14 @@ fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> R
     Ok(())
 }
 
-/// The largest value of bytes in a document of at most so many.
+/// Sets the limit of a binary value, from the limit of a document.
 fn limit_documents(facts: &mut ServerFacts, most: u64, by: &str) {
     let set_by = format!("{by} ({most}), in base64 and with {AROUND} bytes around it");
     facts.limits.value_bytes = Some(Limit::new((most.saturating_sub(AROUND) / 4 * 3).max(1), set_by));
 }
 
-/// One section of the settings; none where this user may not read it or the server has none. One by one, since others
-/// hold passwords.
+/// Reads one section of the settings; `None` if this user may not read it or it does not exist. Other sections, which
+/// contain passwords, are not read.
 fn section(client: &mut Client, root: &str, name: &str) -> Result<Option<Section>> {
     let status = client.get(&format!("{root}/{name}"))?;
     if status != 200 {
@@ -201,7 +199,7 @@ impl Section {
     }
 }
 
-/// How many nodes the cluster has.
+/// The number of nodes of the cluster.
 fn nodes(client: &mut Client) -> Result<usize> {
     let status = client.get("/_membership")?;
     if status != 200 {
@@ -211,7 +209,7 @@ fn nodes(client: &mut Client) -> Result<usize> {
     Ok(answer.get("cluster_nodes").and_then(serde_json::Value::as_array).map_or(1, Vec::len).max(1))
 }
 
-/// The number of `{max, N}` among Erlang's options.
+/// The number `N` of `{max, N}` in a list of Erlang options.
 fn most_of(options: &str) -> Option<u64> {
     let (_, rest) = options.split_once("{max,")?;
     rest.split('}').next()?.trim().parse().ok()
@@ -226,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_says_what_the_server_is() {
+    fn kind_is_read_from_the_greeting() {
         let couch = br#"{"couchdb":"Welcome","version":"3.3.3","git_sha":"x","features":["a","b"],"vendor":{"name":"v"}}"#;
         assert_eq!(Kind::of(couch), Some(Kind::CouchDb { version: "3.3.3".to_owned() }));
         let pouch = br#"{"express-pouchdb":"Welcome!","version":"4.2.0","pouchdb-adapters":["leveldb"]}"#;
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn erlangs_options_hold_a_number() {
+    fn numbers_are_read_from_erlang_options_and_versions() {
         assert_eq!(most_of("[{backlog, 128}, {acceptor_pool_size, 16}, {max, 4096}]"), Some(4_096));
         assert_eq!(most_of("[{backlog, 128}]"), None);
         assert_eq!((major("3.3.3"), major("2.1.0-abc"), major("x")), (3, 2, 0));

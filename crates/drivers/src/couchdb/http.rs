@@ -1,9 +1,9 @@
-//! One HTTP connection to a CouchDB, kept alive, by the crate `ureq`.
+//! One keep-alive HTTP connection to a CouchDB server, through the `ureq` crate.
 //!
-//! An agent of `ureq` keeps idle connections in a pool. Here each session has an agent of its own that keeps one, so that
-//! a session is one connection, as with the other engines. It is opened by its first request and not before: HTTP has no
-//! greeting, and an application would not send a request only to be connected. A server that has closed an idle
-//! connection (PouchDB Server does after five seconds) is met by a new one, as every HTTP client does.
+//! A `ureq` agent keeps idle connections in a pool. Each session has its own agent with a pool of one connection, so
+//! that a session is one connection, as with the other engines. The first request opens it: HTTP has no greeting, and
+//! an application would not send a request only to connect. If the server has closed an idle connection (PouchDB Server
+//! does so after five seconds), the next request opens a new one, as in every HTTP client.
 
 use super::config::Config;
 use super::connection::{Nowhere, Requests, ToServer};
@@ -18,13 +18,13 @@ use ureq::http::{Method, Request};
 use ureq::unversioned::transport::{Connector as _, RustlsConnector};
 use ureq::{Agent, AsSendBody};
 
-/// Bytes of each of a connection's two buffers: enough for any head of a request and most answers, and 64 MB for a
-/// thousand clients.
+/// Size of each of a connection's two buffers, in bytes: enough for every request header and most answers, and 64 MB
+/// for a thousand clients.
 const BUFFER: usize = 32 * 1024;
-/// As long as a run may leave a session alone between two requests.
+/// How long a session may be idle between two requests.
 const IDLE: Duration = Duration::from_secs(24 * 3600);
 
-/// A client of one server. Its answer's bytes stay until the next request.
+/// A client of one server. It keeps the last answer's body until the next request.
 pub(super) struct Client {
     agent: Agent,
     config: Arc<Config>,
@@ -39,7 +39,7 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            // What is measured is the server at this address, whatever the environment says of proxies.
+            // The environment's proxy settings do not apply: the server at this address is measured.
             .proxy(None)
             .user_agent(concat!("kurabe/", env!("CARGO_PKG_VERSION")))
             .accept("application/json")
@@ -77,14 +77,14 @@ impl Client {
         self.send(&Method::GET, path, None)
     }
 
-    /// What lies at a path, which has to be there.
+    /// Reads the JSON at a path; any status but 200 is an error.
     pub(super) fn read<'a, T: Deserialize<'a>>(&'a mut self, path: &str) -> Result<T> {
         let status = self.get(path)?;
         self.accept(status)?;
         parse(&self.answer)
     }
 
-    /// Refuses whatever is not 200.
+    /// Returns an error for any status but 200.
     pub(super) fn accept(&self, status: u16) -> Result<()> {
         if status == 200 { Ok(()) } else { Err(self.refused(status)) }
     }
@@ -101,7 +101,7 @@ impl Client {
         self.send(&Method::POST, path, Some(body))
     }
 
-    /// Sends a request, receives the answer, and gives its status.
+    /// Sends a request, receives the answer, and returns its status.
     fn send(&mut self, method: &Method, path: &str, body: Option<&[u8]>) -> Result<u16> {
         self.url.clear();
         self.url.push_str(&self.config.base);
@@ -125,25 +125,25 @@ impl Client {
         self.requests.begin();
         let mut response = self.agent.run(request?)?;
         if let Some(length) = response.body().content_length() {
-            // A promise that may be false: memory is taken for a part of it at most.
+            // The length may be false, so at most 1 MiB is reserved.
             self.answer.reserve(length.min(1 << 20) as usize);
         }
         response.body_mut().as_reader().read_to_end(&mut self.answer).map_err(ureq::Error::from)?;
         Ok(response.status().as_u16())
     }
 
-    /// The error for people of an answer that is none of those hoped for.
+    /// The error of an unexpected answer.
     pub(super) fn refused(&self, status: u16) -> Error {
         errors::of_answer(status, &self.answer, &self.config)
     }
 
-    /// Whether the answer says that there is no such document, rather than no such database.
+    /// Whether the answer reports a missing document, rather than a missing database.
     pub(super) fn is_no_document(&self, status: u16) -> bool {
         status == 404
             && errors::reason(&self.answer).is_some_and(|reason| reason == "missing" || reason == "deleted")
     }
 
-    /// Whether the answer says that there is no such database (or whatever else was asked for).
+    /// Whether the answer reports that the database (or other requested resource) does not exist.
     pub(super) fn is_absent(&self, status: u16) -> bool {
         status == 404 && errors::reason(&self.answer).is_some()
     }

@@ -1,22 +1,22 @@
 //! Keys as document ids: `!field!field`.
 //!
-//! Ids sort in the order of the key, and those that begin with the same fields stand together, so that they are one
-//! range of `_all_docs`. That list is ordered by the ids' bytes, not by the rules of a language as views are ("Views
-//! Collation" of CouchDB's manual), and so is PouchDB Server's.
+//! Ids sort in the order of the key, and ids with the same first fields are adjacent, so that they are one range of
+//! `_all_docs`. That list is ordered by the ids' bytes, not by language rules as views are ("Views Collation" of
+//! CouchDB's manual); PouchDB Server's is too.
 //!
-//! - Each field begins with `!`, which is less than any sign within a field. An id begins with it too: it is never
-//!   empty, nor one of those with `_` that CouchDB keeps for itself.
-//! - Text and bytes stand as they are as long as they are signs from `-` to `}`. A byte below is `$` and two hexadecimal
-//!   digits, one above is `~` and two digits: order is kept, and ids are plain ASCII.
-//! - Whole numbers and moments are sixteen hexadecimal digits of the value moved up by 2^63, so that negative ones come
+//! - Each field begins with `!`, which is less than any character within a field. So an id is never empty, and never
+//!   begins with `_`, which CouchDB reserves.
+//! - Bytes from `-` to `}` are written as they are. A lower byte is `$` and two hexadecimal digits, a higher one is `~`
+//!   and two digits: this keeps the order, and ids are ASCII.
+//! - Whole numbers and timestamps are sixteen hexadecimal digits of the value plus 2^63, so that negative ones sort
 //!   first.
 
 use crate::prelude::*;
 use crate::wire::{hex, unhex};
 
-/// Before each field.
+/// The byte before each field.
 pub(super) const MARK: u8 = b'!';
-/// The sign after [`MARK`]: where a range of ids that begin with the same fields ends.
+/// The byte after [`MARK`], which ends a range of ids with the same first fields.
 pub(super) const AFTER_MARK: u8 = b'"';
 
 const LOWEST: u8 = b'-';
@@ -27,7 +27,7 @@ const ABOVE: u8 = b'~';
 /// Appends one field of a key.
 ///
 /// # Errors
-/// [`Server`](ErrorKind::Server) where it is `Null`, as a database would refuse it.
+/// [`Server`](ErrorKind::Server) for `Null`, which a SQL database would refuse.
 pub(super) fn push(out: &mut String, collection: &str, value: &Value<'_>) -> Result<()> {
     out.push(char::from(MARK));
     match value {
@@ -57,7 +57,7 @@ fn escape(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Appends a field of an id to the current row of a reply; an id that [`push`] did not make is a mismatch.
+/// Appends a field of an id to the current row of a reply; an id that [`push`] did not write is a mismatch.
 pub(super) fn reply(id: &str, position: usize, kind: FieldType, out: &mut Reply) -> Result<()> {
     let mut fields = id.split(char::from(MARK));
     let text = match fields.next() {
@@ -91,7 +91,7 @@ fn unescape(text: &str, out: &mut Vec<u8>) -> Option<()> {
 }
 
 fn foreign(id: &str) -> Error {
-    Error::mismatch(format!("the document id '{id}' is not one that Kurabe made"))
+    Error::mismatch(format!("the document id '{id}' was not written by Kurabe"))
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_shows_its_key() {
+    fn id_contains_the_key_as_text() {
         assert_eq!(id(&[Value::Text("abc"), Value::Int(5)]), "!abc!8000000000000005");
         assert_eq!(id(&[Value::Int(-1)]), "!7fffffffffffffff");
         assert_eq!(id(&[Value::Text("")]), "!");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_not_ours_is_a_mismatch() {
+    fn foreign_id_is_a_mismatch() {
         let cases = [
             ("abc", FieldType::LongText),
             ("!$x0", FieldType::LongBytes),
@@ -143,14 +143,14 @@ mod tests {
         ) {
             let (one, two) = (id(&[Value::Bytes(&a), Value::Int(m)]), id(&[Value::Bytes(&b), Value::Int(n)]));
             prop_assert_eq!(one.cmp(&two), (&a, m).cmp(&(&b, n)));
-            // And those of one first field stand together.
+            // Ids with the same first field are adjacent.
             let first = id(&[Value::Bytes(&a)]);
             let inside = two.as_str() >= &*format!("{first}!") && two.as_str() < &*format!("{first}\"");
             prop_assert_eq!(inside, a == b);
         }
 
         #[test]
-        fn fields_come_back_from_an_id(a in prop::collection::vec(any::<u8>(), 0..20), n: i64) {
+        fn id_fields_round_trip(a in prop::collection::vec(any::<u8>(), 0..20), n: i64) {
             let id = id(&[Value::Bytes(&a), Value::Int(n), Value::Time(n)]);
             prop_assert!(id.is_ascii());
             let mut out = Reply::new();

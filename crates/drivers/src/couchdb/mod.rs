@@ -1,19 +1,19 @@
-//! CouchDB, and what speaks its HTTP API, through the crate `ureq` with keep-alive.
+//! CouchDB and servers with its HTTP API, through the `ureq` crate with keep-alive.
 //! Source: <https://docs.couchdb.org/en/stable/api/index.html>.
 //!
-//! A collection is a database, a row is a document, the key is in its id (`id`), the other fields are its members
+//! A collection is a database, a row is a document, the key is its id (`id`), and the other fields are its members
 //! (`document`). A change names the revision that it replaces (`write`).
 //!
-//! Bytes are base64 within the document. An attachment would keep them as they are on the disk, but brings them in one
-//! request with the other fields only as base64 or as a multipart body, and gives them back in one only so: a session that
-//! is read with a second request for its attachment costs a round trip more and can change in between. What an attachment
-//! saves is a third of the bytes, beside CouchDB's limit of 8 MB for a document.
+//! Bytes are base64 within the document. An attachment would store raw bytes, but one request can write or read it
+//! together with the other fields only as base64 or as a multipart body. A second request for the attachment would cost
+//! another round trip, and the document could change in between. An attachment would save a third of the bytes, and is
+//! not subject to CouchDB's limit of 8 MB for a document.
 //!
-//! Rows by the first fields of the key are a range of `_all_docs`; rows by an index's fields are asked of `_find`, with an
-//! index that `create` made, and put in the order of the key here: that of `_find` is the whole index's.
+//! A search by the first fields of the key is a range of `_all_docs`. A search by an index's fields uses `_find`, with
+//! an index that `create` made. Its rows are sorted by key here: `_find` returns them in the order of the whole index.
 //!
-//! Users are authenticated by HTTP's basic scheme, with every request: it needs no request of its own and does not expire, as a
-//! cookie does after ten minutes, and it is what most clients of CouchDB do unless told otherwise.
+//! Every request contains HTTP basic authentication. Most CouchDB clients do this by default. It needs no extra request
+//! and does not expire, while a cookie does after ten minutes.
 
 mod config;
 mod connection;
@@ -37,7 +37,7 @@ use namespace::CouchNamespace;
 use session::CouchSession;
 use std::sync::{Arc, OnceLock};
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["couchdb", "couchdbs"],
     engine: "CouchDB",
@@ -58,7 +58,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 
 struct CouchDb {
     config: Arc<Config>,
-    /// What the server is, once a first connection asked.
+    /// The kind of server, queried by the first connection.
     kind: OnceLock<Kind>,
 }
 
@@ -66,7 +66,7 @@ impl CouchDb {
     fn client(&self, options: &ConnectOptions) -> Result<Client> {
         let mut client = Client::new(&self.config, options);
         if self.kind.get().is_none() {
-            // Once: an application would not ask each time, and connecting is itself measured.
+            // Only once: an application would not query this each time, and connecting is measured.
             let kind = Kind::ask(&mut client)?;
             let _ = self.kind.set(kind);
         }
@@ -90,7 +90,7 @@ impl Driver for CouchDb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let pipelining = Support::no("HTTP's clients await each answer: its pipelining was given up");
+        let pipelining = Support::no("HTTP clients do not use pipelining: they await each answer");
         Capabilities::without_statements("CouchDB", pipelining)
     }
 

@@ -1,14 +1,13 @@
-//! The ownership rules on CouchDB: what Kurabe may make, empty and remove.
+//! The ownership rules on CouchDB: which databases Kurabe may create, clear and remove.
 //!
-//! **Collections.** Each is a database. The database `kurabe_marker` holds a document for each that Kurabe made, in the
-//! form that the SQL engines' marker has. A database that is not in it was made by someone else, whatever its name, and is left
-//! alone. To empty a collection is to remove its database and make it again: CouchDB keeps a stub of every document that
-//! was deleted.
+//! **Collections.** Each is a database. The database `kurabe_marker` has a document for each one that Kurabe created,
+//! with the fields of the SQL engines' ownership table. Kurabe does not touch other databases, whatever their names.
+//! Clearing a collection removes its database and creates it again: CouchDB keeps a stub of every deleted document.
 //!
-//! **Claim.** The document `claim` of the marker says who holds the namespace and until when; a thread of this process
-//! moves that on, on a connection of its own. CouchDB takes each change only on top of the revision that it replaces, so
-//! that of two runs one gets it. Whoever dies lets go within a minute, by the clock of this machine: the clocks of two
-//! machines that share a server must agree to within half of that.
+//! **Claim.** The document `claim` in `kurabe_marker` has the holder of the namespace and the time at which the claim
+//! expires. A thread of this process renews it on a separate connection. A change must name the revision that it
+//! replaces, so only one of two runs gets the claim. After a crash the claim expires within a minute, by this machine's
+//! clock: the clocks of two machines that share a server must agree to within 30 s.
 
 use super::document::{AllDocs, Json, Object, Writer, parse, push_text};
 use super::errors;
@@ -22,7 +21,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a database is made where the server says that it is still there: a cluster forgets one bit by bit.
+/// Attempts to create a database that was just removed: a cluster removes it shard by shard.
 const ATTEMPTS: usize = 20;
 
 pub(super) struct CouchNamespace {
@@ -32,8 +31,8 @@ pub(super) struct CouchNamespace {
 }
 
 impl CouchNamespace {
-    /// Refuses a user who may not make databases: only server administrators may. Asked of the server first, since
-    /// PouchDB Server 4.2.0 ends where another user tries.
+    /// Refuses a user who is not a server administrator, since only those may create databases. The roles are queried
+    /// first, because PouchDB Server 4.2.0 exits if another user tries.
     pub(super) fn new(mut client: Client) -> Result<Self> {
         let session: serde_json::Value = client.read("/_session")?;
         let roles = session.pointer("/userCtx/roles").and_then(serde_json::Value::as_array);
@@ -44,7 +43,7 @@ impl CouchNamespace {
         Ok(Self { client, marker, claim: Claim::default() })
     }
 
-    /// Removes the database, if it is there.
+    /// Removes the database, if it exists.
     fn drop_database(&mut self, path: &str) -> Result<()> {
         let status = self.client.delete(path)?;
         match status {
@@ -54,7 +53,7 @@ impl CouchNamespace {
         }
     }
 
-    /// Makes the database, and gives whether it was not there.
+    /// Creates the database; `false` if it existed already.
     fn make_database(&mut self, path: &str) -> Result<bool> {
         let status = self.client.put(path, None)?;
         match status {
@@ -93,7 +92,7 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
-        // Entries begin with the mark of an id of ours, the claim does not.
+        // Entries have an id with the prefix `!`, the claim does not.
         let path = format!("{}/_all_docs?include_docs=true", self.marker.path);
         let status = self.client.get(&path)?;
         if self.client.is_absent(status) {
@@ -148,7 +147,7 @@ impl NamespaceOps for CouchNamespace {
             std::thread::sleep(Duration::from_millis(50));
         }
         for (number, index) in collection.indexes.iter().enumerate() {
-            // One with fields of the key cannot be asked for by `FindEqual`; see there.
+            // `FindEqual` cannot use an index with fields of the key; see `unsupported`.
             if index.iter().any(|field| collection.key.contains(field)) {
                 continue;
             }
@@ -174,7 +173,7 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn remove_marker(&mut self) -> Result<()> {
-        // The claim lies in it: no renewal may come between.
+        // The claim is in this database, so renewal must stop first.
         self.claim = Claim::default();
         let path = self.marker.path.clone();
         self.drop_database(&path)
@@ -188,13 +187,13 @@ impl Drop for CouchNamespace {
     }
 }
 
-/// The document `claim`, and a connection.
+/// The document `claim`, with a connection.
 struct ClaimDocument {
     client: Client,
     path: String,
 }
 
-/// What the document holds.
+/// Contents of the claim document.
 struct Held {
     by: String,
     until: i64,
@@ -215,7 +214,7 @@ impl ClaimDocument {
         Ok(Some(Held { by: text("holder"), until, revision }))
     }
 
-    /// Writes the claim on top of a revision of it, or where there is none; `false` where another came first.
+    /// Writes the claim, replacing revision `on` or none; `false` if another run wrote it first.
     fn write(&mut self, holder: &str, on: Option<&str>) -> Result<bool> {
         let mut json = Vec::new();
         let mut writer = Writer::new(&mut json, on);

@@ -1,4 +1,4 @@
-//! A session of CouchDB: one connection, each operation one or two requests.
+//! A CouchDB session: one connection, with one or two requests for each operation.
 
 use super::document::{AllDocs, Found, Json, Object, parse, push_text, push_value};
 use super::http::Client;
@@ -6,18 +6,17 @@ use super::table::Table;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
 
-/// More than any answer of ours has; `_find` gives 25 where nothing is said, and views take no more than this (CouchDB's
-/// own default limit of views).
+/// Row limit of `_find`, larger than any answer. Its default is 25; this value is CouchDB's maximum limit of views.
 const LIMIT: &str = "268435456";
 
-/// Why CouchDB has not an operation; `None` where it has it.
+/// Why CouchDB does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
     match operation {
         Operation::Begin | Operation::Commit | Operation::Rollback => {
-            Some("CouchDB has no transactions: each document is written on its own")
+            Some("CouchDB has no transactions: each document is written separately")
         }
         Operation::InsertMany { .. } => {
-            Some("CouchDB stores each document of a request (_bulk_docs) on its own, not all or none")
+            Some("CouchDB stores each document of a request (_bulk_docs) separately, not atomically")
         }
         Operation::Update { collection, fields } => fields
             .iter()
@@ -27,7 +26,9 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
             if collection.key.starts_with(by) {
                 None
             } else if by.iter().any(|field| collection.key.contains(field)) {
-                Some("the fields of the key are in the document's id, and no index holds them beside others")
+                Some(
+                    "the fields of the key are in the document's id, which no index combines with other fields",
+                )
             } else if collection.indexes.iter().any(|index| index.starts_with(by)) {
                 None
             } else {
@@ -35,9 +36,9 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
             }
         }
         Operation::FindRange { collection, by, .. } => (collection.key.first() != Some(by)).then_some(
-            "an index of CouchDB orders text as a language does, not by its bytes: ranges are of the key's first field",
+            "a CouchDB index orders text by language rules, not by bytes: ranges need the key's first field",
         ),
-        Operation::Page { .. } => Some("CouchDB has no pages of an application"),
+        Operation::Page { .. } => Some("CouchDB has no application pages"),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
         Operation::Ping
         | Operation::Get { .. }
@@ -55,7 +56,7 @@ pub(super) struct CouchSession {
     buffers: Buffers,
 }
 
-/// What a session reuses from one request to the next.
+/// Buffers that a session reuses for each request.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     pub(super) id: String,
@@ -66,7 +67,7 @@ pub(super) struct Buffers {
 struct Slot {
     operation: Operation,
     parameters: usize,
-    /// None for `Ping`.
+    /// `None` for `Ping`.
     table: Option<Table>,
 }
 
@@ -119,7 +120,7 @@ fn ping(client: &mut Client) -> Result<()> {
     client.accept(status)
 }
 
-/// One operation under way.
+/// An operation in progress.
 pub(super) struct Work<'a> {
     pub(super) client: &'a mut Client,
     pub(super) table: &'a Table,
@@ -135,7 +136,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All documents whose ids begin with these fields, in their order: a range of `_all_docs`.
+    /// All documents whose ids begin with these fields, in order: a range of `_all_docs`.
     fn range(&mut self, by: &[usize], key: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
         if key.contains(&Value::Null) {
             return Ok(());
@@ -145,7 +146,7 @@ impl Work<'_> {
         self.listed(fields, out)
     }
 
-    /// All documents whose ids are from the first of these on and before the second: a range of `_all_docs` too.
+    /// All documents whose ids are at least the first value and less than the second: a range of `_all_docs`.
     fn between(&mut self, values: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
         if values.contains(&Value::Null) {
             return Ok(());
@@ -154,15 +155,15 @@ impl Work<'_> {
         self.listed(fields, out)
     }
 
-    /// What `_all_docs` lists.
+    /// Reads the documents that `_all_docs` lists.
     fn listed(&mut self, fields: &[usize], out: &mut Reply) -> Result<()> {
         let found: AllDocs<'_> = self.client.read(&self.buffers.path)?;
         let documents = found.rows.iter().filter_map(|row| row.doc.as_ref());
         documents.into_iter().try_for_each(|document| document.reply(&self.table.collection, fields, out))
     }
 
-    /// All documents that an index finds, by `_find`. An index of CouchDB compares text as a language does; what is not
-    /// the same byte for byte is left out here.
+    /// All documents that `_find` returns through an index. A CouchDB index compares text by language rules; documents
+    /// that are not byte-for-byte equal are filtered out here.
     fn find(&mut self, by: &[usize], wanted: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
         if wanted.contains(&Value::Null) {
             return Ok(());
@@ -193,7 +194,7 @@ impl Work<'_> {
         let status = self.client.post(&self.buffers.path, &self.buffers.json)?;
         self.client.accept(status)?;
         let mut found: Found<'_> = parse(self.client.answer())?;
-        // They come in the order of the whole index, and its other fields stand before the id.
+        // `_find` returns the order of the whole index, whose other fields come before the id.
         found.docs.sort_by(|a, b| a.text("_id").cmp(&b.text("_id")));
         for document in &found.docs {
             if compared.iter().all(|(name, value)| document.get(name) == Some(value)) {
@@ -203,7 +204,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// As many documents as the server counts, without those that define its indexes.
+    /// The server's count of documents, without the design documents of its indexes.
     fn count(&mut self, out: &mut Reply) -> Result<()> {
         let all = self.client.read::<Object<'_>>(&self.table.path)?.number("doc_count");
         let all = all.ok_or_else(|| Error::mismatch("the server's count is not a number"))?;

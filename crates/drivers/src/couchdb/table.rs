@@ -1,4 +1,4 @@
-//! A collection as CouchDB has it, a database of its own, and the paths of its documents.
+//! A collection as a CouchDB database, and the paths of its documents.
 
 use super::config::{Config, escape};
 use super::document::push_text;
@@ -7,8 +7,9 @@ use super::session::Buffers;
 use crate::prelude::*;
 use std::sync::Arc;
 
-/// A list of documents, and that its end is not one of them.
+/// Path suffix that lists all documents.
 const ALL: &str = "/_all_docs?include_docs=true";
+/// Parameter that excludes the end of a range.
 const BEFORE_END: &str = "&inclusive_end=false";
 
 #[derive(Debug)]
@@ -29,13 +30,13 @@ impl Table {
         }
     }
 
-    /// Makes the id of the document with this key, or what ids begin with that have these fields.
+    /// Writes the id of the document with this key, or the prefix of ids with these first fields.
     fn id<'v>(&self, key: impl IntoIterator<Item = &'v Value<'v>>, id: &mut String) -> Result<()> {
         id.clear();
         key.into_iter().try_for_each(|value| id::push(id, &self.collection.name, value))
     }
 
-    /// Makes the id and the path of the document with this key.
+    /// Writes the id and the path of the document with this key.
     pub(super) fn document_path<'v>(
         &self,
         key: impl Iterator<Item = &'v Value<'v>>,
@@ -53,7 +54,7 @@ impl Table {
         path.push_str(rest);
     }
 
-    /// Makes the path of all documents whose key begins with these fields, or of the one whose whole key they are.
+    /// Writes the path of all documents whose key begins with these fields, or of the one with this `whole` key.
     pub(super) fn range_path(
         &self,
         key: &[Value<'_>],
@@ -75,7 +76,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes the path of all documents whose key's first field is not less than the first value and less than the second.
+    /// Writes the path of all documents whose first key field is at least the first value and less than the second.
     pub(super) fn between_path(
         &self,
         values: &[Value<'_>],
@@ -91,7 +92,7 @@ impl Table {
     }
 }
 
-/// Appends an id to a path, as the JSON that a parameter of this name holds.
+/// Appends a parameter with this name and an id as JSON to a path.
 fn push_id(path: &mut String, name: &str, id: &str, json: &mut Vec<u8>) {
     json.clear();
     push_text(json, id);

@@ -1,11 +1,11 @@
-//! Writing documents. CouchDB takes a change of a document only from whoever names the revision that it replaces
-//! (`_rev`), and answers 409 where another came first.
+//! Writing documents. A change of a document must name the revision that it replaces (`_rev`); CouchDB answers 409 if
+//! another client changed the document first.
 //!
-//! So what an application must do is done here: `Insert` names no revision, and 409 says that the key exists. `Put`,
-//! `Update` and `Delete` read the document, write with its revision, and begin again at 409, after a short wait and a bounded
-//! number of times:
-//! two requests at least, all within the operation's time. The document is read as a whole, as `Update` needs it to keep
-//! the fields that it does not change; `HEAD` would name the revision alone, but not on PouchDB Server.
+//! The driver does what an application must do. `Insert` names no revision, and 409 means that the key exists. `Put`,
+//! `Update` and `Delete` read the document and write with its revision. At 409 they try again, after a short wait and a
+//! bounded number of times. This takes at least two requests, all within the operation's time. The whole document is
+//! read, because `Update` keeps the fields that it does not change; `HEAD` would return the revision alone, but not on
+//! PouchDB Server.
 
 use super::document::{Object, Writer, parse, push_text, push_value};
 use super::id;
@@ -14,23 +14,23 @@ use super::table::Table;
 use crate::prelude::*;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often a change is tried while others come first.
+/// Maximum number of attempts of a change that conflicts.
 const ATTEMPTS: u32 = 100;
 
-/// How a request to write ended.
+/// The outcome of a write request.
 enum Written {
     Done,
-    /// The revision is not the present one.
+    /// The revision is not the current one.
     Conflict,
 }
 
 impl Work<'_> {
-    /// Makes the path of the document with this key.
+    /// Sets the path of the document with this key.
     pub(super) fn address<'v>(&mut self, key: impl Iterator<Item = &'v Value<'v>>) -> Result<()> {
         self.table.document_path(key, self.buffers)
     }
 
-    /// Reads the document at the path; false where there is none.
+    /// Reads the document at the path; `false` if it does not exist.
     pub(super) fn read(&mut self) -> Result<bool> {
         let status = self.client.get(&self.buffers.path)?;
         match status {
@@ -52,7 +52,7 @@ impl Work<'_> {
         }
     }
 
-    /// Several documents by `_bulk_docs`, whose answer says of each what became of it.
+    /// Inserts several documents by `_bulk_docs`, whose answer has a result for each.
     pub(super) fn insert_each(
         &mut self,
         rows: usize,
@@ -162,7 +162,7 @@ impl Work<'_> {
                     return Ok(());
                 }
                 409 => {}
-                // Another has removed it meanwhile.
+                // Another client removed it meanwhile.
                 _ if self.client.is_no_document(status) => return Ok(()),
                 _ => return Err(self.not_stored(status)),
             }
@@ -189,11 +189,11 @@ impl Work<'_> {
         }
     }
 
-    /// 202 means that fewer copies were written than the cluster's quorum asks for: less than what its durability
-    /// class says.
+    /// The error of a failed write. 202 means that fewer copies were written than the quorum requires, so the
+    /// durability class does not hold.
     fn not_stored(&self, status: u16) -> Error {
         if status == 202 {
-            let message = "the cluster took a write without the quorum of its copies";
+            let message = "the cluster accepted a write without a quorum";
             return Error::new(ErrorKind::Server, message).code(status).hint("are all of its nodes up?");
         }
         self.client.refused(status)
@@ -201,13 +201,13 @@ impl Work<'_> {
 
     fn too_many(&self) -> Error {
         let name = &self.table.collection.name;
-        let message = format!("{name}: others changed the document first {ATTEMPTS} times in a row");
+        let message = format!("{name}: an update conflicted {ATTEMPTS} times in a row");
         Error::new(ErrorKind::Server, message).code("conflict")
     }
 }
 
-/// From the second conflict on, waits a while that no other waits as well: two that change one document in step would
-/// go on in step, and one of them never win.
+/// From the second conflict on, waits a random time. Without jitter, two clients that change one document at the same
+/// pace would stay in step, and one of them would always lose.
 fn give_way(attempt: u32) {
     if attempt > 1 {
         let most = 1_000_u32 << attempt.min(5);
@@ -216,7 +216,7 @@ fn give_way(attempt: u32) {
     }
 }
 
-/// Writes the fields that are not in the key, and the document's end.
+/// Writes the fields that are not in the key, and ends the document.
 fn push_row(mut writer: Writer<'_>, table: &Table, row: &[Value<'_>]) -> Result<()> {
     for &position in &table.rest {
         let field = &table.collection.fields[position];
@@ -226,9 +226,9 @@ fn push_row(mut writer: Writer<'_>, table: &Table, row: &[Value<'_>]) -> Result<
     Ok(())
 }
 
-/// The revision of a document that was just read.
+/// The revision of the document in an answer.
 fn revision(answer: &[u8]) -> Result<String> {
     let document: Object<'_> = parse(answer)?;
     let revision = document.text("_rev").map(ToOwned::to_owned);
-    revision.ok_or_else(|| Error::mismatch("a document came without its revision"))
+    revision.ok_or_else(|| Error::mismatch("a document has no revision"))
 }

@@ -1,7 +1,8 @@
 //! Keys: `collection:generation:field:field`.
 //!
-//! memcached takes up to 250 bytes without spaces and control characters. Within a field, whatever is not a plain sign,
-//! and `:` and `%`, is written as `%` and two hexadecimal digits, so that different fields never make the same key.
+//! A memcached key has at most 250 bytes, without spaces and control characters. Within a field, `:`, `%` and
+//! everything but printable ASCII are written as `%` and two hexadecimal digits, so that different fields never make
+//! the same key.
 
 use crate::prelude::*;
 use crate::wire::{hex, percent, push_number};
@@ -9,10 +10,10 @@ use crate::wire::{hex, percent, push_number};
 /// The longest key of the protocol, in bytes.
 const LONGEST: usize = 250;
 
-/// Writes a row's key into `out`, replacing what it held.
+/// Writes a row's key into `out`, replacing its contents.
 ///
 /// # Errors
-/// [`Limit`](ErrorKind::Limit) where the key is too long, [`Server`](ErrorKind::Server) where a field of it is `Null`.
+/// [`Limit`](ErrorKind::Limit) if the key is too long, [`Server`](ErrorKind::Server) if one of its fields is `Null`.
 pub(super) fn write(
     out: &mut Vec<u8>,
     collection: &str,
@@ -44,15 +45,15 @@ pub(super) fn write(
             Value::Bytes(bytes) => escape(out, bytes),
         }
         if out.len() > LONGEST {
-            let message = format!("{collection}: a key of more than {LONGEST} bytes");
-            return Err(Error::new(ErrorKind::Limit, message).hint("memcached allows no longer ones"));
+            let message = format!("{collection}: a key is longer than {LONGEST} bytes");
+            return Err(Error::new(ErrorKind::Limit, message).hint("this is the limit of memcached"));
         }
     }
     Ok(())
 }
 
 fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Whatever is longer is refused anyway.
+    // Longer keys are refused anyway.
     for &byte in bytes.iter().take(LONGEST + 1) {
         if byte.is_ascii_graphic() && byte != b':' && byte != b'%' {
             out.push(byte);
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_names_its_row_and_no_other() {
+    fn different_fields_make_different_keys() {
         let plain = key(&[Value::Text("ab"), Value::Int(-7)]).unwrap();
         assert_eq!(plain, "kurabe_a:000000000000001F:ab:-7");
         assert_eq!(
@@ -90,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_field_makes_a_key_that_memcached_takes(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn any_field_makes_a_valid_key(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             match key(&[Value::Bytes(&bytes)]) {
                 Ok(key) => prop_assert!(key.len() <= 250 && key.bytes().all(|b| b.is_ascii_graphic())),
                 Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Limit),

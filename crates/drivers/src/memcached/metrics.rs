@@ -1,4 +1,4 @@
-//! What memcached says of itself: `stats`. Source: memcached's `doc/protocol.txt`, "General-purpose statistics".
+//! Server statistics from `stats`. Source: memcached's `doc/protocol.txt`, "General-purpose statistics".
 
 use super::protocol::Client;
 use crate::wire::Stream;
@@ -7,7 +7,7 @@ use kurabe_core::stats_probe::{
 };
 use kurabe_core::{Error, Result};
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct MemcachedStatsProbe(pub(super) Client<Stream>);
 
 impl StatsProbe for MemcachedStatsProbe {
@@ -25,12 +25,12 @@ impl StatsProbe for MemcachedStatsProbe {
             CounterScope::Server,
             missing,
         );
-        reading.add_unavailable(Counter::LogBytes.word(), "it keeps values in memory alone");
+        reading.add_unavailable(Counter::LogBytes.word(), "it keeps values in memory only");
         Ok(reading)
     }
 
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        Err(Error::unsupported("it does not tell what its connections wait for"))
+        Err(Error::unsupported("it does not report wait states of its connections"))
     }
 
     fn port(&self) -> Option<u16> {

@@ -1,8 +1,8 @@
-//! memcached, through a lean client of its meta protocol (`mg`, `ms`, `md`, `mn`; final since version 1.6.10).
+//! memcached, through a native client of its meta protocol (`mg`, `ms`, `md`, `mn`; stable since version 1.6.10).
 //! Source: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 //!
-//! A collection is a prefix of keys, a row is one value. memcached finds a value by its whole key, and that is all:
-//! what else an operation may want is declared as missing.
+//! A collection is a prefix of keys, and a row is one value. memcached finds a value only by its whole key; other
+//! operations are unsupported.
 
 mod key;
 mod metrics;
@@ -20,7 +20,7 @@ use protocol::Client;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["memcached"],
     engine: "memcached",
@@ -28,7 +28,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "memcached://[host][:port] or memcached:///path/to.sock",
     options: &[
         OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
-        OptionInfo::new("ttl", "seconds that a row lives after it was written; none: for ever"),
+        OptionInfo::new("ttl", "seconds after which a written row expires; default: never"),
     ],
     benchmark_clause: None,
     statements: None,
@@ -37,33 +37,35 @@ pub static INFO: DriverInfo = DriverInfo {
 
 const PORT: u16 = 11_211;
 
-/// The longest that a value may live, in seconds: what is longer than thirty days memcached takes for a date.
+/// The maximum `ttl`, in seconds: memcached reads a number above thirty days as a date.
 const LONGEST: u32 = 30 * 86_400;
 
-/// The oldest version whose meta protocol is the one spoken here.
+/// The oldest version with the meta protocol that this client uses.
 const OLDEST: [u64; 3] = [1, 6, 10];
 
-/// What memcached adds to a value within the size of an item, found by trying (1.6.18, 64 bits): 59 bytes of header,
-/// and the key. Keys are at most 250 bytes; the rest is for the marks between a row's fields.
+/// Bytes of an item besides the value: a header of 59 bytes (measured with 1.6.18, 64 bits), a key of at most 250
+/// bytes, and a margin for the overhead of packing a row's fields.
 const ITEM_HEADER: u64 = 59 + 250 + 64;
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.user.is_some() || url.password.is_some() {
         return Err(Error::unsupported("memcached: users and passwords are not supported")
-            .hint("name a server that needs none: memcached://host:port"));
+            .hint("use a server without authentication: memcached://host:port"));
     }
     let place = match (url.option("socket"), &url.host, url.path.as_str()) {
-        // As for the other engines, the host before a socket says nothing.
+        // As with the other engines, the host is ignored if there is a socket.
         (_, _, "") => Place::from_url(url, PORT),
         (None, None, path) => Place::Unix(PathBuf::from("/").join(path)),
         _ => {
-            return Err(Error::usage("memcached: has no databases to name behind the host")
+            return Err(Error::usage("memcached: has no databases; the URL ends after the port")
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
         }
     };
     let ttl = url.option("ttl").map(|text| match text.parse() {
         Ok(seconds @ 1..=LONGEST) => Ok(seconds),
-        _ => Err(Error::usage(format!("memcached: ttl={text} is no number of seconds from 1 to {LONGEST}"))),
+        _ => {
+            Err(Error::usage(format!("memcached: ttl={text} is not a number of seconds from 1 to {LONGEST}")))
+        }
     });
     let ttl = ttl.transpose()?;
     Ok(Box::new(Memcached { place, ttl, generations: Arc::default(), version: OnceLock::new() }))
@@ -71,10 +73,10 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 
 struct Memcached {
     place: Place,
-    /// Seconds that a row lives.
+    /// Seconds until a row expires.
     ttl: Option<u32>,
     generations: Arc<Generations>,
-    /// The server's version, once a first connection found it new enough.
+    /// The server's version, once a connection has checked it.
     version: OnceLock<String>,
 }
 
@@ -82,10 +84,10 @@ impl Memcached {
     fn client(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
         let mut laps = Laps::start();
         let mut client = Client::new(Stream::connect(&self.place, options)?);
-        // There is nothing else to it.
+        // There is no TLS and no authentication.
         client.times = Some(ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() });
         if self.version.get().is_none() {
-            // Once: an application would not ask each time, and connecting is itself measured.
+            // Only once: an application would not query this each time, and connecting is measured.
             let version = client.version().map_err(|e| e.context(format!("memcached at {}", self.place)))?;
             check_version(&version)?;
             let _ = self.version.set(version);
@@ -99,7 +101,7 @@ fn check_version(text: &str) -> Result<()> {
     if version(text) >= OLDEST {
         return Ok(());
     }
-    Err(Error::unsupported(format!("memcached {text} is too old: its meta protocol is not the final one"))
+    Err(Error::unsupported(format!("memcached {text} is too old: its meta protocol is not the stable one"))
         .hint("use version 1.6.10 or newer"))
 }
 
@@ -110,7 +112,7 @@ impl Driver for Memcached {
         let settings = client.stats("stats settings")?;
         client.quit();
         let mut notes =
-            vec!["a collection that is emptied stays in memory until memcached needs the room".to_owned()];
+            vec!["a cleared collection stays in memory until memcached reuses the space".to_owned()];
         if settings.text("evictions") == "on" {
             notes.push(
                 "memcached evicts values when its memory is full: a read that misses one fails its trial"
@@ -143,11 +145,11 @@ impl Driver for Memcached {
             settings: settings.pick(&shown),
             limits: Limits {
                 connections: settings.number("maxconns").map(|most| {
-                    // It keeps one for itself, and five files for each of its threads (`reserved_fds` in memcached.c).
+                    // It reserves one file, and five for each of its threads (`reserved_fds` in memcached.c).
                     let own = 1 + 5 * settings.number("num_threads").unwrap_or(4);
-                    Limit::new(most.saturating_sub(own), format!("-c (maxconns), less {own} that it keeps"))
+                    Limit::new(most.saturating_sub(own), format!("-c (maxconns), less {own} reserved"))
                 }),
-                // This connection is among them.
+                // The count includes this connection.
                 connections_in_use: general.number("curr_connections").map(|open| open.saturating_sub(1)),
                 value_bytes: settings.number("item_size_max").map(|most| {
                     let set_by = format!("-I (item size), less {ITEM_HEADER} bytes for key and header");
@@ -192,7 +194,7 @@ impl Driver for Memcached {
     }
 }
 
-/// An error that the server answered with.
+/// The error of an error response.
 fn server_error(message: impl Into<String>, code: &str) -> Error {
     Error::new(ErrorKind::Server, message).code(code)
 }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_names_a_host_or_a_socket() {
+    fn url_names_a_host_or_a_socket() {
         for url in [
             "memcached:",
             "memcached://",
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_is_refused_by_name() {
+    fn old_versions_are_refused() {
         for new in ["1.6.10", "1.6.18", "1.6.18_2_gab", "1.7", "2.0.0"] {
             assert!(check_version(new).is_ok(), "{new}");
         }

@@ -1,13 +1,13 @@
 //! The ownership rules on memcached, which can neither list its keys nor lock.
 //!
-//! **Collections.** The key `kurabe_marker` holds one line for each collection: its name and its *generation*, a number
-//! that is part of every key. To empty a collection is to give it a new generation: the values of the old one are never
-//! asked for again, and go when memcached needs their room. Generations are the time in microseconds, so that one which
-//! memcached evicted with the marker does not come back.
+//! **Collections.** The key `kurabe_marker` has one line for each collection: its name and its *generation*, a number
+//! that is part of every key. Clearing a collection gives it a new generation. The values of the old one are never read
+//! again, and are evicted when memcached needs their space. A generation is the time in microseconds, so that none is
+//! reused after memcached evicted `kurabe_marker`.
 //!
-//! **Claim.** The key `kurabe_claim` is added, which fails where it exists, and expires after a minute unless a thread
-//! of this process renews it on a connection of its own. Whoever dies lets go within that minute. The claim is renewed and
-//! given back only as long as it is ours, by its CAS number; one that memcached evicted is added again.
+//! **Claim.** Adding the key `kurabe_claim` fails if it exists. It expires after a minute unless a thread of this
+//! process renews it on a separate connection, so after a crash the claim ends within that minute. The claim is renewed
+//! and released only while this run holds it, by its CAS number. A claim that memcached evicted is added again.
 
 use super::protocol::Client;
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
@@ -28,10 +28,10 @@ const WORDS: Words = Words {
     kept: &[CLAIM],
 };
 
-/// The first line of the marker, which tells ours from another's.
+/// The first line of the ownership table, which identifies it as Kurabe's.
 const TITLE: &str = "kurabe collections";
 
-/// The present generation of each collection, shared by all that this driver opened.
+/// The current generation of each collection, shared by all sessions of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Generations(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
@@ -40,7 +40,7 @@ impl Generations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A collection's generation; asked of the server the first time.
+    /// A collection's generation; the first call queries the server.
     pub(super) fn get<S: Peer>(&self, name: &str, client: &mut Client<S>) -> Result<Arc<AtomicU64>> {
         if let Some(generation) = self.known().get(name) {
             return Ok(Arc::clone(generation));
@@ -57,7 +57,7 @@ impl Generations {
         self.known().entry(name.to_owned()).or_default().store(generation, Ordering::Relaxed);
     }
 
-    /// Operations that are still prepared go on in a generation that nobody else sees.
+    /// Prepared operations get a generation that no one else uses.
     fn forget(&self, name: &str) {
         if let Some(generation) = self.known().remove(name) {
             generation.store(new_generation(0), Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl MemcachedNamespace {
         Self { client, place, generations, claim: Claim::default() }
     }
 
-    /// Gives the collection a generation that it never had.
+    /// Sets a new generation for the collection.
     fn renew(&mut self, name: &str) -> Result<()> {
         let mut marker = read_marker(&mut self.client)?;
         let generation = new_generation(marker.get(name).copied().unwrap_or(0));
@@ -104,7 +104,7 @@ impl NamespaceOps for MemcachedNamespace {
         Ok(read_marker(&mut self.client)?.into_keys().collect())
     }
 
-    /// Keys cannot be listed. A collection that the marker does not know may have gone with an evicted marker.
+    /// Keys cannot be listed. An unknown collection may have been in an evicted ownership table.
     fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
         self.generations.forget(name);
         Ok(None)
@@ -151,7 +151,7 @@ impl<S: Peer> ClaimStore for Client<S> {
         Ok(found.map(|(by, _)| String::from_utf8_lossy(&by).into_owned()))
     }
 
-    /// One that memcached evicted is added again.
+    /// Renews the claim, or adds it again if memcached evicted it.
     fn renew(&mut self, holder: &str) -> Result<()> {
         match self.get_with_cas(CLAIM.as_bytes())? {
             Some((by, cas)) if by == holder.as_bytes() => {
@@ -203,7 +203,7 @@ fn write_marker<S: Peer>(client: &mut Client<S>, marker: &BTreeMap<String, u64>)
     if client.set(MARKER, "", [text.as_bytes(), b"", b""])? {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Server, "memcached did not store the marker"))
+    Err(Error::new(ErrorKind::Server, "memcached did not store the ownership table (kurabe_marker)"))
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
     use crate::wire::script::Script;
 
     #[test]
-    fn the_marker_survives_the_way_there_and_back() {
+    fn ownership_table_round_trips() {
         let marker = BTreeMap::from([("kurabe_a".to_owned(), 7), ("kurabe_b".to_owned(), u64::MAX)]);
         let mut client = Client::new(Script::new(b"HD\r\n".to_vec()));
         write_marker(&mut client, &marker).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_is_not_ours_is_left_alone() {
+    fn foreign_ownership_table_is_refused() {
         for text in ["", "hello", "kurabe collections\nusers 7", "kurabe collections\nkurabe_a x"] {
             assert_eq!(parse_marker(text), None, "{text}");
         }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_is_renewed_and_given_back_only_where_it_is_ones_own() {
+    fn only_the_holder_renews_and_releases_the_claim() {
         type Change = fn(&mut Client<Script>, &str) -> Result<()>;
         let get = "mg kurabe_claim v c\r\n";
         for (change, answers, sent) in [

@@ -1,17 +1,17 @@
-//! The meta protocol: one request line, one answer line, and a block of data on one side or the other.
+//! The meta protocol: a request line and an answer line, one of which may be followed by a data block.
 
 use super::server_error;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
 
-/// The most lines of statistics; servers have some hundreds.
+/// Maximum number of lines of statistics; servers send some hundreds.
 const LINES: usize = 10_000;
 
-/// The longest line that memcached sends (`stats` and errors stay far below).
+/// Length limit of a line, in bytes (`stats` and errors are far shorter).
 const LINE: usize = 2_048;
 
-/// The largest item that memcached can be told to hold (`-I`): a greater length is no answer.
+/// The largest item size that memcached can be configured for (`-I`); a greater length is invalid.
 const MOST: u64 = 1 << 30;
 
 /// An answer's first line.
@@ -25,16 +25,16 @@ pub(super) enum Answer {
     NotStored,
     /// `NF`: not found.
     NotFound,
-    /// `EX`: not done, since the value is another by now than the one that was seen.
+    /// `EX`: not done, since the value has changed (CAS).
     Changed,
     /// `MN`: the answer to a ping.
     Pong,
-    /// `VA`: a value of so many bytes follows, then the end of a line.
+    /// `VA`: a value of this length in bytes follows, then the end of a line.
     Value(u64),
 }
 
 impl Answer {
-    /// Reads a line, without its end.
+    /// Parses a line, without its end.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         Ok(match words.next().unwrap_or_default() {
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// The number that a word is; none above [`MOST`].
+/// Parses a number of at most [`MOST`].
 fn number(word: &[u8]) -> Option<u64> {
     if word.is_empty() || word.len() > 10 || !word.iter().all(u8::is_ascii_digit) {
         return None;
@@ -59,7 +59,7 @@ fn number(word: &[u8]) -> Option<u64> {
     (value <= MOST).then_some(value)
 }
 
-/// The error that a line is.
+/// The error of an error line.
 fn refusal(line: &[u8]) -> Error {
     let text = String::from_utf8_lossy(line);
     let (code, message) = text.split_once(' ').unwrap_or((&text, ""));
@@ -85,13 +85,13 @@ fn strange(line: &[u8]) -> Error {
     malformed(format!("memcached answered '{}', which is not its protocol", shown.escape_default()))
 }
 
-/// A connection: requests out, answers in. Whoever gets [`Answer::Value`] must read that many bytes and then call
-/// [`Client::end_value`].
+/// A connection that sends requests and reads answers. After [`Answer::Value`] the caller must read that many bytes and
+/// then call [`Client::end_value`].
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     /// A request under construction.
     request: Vec<u8>,
-    /// How long the parts of connecting took.
+    /// Durations of the parts of connecting.
     pub(super) times: Option<ConnectTimes>,
 }
 
@@ -100,7 +100,7 @@ impl<S: Peer> Client<S> {
         Self { wire: Wire::new(stream), request: Vec::new(), times: None }
     }
 
-    /// `mn`: the least request.
+    /// `mn`: the smallest request.
     pub(super) fn ping(&mut self) -> Result<()> {
         self.wire.send(b"mn\r\n")?;
         match self.answer()? {
@@ -114,7 +114,7 @@ impl<S: Peer> Client<S> {
         self.request.clear();
     }
 
-    /// `mg`: asks for a value; `flags` start with a space.
+    /// `mg`: requests a value; `flags` start with a space.
     pub(super) fn put_get(&mut self, key: &[u8], flags: &str) {
         self.line_of(b"mg ", key);
         self.request.extend_from_slice(flags.as_bytes());
@@ -135,7 +135,7 @@ impl<S: Peer> Client<S> {
         self.request.extend_from_slice(b"\r\n");
     }
 
-    /// How many bytes of requests wait to be sent.
+    /// Bytes of requests that are not sent yet.
     pub(super) fn waiting(&self) -> usize {
         self.request.len()
     }
@@ -145,7 +145,7 @@ impl<S: Peer> Client<S> {
         self.wire.send(&self.request)
     }
 
-    /// Sends one `ms` whose long middle part goes from where it stands.
+    /// Sends one `ms` without copying its long middle part.
     pub(super) fn send_long_set(
         &mut self,
         key: &[u8],
@@ -162,7 +162,7 @@ impl<S: Peer> Client<S> {
         self.wire.push_parts([first, middle, last])
     }
 
-    /// The answer to `mg`: the length of the value that follows.
+    /// Reads the answer to `mg`: the length of the value that follows.
     pub(super) fn got(&mut self) -> Result<Option<u64>> {
         match self.answer()? {
             Answer::Value(bytes) => Ok(Some(bytes)),
@@ -171,7 +171,7 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// The answer to `ms` or `md`: whether anything was stored or removed.
+    /// Reads the answer to `ms` or `md`: whether anything was stored or removed.
     pub(super) fn done(&mut self) -> Result<bool> {
         match self.answer()? {
             Answer::Done => Ok(true),
@@ -180,7 +180,7 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Asks for one value.
+    /// Requests one value.
     pub(super) fn get(&mut self, key: &[u8], flags: &str) -> Result<Option<u64>> {
         self.begin();
         self.put_get(key, flags);
@@ -188,7 +188,7 @@ impl<S: Peer> Client<S> {
         self.got()
     }
 
-    /// Asks for a value with its CAS number, by which it can be changed as long as it is this one.
+    /// Requests a value with its CAS number, for a conditional change.
     pub(super) fn get_with_cas(&mut self, key: &[u8]) -> Result<Option<(Vec<u8>, u64)>> {
         self.begin();
         self.put_get(key, " v c");
@@ -210,7 +210,7 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Removes a value as long as it has this CAS number.
+    /// Removes a value if it has this CAS number.
     pub(super) fn delete_by_cas(&mut self, key: &[u8], cas: u64) -> Result<bool> {
         self.begin();
         self.line_of(b"md ", key);
@@ -219,7 +219,7 @@ impl<S: Peer> Client<S> {
         self.done()
     }
 
-    /// Writes one value of three parts. A long middle part is sent from where it stands.
+    /// Writes one value of three parts. A long middle part is not copied.
     pub(super) fn set(&mut self, key: &[u8], flags: &str, parts: [&[u8]; 3]) -> Result<bool> {
         self.begin();
         if parts[1].len() < LONG {
@@ -231,7 +231,7 @@ impl<S: Peer> Client<S> {
         self.done()
     }
 
-    /// Removes one value; says whether there was one.
+    /// Removes one value; returns whether it existed.
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
         self.begin();
         self.put_delete(key);
@@ -277,7 +277,7 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// The whole of a value that was announced.
+    /// Reads the announced value.
     pub(super) fn whole_value(&mut self, bytes: u64) -> Result<Vec<u8>> {
         let mut value = Vec::new();
         self.wire.take_into(bytes as usize, &mut value)?;
@@ -285,26 +285,26 @@ impl<S: Peer> Client<S> {
         Ok(value)
     }
 
-    /// Reads the end of line behind a value.
+    /// Reads the end of the line after a value.
     pub(super) fn end_value(&mut self) -> Result<()> {
         if self.wire.peek(2)? != b"\r\n" {
-            return Err(malformed("memcached sent another length than it announced"));
+            return Err(malformed("memcached sent a value of a different length than announced"));
         }
         self.wire.consume(2);
         Ok(())
     }
 
-    /// Says goodbye. The server closes the connection; nothing depends on it.
+    /// Sends `quit`, after which the server closes the connection. Errors do not matter.
     pub(super) fn quit(&mut self) {
         let _ = self.wire.send(b"quit\r\n");
     }
 
-    /// Says goodbye and checks that nothing more came.
+    /// Sends `quit` and checks that the server sent nothing more.
     pub(super) fn quit_checked(&mut self) -> Result<()> {
         if self.wire.has_failed() {
             return Ok(());
         }
-        // A server that has closed the connection already cannot be told.
+        // This has no effect if the server has closed the connection.
         self.quit();
         self.wire.expect_end()
     }
@@ -329,7 +329,7 @@ impl<S: Peer> Client<S> {
         answer
     }
 
-    /// The length of the next line with its end, all of it received.
+    /// Receives the next line, and returns its length including the line end.
     fn line(&mut self) -> Result<usize> {
         let mut seen = 0;
         loop {
@@ -351,7 +351,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
 }
 
 fn unexpected(answer: Answer) -> Error {
-    malformed(format!("memcached answered {answer:?}, which does not belong to the request"))
+    malformed(format!("memcached answered {answer:?}, which does not match the request"))
 }
 
 #[cfg(test)]
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_the_protocol_says() {
+    fn requests_have_the_protocols_format() {
         let mut client = client(b"HD\r\nNS\r\nEN\r\nNF\r\nMN\r\n");
         assert!(client.set(b"k", "", [b"a", b"bc", b"d"]).unwrap());
         assert!(!client.set(b"k", " ME", [b"", b"", b""]).unwrap());
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_sent_as_it_is() {
+    fn long_value_is_sent_uncopied() {
         let long = vec![b'x'; LONG + 1];
         let mut client = client(b"HD\r\n");
         assert!(client.set(b"k", "", [b"<", &long, b">"]).unwrap());
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_refuses_is_an_error_and_the_connection_goes_on() {
+    fn connection_is_usable_after_an_error_answer() {
         let mut client = client(b"SERVER_ERROR object too large for cache\r\nCLIENT_ERROR bad\r\nMN\r\n");
         assert_eq!(client.set(b"k", "", [b"", b"", b""]).unwrap_err().kind(), ErrorKind::Limit);
         let error = client.get(b"k", " v").unwrap_err();
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_is_an_error() {
+    fn malformed_answers_are_protocol_errors() {
         for answer in [
             "HTTP/1.1 400 Bad Request\r\n",
             "VA\r\n",
@@ -412,13 +412,13 @@ mod tests {
                 "{answer}"
             );
         }
-        // A line without an end is cut off before it fills the memory.
+        // A line without an end is refused before it fills the memory.
         let endless = client(&vec![b'x'; 1_000_000]).get(b"k", " v").unwrap_err();
         assert_eq!(endless.kind(), ErrorKind::Protocol);
     }
 
     #[test]
-    fn a_value_must_be_as_long_as_it_was_said() {
+    fn value_must_have_the_announced_length() {
         let mut right = client(b"VA 5\r\nhello\r\n");
         let bytes = right.get(b"k", " v").unwrap().unwrap();
         assert_eq!(right.whole_value(bytes).unwrap(), b"hello");

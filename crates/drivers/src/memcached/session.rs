@@ -1,4 +1,4 @@
-//! A connection to memcached: each operation is one request.
+//! A memcached session: one connection, with one request for each operation.
 
 use super::namespace::Generations;
 use super::protocol::Client;
@@ -10,16 +10,17 @@ use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why memcached has not an operation; `None` where it has it.
+/// Why memcached does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
     match operation {
         Operation::Ping | Operation::Insert { .. } | Operation::Put { .. } | Operation::Delete { .. } => None,
-        Operation::Get { collection, fields } => (!collection.in_rest(fields))
-            .then_some("memcached gives a value back as it was stored, without its key"),
+        Operation::Get { collection, fields } => {
+            (!collection.in_rest(fields)).then_some("memcached returns a value without its key")
+        }
         Operation::Update { collection, fields } => (*fields != collection.rest())
             .then_some("memcached replaces a value as a whole: it cannot change some of a row's fields"),
         Operation::InsertMany { .. } => {
-            Some("memcached has no request that stores several values, all or none")
+            Some("memcached has no request that stores several values atomically")
         }
         Operation::InsertEach { .. } => Some("memcached has no request that stores several values"),
         Operation::FindEqual { .. } | Operation::FindRange { .. } => {
@@ -32,7 +33,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
     }
 }
 
-/// The most bytes of requests that are sent before an answer is read: no more than sockets hold.
+/// Maximum size of a pipeline's requests, in bytes: no more than the sockets buffer.
 const MOST_PIPELINED: usize = 1 << 20;
 
 pub(super) struct MemcachedSession<S> {
@@ -44,7 +45,7 @@ pub(super) struct MemcachedSession<S> {
     value: Vec<u8>,
 }
 
-/// What follows the length of a value that is to be written: when (`M`), and for how long (`T`).
+/// Flags of a write: mode (`M`) and expiry (`T`).
 struct Modes {
     add: String,
     change: String,
@@ -61,11 +62,11 @@ impl Modes {
 struct Slot {
     operation: Operation,
     parameters: usize,
-    /// Which generation of the collection is the present one; shared, since emptying it makes a new one.
+    /// The collection's current generation; shared, since clearing sets a new one.
     generation: Arc<AtomicU64>,
     /// The fields that are not in the key.
     rest: Vec<usize>,
-    /// For `Get`: which of `rest` come back.
+    /// For `Get`: the fields to return, as indexes of `rest`.
     wanted: Vec<usize>,
 }
 
@@ -119,7 +120,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         self.client.wire.settle(answered)
     }
 
-    /// Every request is answered in turn, also where one before it was refused.
+    /// Every request gets its answer, even if an earlier one was refused.
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         out.iter_mut().for_each(Reply::clear);
         let slot = self.slots.get(prepared)?;
@@ -129,14 +130,14 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         for n in 0..out.len() {
             let own = &parameters[n * each..(n + 1) * each];
             let Some(request) = slot.request(own, &self.modes, &mut self.key, &mut self.value)? else {
-                return Err(Error::unsupported("memcached: pings are not sent together"));
+                return Err(Error::unsupported("memcached: pings are not pipelined"));
             };
             request.put(&mut self.client, &self.key);
         }
         if self.client.waiting() > MOST_PIPELINED {
-            // A server that cannot send stops to receive: both sides would wait for ever.
+            // A server that cannot send stops receiving, so both sides would deadlock.
             let why = format!(
-                "memcached: {} requests of {} bytes are too many to be sent at once",
+                "memcached: {} requests of {} bytes are too large for one pipeline",
                 out.len(),
                 self.client.waiting()
             );
@@ -185,7 +186,7 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     }
 }
 
-/// A request, but for its key.
+/// A request without its key.
 enum Request<'a> {
     Get,
     Set { flags: &'a str, parts: [&'a [u8]; 3] },
@@ -203,7 +204,8 @@ impl Request<'_> {
 }
 
 impl Slot {
-    /// The request of one execution, its key in `key`, what must be packed of a value in `value`; none for a ping.
+    /// The request of one execution, with its key in `key` and the packed part of a value in `value`; `None` for a
+    /// ping.
     fn request<'a>(
         &self,
         parameters: &[Value<'a>],
@@ -229,7 +231,7 @@ impl Slot {
                 write_key(parameters)?;
                 return Ok(Some(Request::Delete));
             }
-            // Put; others are never prepared.
+            // `Put`; other operations are never prepared.
             _ => modes.put.as_str(),
         };
         match collection.key.as_slice() {
@@ -252,7 +254,7 @@ impl Slot {
         }
         let stored = client.done()?;
         if let (Operation::Insert { collection }, false) = (&self.operation, stored) {
-            let message = format!("memcached: {} already has a value of this key", collection.name);
+            let message = format!("memcached: {} already has a value with this key", collection.name);
             return Err(server_error(message, "NS"));
         }
         out.set_affected(u64::from(stored));

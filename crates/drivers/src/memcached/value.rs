@@ -1,18 +1,18 @@
-//! Values: the fields of a row that are not its key, packed, also where there is but one.
+//! Values: the fields of a row outside its key, always packed.
 
 use super::protocol::Client;
 use crate::packed::{self, LONGEST, bytes_of};
 use crate::prelude::*;
 use crate::wire::Peer;
 
-/// A row's value in three parts: what comes before its longest field, that field's own bytes, and what comes after.
+/// A row's value in three parts: the bytes before its longest field, that field's bytes, and the bytes after it.
 pub(super) struct Packed<'a> {
     pub(super) middle: &'a [u8],
-    /// Where in `out` the middle belongs.
+    /// The position of the middle part in `out`.
     pub(super) split: usize,
 }
 
-/// Packs the fields into `out`, all but the bytes of the longest, which need not be copied.
+/// Packs the fields into `out`, except the bytes of the longest field, which are not copied.
 pub(super) fn pack<'a>(
     out: &mut Vec<u8>,
     fields: impl Iterator<Item = Value<'a>> + Clone,
@@ -24,7 +24,7 @@ pub(super) fn pack<'a>(
     let mut packed = Packed { middle: &[], split: 0 };
     for (position, value) in fields.enumerate() {
         if length(&value) > LONGEST {
-            return Err(Error::new(ErrorKind::Limit, "memcached: a value of more than 4 GB"));
+            return Err(Error::new(ErrorKind::Limit, "memcached: a value is longer than 4 GB"));
         }
         match packed::push(out, &value) {
             Some(bytes) if longest == Some(position) => {
@@ -37,8 +37,8 @@ pub(super) fn pack<'a>(
     Ok(packed)
 }
 
-/// Receives a value of `total` bytes that holds `width` fields, and appends those `wanted` (in rising order) to the
-/// reply as a row. Whatever goes wrong with the value itself, all of it is read, so that the connection stays usable.
+/// Receives a value of `total` bytes with `width` fields, and appends those `wanted` (in ascending order) to the reply
+/// as a row. An invalid value is read completely too, so that the connection stays usable.
 pub(super) fn receive<S: Peer>(
     client: &mut Client<S>,
     total: u64,
@@ -54,9 +54,7 @@ pub(super) fn receive<S: Peer>(
         out.end_row();
         return Ok(());
     }
-    Err(Error::mismatch(format!(
-        "memcached holds a value of {total} bytes that is not a whole row of Kurabe's"
-    )))
+    Err(Error::mismatch(format!("memcached has a value of {total} bytes that is not a complete row")))
 }
 
 #[cfg(test)]
@@ -76,13 +74,13 @@ mod tests {
         let mut client = Client::new(Script::in_pieces(answer, piece));
         let mut out = Reply::new();
         let result = receive(&mut client, value.len() as u64, width, wanted, &mut out);
-        // Right or wrong, the next answer is found.
+        // The next answer is found, even after an error.
         client.ping().unwrap();
         result.map(|()| out)
     }
 
     #[test]
-    fn a_row_comes_back_as_it_was_packed() {
+    fn packed_row_round_trips() {
         let fields = [
             Value::Bytes(&[0, 255]),
             Value::Null,
@@ -100,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_was_cut_is_a_mismatch() {
+    fn truncated_value_is_a_mismatch() {
         let whole = packed(&[Value::Text("hello"), Value::Int(1)]);
         for cut in 0..whole.len() {
             assert_eq!(

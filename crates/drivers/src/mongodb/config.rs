@@ -1,7 +1,8 @@
-//! How a MongoDB server is reached: a target's URL as the connection string that the crate reads.
+//! Conversion of a target's URL into the connection string that the `mongodb` crate parses.
 //!
-//! Options go through by MongoDB's own names (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>)
-//! and mean what they mean there. Those that would size the pool are read and left alone: that is Kurabe's to decide.
+//! Options have MongoDB's names and meanings
+//! (<https://www.mongodb.com/docs/manual/reference/connection-string-options/>).
+//! Options that size the pool are accepted and ignored: Kurabe sizes it.
 
 use crate::info::OptionInfo;
 use crate::prelude::*;
@@ -16,12 +17,12 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("journal", "true: a write is acknowledged when it is in the journal on disk"),
     OptionInfo::new("wTimeoutMS", "how long a write waits for its write concern"),
     OptionInfo::new("readConcernLevel", "local, available, majority, linearizable or snapshot"),
-    OptionInfo::new("compressors", "of requests and answers: zstd, zlib; default: none"),
+    OptionInfo::new("compressors", "compression of requests and answers: zstd, zlib; default: none"),
     OptionInfo::new("zlibCompressionLevel", "-1 to 9"),
-    OptionInfo::new("authSource", "the database that knows the user; default: admin"),
+    OptionInfo::new("authSource", "the database that defines the user; default: admin"),
     OptionInfo::new("authMechanism", "SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, PLAIN"),
     OptionInfo::new("replicaSet", "the replica set's name"),
-    OptionInfo::new("directConnection", "true: this member only, whatever its set has beside it"),
+    OptionInfo::new("directConnection", "true: connect to this member of a replica set only"),
     OptionInfo::new("tls", "true: encrypted, certificate checked"),
     OptionInfo::new("ssl", "the old name of tls"),
     OptionInfo::new("tlsCAFile", "file of certificates (PEM) to trust; default: Mozilla's list"),
@@ -32,13 +33,13 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("connectTimeoutMS", "for one attempt to connect; default: 10 s"),
     OptionInfo::new("serverSelectionTimeoutMS", "until a server is found; default: 2 s"),
     OptionInfo::new("appName", "how the server's log names this client; default: kurabe"),
-    OptionInfo::new("srvServiceName", "of the DNS records, with mongodb+srv:; default: mongodb"),
-    OptionInfo::new("srvMaxHosts", "hosts to take from the DNS records, with mongodb+srv:"),
-    OptionInfo::new("readPreference", "whom reads are sent to: primary (default), secondary, nearest …"),
-    OptionInfo::new("readPreferenceTags", "tags of the members that reads are sent to: dc:tokyo,rack:1"),
-    OptionInfo::new("maxStalenessSeconds", "how far behind a secondary may be that reads are sent to"),
-    OptionInfo::new("retryWrites", "read and left alone: no request is sent twice here"),
-    OptionInfo::new("retryReads", "read and left alone: no request is sent twice here"),
+    OptionInfo::new("srvServiceName", "service name of the DNS records, with mongodb+srv:; default: mongodb"),
+    OptionInfo::new("srvMaxHosts", "maximum number of hosts from the DNS records, with mongodb+srv:"),
+    OptionInfo::new("readPreference", "members that serve reads: primary (default), secondary, nearest …"),
+    OptionInfo::new("readPreferenceTags", "tags of the members that serve reads: dc:tokyo,rack:1"),
+    OptionInfo::new("maxStalenessSeconds", "maximum replication lag of a secondary that serves reads"),
+    OptionInfo::new("retryWrites", "accepted and ignored: Kurabe sends each request once"),
+    OptionInfo::new("retryReads", "accepted and ignored: Kurabe sends each request once"),
     OptionInfo::new("maxPoolSize", POOL),
     OptionInfo::new("minPoolSize", POOL),
     OptionInfo::new("maxIdleTimeMS", POOL),
@@ -46,18 +47,18 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("waitQueueTimeoutMS", POOL),
 ];
 
-const POOL: &str = "read and left alone: each client has a connection of its own, or as --pool says";
+const POOL: &str = "accepted and ignored: each client has its own connection, unless --pool is set";
 
-/// The database where the URL names none.
+/// The default database.
 const DATABASE: &str = "kurabe";
 
-/// How long to look for a server by default. The crate's own half a minute is for failovers, not for a wrong port.
+/// Default server selection timeout. The crate's default of 30 s suits failovers, not a wrong port.
 const SELECTION: Duration = Duration::from_secs(2);
 
-/// Everything that connections need. Its `Debug` holds no password.
+/// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
-    /// The connection string, which holds the password.
+    /// The connection string, including the password.
     string: Secret,
     password: Secret,
     pub(super) database: String,
@@ -67,14 +68,14 @@ pub(super) struct Config {
     pub(super) writes: Writes,
     /// The read concern's level.
     pub(super) reads: Option<String>,
-    /// Whom reads outside of transactions are sent to, in the URL's word and for the crate; `None`: the primary.
+    /// Read preference outside transactions: the URL's value and the parsed one; `None` means the primary.
     pub(super) preference: Option<(String, ReadPreference)>,
-    /// The URL's size for the pool, which is not taken.
+    /// `maxPoolSize` of the URL, which is not used.
     pub(super) pool_size: Option<u32>,
     pub(super) compressors: Option<String>,
 }
 
-/// The write concern: what an acknowledgement waits for. What is `None` is the server's to decide.
+/// The write concern. A field that is `None` is left to the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Writes {
     pub(super) w: Option<W>,
@@ -82,12 +83,12 @@ pub(super) struct Writes {
     pub(super) timeout: Option<Duration>,
 }
 
-/// Whose acknowledgements are waited for.
+/// The `w` option of a write concern: which members must acknowledge a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum W {
     Nodes(u32),
     Majority,
-    /// A rule of the replica set's own configuration.
+    /// A custom write concern from the replica set's configuration.
     Tagged(String),
 }
 
@@ -98,7 +99,7 @@ impl Config {
         let password = url.password.clone().unwrap_or_default();
         let parsed = ConnectionString::parse(&string)
             .map_err(|error| url.wrong(without(&password, &error.kind.to_string())))?;
-        // A level that the crate does not know would go to the server as it is, and fail each read.
+        // The crate would send an unknown level to the server as it is, and each read would fail.
         let reads = url.option("readConcernLevel").map(ToOwned::to_owned);
         let levels = ["local", "available", "majority", "linearizable", "snapshot"];
         if let Some(level) = reads.as_deref().filter(|level| !levels.contains(level)) {
@@ -112,7 +113,7 @@ impl Config {
                 None => None,
                 Some(Acknowledgment::Nodes(0)) => {
                     return Err(Error::unsupported(
-                        "mongodb: w=0 asks for writes without an answer, which the mongodb crate cannot send",
+                        "mongodb: w=0 requests unacknowledged writes, which the mongodb crate cannot send",
                     )
                     .hint("use w=1 or more, or majority"));
                 }
@@ -123,7 +124,7 @@ impl Config {
             };
         }
         if parsed.max_pool_size == Some(0) {
-            return Err(url.wrong("maxPoolSize=0 is no number of connections"));
+            return Err(url.wrong("maxPoolSize must be at least 1"));
         }
         let tls = matches!(parsed.tls, Some(Tls::Enabled(_))) || url.scheme == "mongodb+srv";
         let encrypted = tls && !matches!(parsed.tls, Some(Tls::Disabled));
@@ -149,34 +150,34 @@ impl Config {
         })
     }
 
-    /// What the crate is to do, but for where it tells of its connections.
+    /// The client options, without the event handlers.
     ///
     /// # Errors
-    /// The crate's, which may ask a DNS server here.
+    /// Errors of the crate, which may query DNS here.
     pub(super) async fn options(&self) -> mongodb::error::Result<mongodb::options::ClientOptions> {
         let mut options = mongodb::options::ClientOptions::parse(self.string.expose()).await?;
         options.app_name.get_or_insert_with(|| "kurabe".to_owned());
         options.server_selection_timeout.get_or_insert(SELECTION);
-        // As many connections as there are sessions, made as fast as they are asked for, and kept.
+        // One connection for each session, opened without delay and kept open.
         options.max_pool_size = Some(u32::MAX);
         options.min_pool_size = Some(0);
         options.max_idle_time = None;
         options.max_connecting = Some(1_024);
-        // One connection to watch the server by, and not two.
+        // Polling needs one monitoring connection; streaming needs two.
         options.server_monitoring_mode = Some(mongodb::options::ServerMonitoringMode::Poll);
-        // Concerns are written into each request, and the read preference into each read.
+        // Each request contains its concerns, and each read its read preference.
         options.write_concern = None;
         options.read_concern = None;
         options.selection_criteria = None;
         Ok(options)
     }
 
-    /// Whether the server is one that was named, whose refusal is final.
+    /// Whether the URL names exactly one server, so that its refusal is final.
     pub(super) fn names_one_server(&self) -> bool {
         !self.place.contains(',') && !self.string.expose().starts_with("mongodb+srv:")
     }
 
-    /// Where the server listens, if it is one and its name is the server's own.
+    /// The server's endpoint, if the URL names exactly one server.
     pub(super) fn endpoint(&self) -> Endpoint {
         if !self.names_one_server() {
             return Endpoint::Elsewhere("it is several servers, or found by DNS".to_owned());
@@ -184,8 +185,8 @@ impl Config {
         if self.place.starts_with('/') {
             return Endpoint::Unix(self.place.clone().into());
         }
-        let told = self.place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        told.map_or_else(
+        let named = self.place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        named.map_or_else(
             || Endpoint::Elsewhere(format!("{} names no port", self.place)),
             |(host, port)| {
                 let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -194,7 +195,7 @@ impl Config {
         )
     }
 
-    /// A text of the crate's in which no password stands.
+    /// Replaces the password in a text of the crate by `***`.
     pub(super) fn without_password(&self, text: &str) -> String {
         without(&self.password, text)
     }
@@ -204,7 +205,7 @@ fn without(password: &Secret, text: &str) -> String {
     if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "***") }
 }
 
-/// The hosts as a connection string has them: Unix sockets are paths without a plain `/`.
+/// The hosts part of the connection string, with paths of Unix sockets percent-encoded.
 fn hosts(url: &TargetUrl) -> Result<String> {
     let socket = |path: &str| utf8_percent_encode(path, UNRESERVED).to_string();
     let host = match (url.option("socket"), url.host.as_deref()) {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_connection_string_is_read_as_mongodb_reads_it() {
+    fn common_connection_string_options_are_parsed() {
         let config = config(
             "mongodb://app:p%40ss@a.example:27018,b.example/shop?replicaSet=rs&w=majority&journal=true\
              &readConcernLevel=majority&compressors=zstd,zlib&authSource=admin&retryWrites=true&tls=true",
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_is_this_machine_and_a_database_of_its_own() {
+    fn defaults_are_localhost_and_database_kurabe() {
         let config = config("mongodb:").unwrap();
         assert_eq!((config.place.as_str(), config.database.as_str()), ("127.0.0.1:27017", "kurabe"));
         assert_eq!((config.transport, config.writes, config.reads), ("TCP", Writes::default(), None));
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cloud_name_is_found_by_dns_and_encrypted() {
+    fn srv_url_uses_dns_and_tls() {
         let config =
             config("mongodb+srv://app:x@cluster.example.net/shop?retryWrites=true&w=majority").unwrap();
         assert_eq!((config.place.as_str(), config.transport), ("cluster.example.net", "TCP with TLS"));
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn read_preference_is_taken_and_sizes_of_the_pool_are_read_and_left_alone() {
+    fn read_preference_is_used_and_pool_sizes_are_ignored() {
         let all = config(
             "mongodb://a,b/shop?readPreference=secondaryPreferred&readPreferenceTags=dc:tokyo&maxStalenessSeconds=90\
              &maxPoolSize=10&minPoolSize=2&maxIdleTimeMS=1000&waitQueueTimeoutMS=500&maxConnecting=3",
@@ -329,10 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_without_the_password() {
+    fn invalid_options_are_reported_without_the_password() {
         assert!(refused("mongodb://h/db?readPreference=slave").contains("slave"));
         assert!(refused("mongodb://h/db?maxPoolSize=0").contains("maxPoolSize"));
-        assert!(refused("mongodb://h/db?w=0").contains("without an answer"));
+        assert!(refused("mongodb://h/db?w=0").contains("unacknowledged"));
         assert!(refused("mongodb://h/db?readConcernLevel=lokal").contains("lokal is unknown"));
         for url in ["mongodb://bob:hunter2@h/db?journal=yes", "mongodb+srv://bob:hunter2@h:27017/db"] {
             let message = refused(url);

@@ -1,4 +1,4 @@
-//! What an acknowledged write survives, by the write concern and by what the server says of its storage.
+//! The durability class of acknowledged writes, from the write concern and the server's storage settings.
 //!
 //! Sources: <https://www.mongodb.com/docs/manual/reference/write-concern/>,
 //! <https://www.mongodb.com/docs/manual/core/journaling/>.
@@ -7,34 +7,34 @@ use super::config::{W, Writes};
 use super::facts::Deployment;
 use kurabe_core::durability::DurabilityClass;
 
-/// What is known.
+/// The facts that determine the durability class.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) deployment: &'a Deployment,
-    /// `None`: this user may not ask.
+    /// `None` if this user may not read it.
     pub(super) storage_engine: Option<String>,
-    /// Whether there is a journal; `None` where the options do not say, which means that there is one.
+    /// Whether journaling is on; `None` if the options do not mention it, which means on.
     pub(super) journal: Option<bool>,
-    /// The server's default write concern, where it says.
+    /// The server's default write concern, if it reports one.
     pub(super) default: Option<Writes>,
     /// The sessions' write concern.
     pub(super) asked: &'a Writes,
 }
 
-/// The class, and what is to be said about it.
+/// Returns the durability class, and adds explanations to `notes`.
 pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> DurabilityClass {
     let Evidence { deployment, storage_engine, journal, default, asked } = evidence;
     if deployment.engine == "FerretDB" {
         notes.push(
-            "FerretDB hands each write to its backend before it acknowledges it, takes no notice of w and journal, \
-             and does not say what its backend is or how that syncs, so the class is the least that holds. \
-             (Its SQLite backend, left as it comes, uses journal_mode=wal and SQLite's default synchronous=full, \
+            "FerretDB passes each write to its backend before it acknowledges it, and ignores w and journal. It does \
+             not report its backend or how the backend syncs, so the class is the lowest possible one. \
+             (By default its SQLite backend uses journal_mode=wal and SQLite's default synchronous=full, \
              which syncs each commit: internal/backends/sqlite/metadata/pool/uri.go in its source.)"
                 .to_owned(),
         );
         notes.push(
-            "With that backend a document is found by its _id through an index where the _id is text; where it is a whole \
-             number, each request reads the whole collection."
+            "That backend finds a document by an index only if its _id is text. If the _id is a whole number, each \
+             request scans the collection."
                 .to_owned(),
         );
         return DurabilityClass::OsCache;
@@ -46,7 +46,7 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
     if engine == Some("inMemory") || engine == Some("ephemeralForTest") {
         return DurabilityClass::Memory;
     }
-    // With one member a majority is that member, and waits for its journal (writeConcernMajorityJournalDefault).
+    // In a set of one member a majority write waits for that member's journal (writeConcernMajorityJournalDefault).
     let majority = matches!(w, Some(W::Majority)) && deployment.replica_set.is_some();
     let another = match w {
         Some(W::Majority) => deployment.members >= 2,
@@ -58,23 +58,22 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
     }
     if *journal == Some(false) {
         notes.push(
-            "Without a journal a crash loses what was written since the last checkpoint, a minute ago."
-                .into(),
+            "Without a journal a crash loses the writes since the last checkpoint, up to one minute.".into(),
         );
         return DurabilityClass::Memory;
     }
     if let Some(W::Tagged(name)) = w {
-        notes.push(format!("What w={name} waits for is the replica set's own rule; taken for one member."));
+        notes.push(format!("w={name} is defined by the replica set; Kurabe assumes one member."));
     }
     if deployment.mongos {
         notes.push(
-            "A mongos does not say how the shards behind it store; taken for WiredTiger with a journal."
+            "A mongos does not report the storage of its shards; Kurabe assumes WiredTiger with a journal."
                 .into(),
         );
     } else if engine.is_none() {
         notes.push(
-            "The server does not tell this user its storage engine (serverStatus needs the role clusterMonitor), \
-             so the class is the least that holds."
+            "This user may not read the storage engine (serverStatus needs the role clusterMonitor), \
+             so the class is the lowest possible one."
                 .to_owned(),
         );
         return DurabilityClass::OsCache;
@@ -82,7 +81,7 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
     if synced || majority { DurabilityClass::Synced } else { DurabilityClass::PeriodicSync }
 }
 
-/// The write concern that asks for a class, where one does.
+/// The write concern that requests a class, if there is one.
 pub(super) fn writes_for(class: DurabilityClass, asked: &Writes) -> Option<Writes> {
     let (w, journal) = match class {
         DurabilityClass::PeriodicSync => (W::Nodes(1), false),
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_the_journal_decides() {
+    fn journal_decides_on_a_standalone_server() {
         let tiger = Some("wiredTiger");
         let nothing = Writes::default();
         assert_eq!(class(&alone(), tiger, &nothing, None), DurabilityClass::PeriodicSync);
@@ -125,7 +124,7 @@ mod tests {
             class(&alone(), tiger, &writes(Some(W::Nodes(1)), Some(true)), None),
             DurabilityClass::Synced
         );
-        // A majority of one server alone is no more than that server.
+        // The majority of a standalone server is that server.
         assert_eq!(
             class(&alone(), tiger, &writes(Some(W::Majority), None), None),
             DurabilityClass::PeriodicSync
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_not_say_is_not_assumed() {
+    fn unreported_storage_gets_the_lowest_class() {
         let asked = writes(None, Some(true));
         let evidence = Evidence {
             deployment: &alone(),
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_replica_set_the_majority_decides() {
+    fn majority_decides_in_a_replica_set() {
         let set = |members| Deployment { replica_set: Some("rs".to_owned()), members, ..alone() };
         let tiger = Some("wiredTiger");
         let majority = writes(Some(W::Majority), None);
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_that_a_session_may_ask_for_is_what_asking_for_it_gives() {
+    fn requested_class_is_the_reported_class() {
         let set = Deployment { replica_set: Some("rs".to_owned()), members: 3, ..alone() };
         for wanted in [DurabilityClass::PeriodicSync, DurabilityClass::Synced, DurabilityClass::Replicated] {
             let asked = writes_for(wanted, &Writes::default()).unwrap();

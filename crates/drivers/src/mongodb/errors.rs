@@ -1,4 +1,4 @@
-//! The crate's errors as errors for people. Codes are the server's
+//! Conversion of the crate's errors. Codes are the server's
 //! (<https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml>).
 
 use super::config::Config;
@@ -7,10 +7,10 @@ use kurabe_core::{Error, ErrorKind};
 use mongodb::error::ErrorKind as Kind;
 use std::io;
 
-/// The longest text of the crate's that is passed on: some of them hold a picture of the whole deployment.
+/// Length limit of the crate's messages, in characters: some of them contain the whole topology.
 const LONGEST: usize = 300;
 
-/// What went wrong with a client or a request. `failure`: why the server does not answer, where that is known from elsewhere.
+/// Converts an error of a client or a request. `failure` is why the server does not answer, if the monitor knows.
 pub(super) fn failed(
     error: &mongodb::error::Error,
     config: &Config,
@@ -26,7 +26,7 @@ pub(super) fn failed(
         Kind::Command(command) => server(command.code, &command.code_name, &said(&command.message)),
         Kind::Authentication { message, .. } => {
             Error::new(ErrorKind::Denied, format!("the server refused the user: {}", said(message)))
-                .hint("check user, password and authSource (the database that knows the user)")
+                .hint("check user, password and authSource (the database that defines the user)")
         }
         Kind::Io(error) => io_failed(error, config),
         Kind::ServerSelection { .. } => match failure {
@@ -37,14 +37,13 @@ pub(super) fn failed(
                 Error::new(ErrorKind::Unreachable, format!("no primary was found at {place}"))
                     .hint("is the replica set's name right, and has it elected a primary?")
             }
-            // Somebody listens there, or a firewall swallows what is sent.
-            _ => Error::new(ErrorKind::Timeout, format!("{place} does not answer as MongoDB does")).hint(
-                if config.transport == "TCP" {
-                    "is it MongoDB? A server that wants TLS is silent too: tls=true"
+            // The port is open, or a firewall drops the packets.
+            _ => Error::new(ErrorKind::Timeout, format!("the server at {place} does not answer as MongoDB"))
+                .hint(if config.transport == "TCP" {
+                    "is it MongoDB? A server that requires TLS does not answer either: tls=true"
                 } else {
                     "is it MongoDB, and does it offer TLS?"
-                },
-            ),
+                }),
         },
         Kind::ConnectionPoolCleared { .. } => match failure {
             Some(failure) => request_failed(failure, config, None),
@@ -52,12 +51,12 @@ pub(super) fn failed(
         },
         Kind::InvalidResponse { message, .. } => Error::new(
             ErrorKind::Protocol,
-            format!("what answers at {place} does not speak MongoDB's protocol: {}", said(message)),
+            format!("the server at {place} does not use MongoDB's protocol: {}", said(message)),
         )
         .hint("are host and port right?"),
         Kind::DnsResolve { message, .. } => {
             Error::new(ErrorKind::Unreachable, format!("no DNS answer for {place}: {}", said(message)))
-                .hint("is the name right, and can this machine ask for it?")
+                .hint("is the name right, and can this machine resolve it?")
         }
         Kind::InvalidTlsConfig { message, .. } => {
             Error::usage(format!("mongodb: TLS cannot be set up: {}", said(message)))
@@ -69,7 +68,8 @@ pub(super) fn failed(
     }
 }
 
-/// What went wrong with a request whose arguments are ours: one that the crate calls invalid is a length in an answer.
+/// Converts an error of a request. Kurabe's arguments are valid, so `InvalidArgument` means a wrong length in an
+/// answer.
 pub(super) fn request_failed(
     error: &mongodb::error::Error,
     config: &Config,
@@ -97,9 +97,9 @@ fn io_failed(error: &io::Error, config: &Config) -> Error {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
             Error::new(ErrorKind::ConnectionLost, format!("the server at {place} closed the connection"))
                 .hint(if config.transport == "TCP" {
-                    "is it running still? A server that wants TLS does so too: tls=true"
+                    "is it still running? A server that requires TLS closes the connection too: tls=true"
                 } else {
-                    "is it running still, is it MongoDB, and does it offer TLS?"
+                    "is it still running, is it MongoDB, and does it offer TLS?"
                 })
         }
         // EMFILE and ENFILE have no stable kind.
@@ -108,11 +108,10 @@ fn io_failed(error: &io::Error, config: &Config) -> Error {
                 .hint("raise the limit of open files (ulimit -n)")
         }
         _ => match tls_error(error) {
-            Some(rustls::Error::InvalidCertificate(_)) => Error::new(
-                ErrorKind::Denied,
-                format!("the certificate of {place} is not one that is trusted: {error}"),
-            )
-            .hint("name the authority that signed it with tlsCAFile=FILE"),
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                Error::new(ErrorKind::Denied, format!("the certificate of {place} is not trusted: {error}"))
+                    .hint("name the authority that signed it with tlsCAFile=FILE")
+            }
             Some(_) => Error::new(ErrorKind::Protocol, format!("no TLS connection with {place}: {error}"))
                 .hint("does the server offer TLS? If not, leave tls=true out"),
             None => wire::lost(error).context(place),
@@ -124,17 +123,17 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
 }
 
-/// No answer within the time allowed.
+/// The error of a request that timed out.
 pub(super) fn silent(config: &Config) -> Error {
     Error::new(ErrorKind::Timeout, format!("{} does not answer within the time allowed", config.place))
 }
 
-/// A panic within the crate, whose text is not for people.
+/// The error of a panic in the crate, whose message would not help a user.
 pub(super) fn panicked() -> Error {
-    Error::new(ErrorKind::Internal, "the mongodb crate failed in a way that it did not foresee")
+    Error::new(ErrorKind::Internal, "the mongodb crate panicked")
 }
 
-/// An error that the server answered with.
+/// The error of an error response.
 pub(super) fn server(code: i32, name: &str, message: &str) -> Error {
     let (kind, hint) = kind(code);
     let message = if message.is_empty() { name } else { message };
@@ -154,7 +153,7 @@ fn kind(code: i32) -> (ErrorKind, &'static str) {
         14_031 => (ErrorKind::Limit, "the server's disk is full"),
         10_107 | 13_435 | 11_602 => (ErrorKind::ConnectionLost, "the primary has changed"),
         91 | 11_600 | 6 | 7 | 89 | 9_001 => (ErrorKind::ConnectionLost, ""),
-        79 | 100 => (ErrorKind::Limit, "the replica set has not the members that w= asks for"),
+        79 | 100 => (ErrorKind::Limit, "the replica set does not have the members that w= requires"),
         20 => (ErrorKind::Unsupported, ""),
         _ => (ErrorKind::Server, ""),
     }
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_servers_has_its_code_and_says_what_to_do() {
+    fn server_error_has_its_code_and_a_hint() {
         let error =
             server(17_419, "BSONObjectTooLarge", "Resulting document after update is larger than 16777216");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("17419")));
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_crate_cannot_reach_is_said_without_its_picture_of_the_deployment() {
+    fn connection_errors_contain_neither_topology_nor_password() {
         let refused: mongodb::error::Error = io::Error::from(io::ErrorKind::ConnectionRefused).into();
         let error = failed(&refused, &config(), None).to_string();
         assert!(error.contains("nothing listens at 127.0.0.1:1"), "{error}");

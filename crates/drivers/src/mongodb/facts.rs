@@ -1,4 +1,4 @@
-//! What a server says of itself.
+//! Server facts: version, durability, settings and limits.
 
 use super::config::{Config, W, Writes};
 use super::durability::{Evidence, durability};
@@ -9,24 +9,24 @@ use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
 
-/// The crate that speaks to it.
+/// The client library.
 const CLIENT: &str = "mongodb crate 3.9.1";
 
-/// What a row's other fields and all names may take of a document's size.
+/// Bytes of a document reserved for its names and its other fields.
 const AROUND: u64 = 4_096;
 
-/// What kind of server this is: asked once.
+/// The kind of server, queried once per driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deployment {
     pub(super) engine: &'static str,
     pub(super) version: String,
-    /// The MongoDB version that it says it is like, where it is none.
+    /// The MongoDB version that another server claims compatibility with.
     pub(super) like: Option<String>,
     pub(super) replica_set: Option<String>,
-    /// Members that hold data, as far as the server tells.
+    /// Data-bearing members, as far as the server reports them.
     pub(super) members: usize,
     pub(super) mongos: bool,
-    /// Why it has no transactions; `None` where it has.
+    /// Why it has no transactions; `None` if it has them.
     pub(super) no_transactions: Option<String>,
     pub(super) document_bytes: Option<u64>,
     pub(super) message_bytes: Option<u64>,
@@ -42,7 +42,7 @@ impl Deployment {
     fn from(hello: &Document, build: &Document) -> Self {
         let text = |document: &Document, name: &str| document.get_str(name).ok().map(ToOwned::to_owned);
         let version = text(build, "version").unwrap_or_else(|| "0 (not said)".to_owned());
-        // FerretDB 1 names its version so, FerretDB 2 in a document of its own.
+        // FerretDB 1 reports its version in a field, FerretDB 2 in a nested document.
         let ferret = text(build, "ferretdbVersion")
             .or_else(|| build.get_document("ferretdb").ok().and_then(|document| text(document, "version")));
         let replica_set = text(hello, "setName");
@@ -74,11 +74,11 @@ impl Deployment {
     }
 }
 
-/// Asks the server. What this user may not ask is left out, and the class is then the lower one.
+/// Queries the server. Facts that this user may not read are omitted, and the durability class is then the lower one.
 pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFacts> {
     let config = link.shared.config.clone();
     let mut ask = |command: RawDocumentBuf| match link.administer(command) {
-        // One that is not there any more will not answer the next question either.
+        // After a lost connection the next command would fail too.
         Err(error) if matches!(error.kind(), ConnectionLost | Protocol | Timeout | Unreachable) => Err(error),
         answer => Ok(answer.unwrap_or_default()),
     };
@@ -109,19 +109,19 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     setting("replicaSet", deployment.replica_set.clone());
 
     notes.push(
-        "Moments are kept as whole numbers of microseconds: BSON's dates hold milliseconds.".to_owned(),
+        "Timestamps are stored as whole numbers of microseconds: BSON dates have milliseconds.".to_owned(),
     );
     if let Some((word, _)) = &config.preference {
         notes.push(format!(
-            "Reads are sent by readPreference={word}, over connections that the mongodb crate opens for them and keeps. A \
-             read of a member that is behind fails its trial."
+            "Reads use readPreference={word}, over connections that the mongodb crate opens for them and keeps. A \
+             stale read from a secondary fails its trial."
         ));
     }
     if let Some(size) = config.pool_size {
-        notes.push(format!("maxPoolSize={size} is not used: each client has a connection of its own."));
+        notes.push(format!("maxPoolSize={size} is not used: each client has its own connection."));
     }
     if let Some(reason) = &deployment.no_transactions {
-        notes.push(format!("Several documents cannot be added all or none: {reason}."));
+        notes.push(format!("Several documents cannot be inserted atomically: {reason}."));
     }
     Ok(ServerFacts {
         engine: deployment.engine.to_owned(),
@@ -136,18 +136,18 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     })
 }
 
-/// A number of bytes or of anything else that is counted.
+/// A non-negative number of an answer: a size or a count.
 pub(super) fn size(document: &Document, name: &str) -> Option<u64> {
     number(document, name).and_then(|n| u64::try_from(n).ok())
 }
 
-/// What lies so deep in an answer.
+/// The value at a path of nested documents.
 pub(super) fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> {
     let (last, path) = path.split_last()?;
     path.iter().try_fold(document, |document, name| document.get_document(name).ok())?.get(last)
 }
 
-/// The cluster's own write concern, from version 4.4 on.
+/// The cluster's default write concern (since 4.4).
 fn default_concern(defaults: &Document) -> Option<Writes> {
     let concern = defaults.get_document("defaultWriteConcern").ok()?;
     let w = match concern.get("w") {
@@ -175,7 +175,7 @@ fn concern_settings(asked: &Writes, default: Option<&Writes>) -> Vec<Setting> {
     settings
 }
 
-/// What else decides figures.
+/// Other settings that affect results.
 fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -199,17 +199,17 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
     let document = deployment.document_bytes;
     Limits {
         connections: current.zip(available).map(|(current, available)| Limit {
-            // One more is the crate's own, to watch the server by.
+            // The crate's monitor uses one connection.
             most: (current + available).saturating_sub(1).max(1),
-            set_by: "net.maxIncomingConnections, less one that the crate watches the server by".to_owned(),
+            set_by: "net.maxIncomingConnections, less one for the crate's monitor".to_owned(),
         }),
-        // This one and the one that watches are among them.
+        // The count includes this connection and the monitor's.
         connections_in_use: current.map(|open| open.saturating_sub(2)),
         value_bytes: document.map(|most| {
             let set_by = format!("maxBsonObjectSize, less {AROUND} bytes for the rest of a document");
             Limit::new(most.saturating_sub(AROUND), set_by)
         }),
-        // A command is a document too; the larger maxMessageSizeBytes is for several in one message.
+        // A command is a document too; the larger maxMessageSizeBytes applies to several documents in one message.
         request_bytes: document
             .min(deployment.message_bytes.or(document))
             .map(|most| Limit::new(most, "maxBsonObjectSize (a command is a document)")),
@@ -217,7 +217,7 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
     }
 }
 
-/// The URL's concerns, for a transaction.
+/// The URL's read and write concerns as transaction options.
 pub(super) fn transaction_options(config: &Config) -> TransactionOptions {
     let writes = &config.writes;
     let mut concern = WriteConcern::default();
@@ -245,7 +245,7 @@ mod tests {
     use mongodb::bson::doc;
 
     #[test]
-    fn a_server_is_what_it_says_it_is() {
+    fn deployment_is_read_from_hello_and_build_info() {
         let sizes = doc! { "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000 };
         let ferret = Deployment::from(&sizes, &doc! { "version": "7.0.42", "ferretdbVersion": "v1.24.0" });
         assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));

@@ -1,4 +1,4 @@
-//! What the crate says of its connections: which of them belong to a session, and why no server was found.
+//! Connection and server events of the crate: which connections belong to a session, and why no server was found.
 
 use mongodb::error::Error;
 use mongodb::error::ErrorKind::{InvalidResponse, InvalidTlsConfig, Io};
@@ -10,22 +10,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A connection of the crate's pool: pools are one a server, and number their connections.
+/// Identifies a connection: the crate has one pool for each server, which numbers its connections.
 pub(super) type Id = (ServerAddress, u32);
 
 thread_local! {
-    /// The connection that the request which this thread drives has got. The crate tells of it from within the poll of
-    /// the request's own future, thus in the thread whose request it is.
+    /// The connection that this thread's request checked out. The crate emits the event while this thread polls the
+    /// request's future.
     static GOT: RefCell<Option<Id>> = const { RefCell::new(None) };
 }
 
-/// The connection that this thread's request got since the last call.
+/// Takes the connection that this thread's request checked out since the last call.
 pub(super) fn got() -> Option<Id> {
     GOT.take()
 }
 
-/// The crate's pools, of which there is one for each server. Sessions are counted against that of the server which pings and
-/// writes go to; reads may go to another one (`readPreference`).
+/// The crate's pools, one for each server. Sessions are counted against the pool of the server that receives pings and
+/// writes (`home`); reads may use another server (`readPreference`).
 #[derive(Debug, Default)]
 struct Pools {
     home: Option<ServerAddress>,
@@ -34,9 +34,9 @@ struct Pools {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Pool {
-    /// Connections that there are.
+    /// Open connections.
     open: i64,
-    /// Connections that a request or a ping has.
+    /// Connections in use by a request or a ping.
     busy: i64,
 }
 
@@ -50,17 +50,17 @@ impl Pools {
     }
 }
 
-/// Shared by the crate, which writes it, and all sessions of a driver.
+/// State of the pools, updated by the crate's events and shared by all sessions of a driver.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// Connections that were made for a session that is still open.
+    /// Connections that belong to an open session.
     claimed: Mutex<HashSet<Id>>,
     pools: Mutex<Pools>,
-    /// Sessions that there are.
+    /// Number of open sessions.
     sessions: AtomicUsize,
     /// Whether the server has ever answered.
     answered: AtomicBool,
-    /// Why it last did not.
+    /// The failure of the last heartbeat.
     failure: Mutex<Option<Error>>,
 }
 
@@ -92,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// Enters a connection as a session's own; `false` where it is one already.
+    /// Registers a connection for a session; `false` if another session has it already.
     pub(super) fn claim(&self, id: Id) -> bool {
         lock(&self.pools).home = Some(id.0.clone());
         lock(&self.claimed).insert(id)
@@ -111,7 +111,7 @@ impl Ledger {
         lock(&self.pools).at_home().open > self.sessions.load(Ordering::Relaxed) as i64
     }
 
-    /// How many connections nobody uses just now.
+    /// The number of idle connections.
     pub(super) fn idle(&self) -> usize {
         let pool = lock(&self.pools).at_home();
         (pool.open - pool.busy).max(0) as usize
@@ -122,7 +122,7 @@ impl Ledger {
         lock(&self.failure).clone()
     }
 
-    /// Why it never will: it has not answered yet, and the first attempt failed in a way that waiting does not change.
+    /// A failure that waiting does not resolve, if the server has never answered.
     pub(super) fn refusal(&self) -> Option<Error> {
         if self.answered.load(Ordering::Relaxed) {
             return None;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_to_which_only_reads_go_are_no_spare_ones() {
+    fn connections_used_only_for_reads_are_not_spare() {
         let ledger = Ledger::default();
         let [primary, secondary] = ["a:1", "b:1"].map(|address| ServerAddress::parse(address).unwrap());
         assert!(!ledger.has_spare());

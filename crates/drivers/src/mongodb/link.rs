@@ -1,18 +1,18 @@
-//! One connection for one session, out of the crate's pool.
+//! One connection per session, from the crate's pool.
 //!
-//! A `Client` of the crate is a pool with tasks that watch the servers, and one `Client` a session would double the
-//! connections. So all sessions of a driver share one, and the pool is made to hold exactly one connection for each:
+//! A `Client` of the crate is a pool with tasks that monitor the servers. One `Client` per session would double the
+//! connections. So all sessions of a driver share one `Client`, whose pool holds exactly one connection per session:
 //!
-//! - **To connect** is to send a ping and not to read its answer: until it is read, the pool cannot give that connection
-//!   to anybody else, so the next session's ping needs a new one. Should it get one that belongs to a session which does
-//!   nothing just then, it is kept out of the way and a further ping is sent, until one gets a connection of its own.
-//!   The ping's answer is read before the session's first request.
-//! - **To close** is to send a ping and to give up on it: the crate closes a connection whose answer is outstanding.
+//! - **Connecting** sends a ping without reading its answer. Until the answer is read, the pool cannot reuse that
+//!   connection, so the next session's ping opens a new one. A ping may check out the connection of an idle session. It
+//!   is then held while further pings are sent, until one gets a new connection. The ping's answer is read before the
+//!   session's first request.
+//! - **Closing** sends a ping and drops it: the crate closes a connection whose answer is outstanding.
 //!
-//! Between requests any session may get any of the connections, as an application's threads do; there are always as
-//! many as there are sessions, and each request has one to itself.
+//! Between requests any session may check out any connection, as an application's threads do. There are always as many
+//! connections as sessions, and no two requests share one.
 //!
-//! The crate runs on a tokio runtime without threads of its own: whoever waits for an answer does its work, so that with
+//! The crate runs on a single-threaded tokio runtime. The thread that waits for an answer drives the runtime, so with
 //! one client no request wakes another thread.
 
 use super::config::Config;
@@ -31,23 +31,23 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// A ping whose answer was not read yet.
+/// A ping whose answer has not been read yet.
 type Ping = Pin<Box<dyn Future<Output = mongodb::error::Result<Document>> + Send>>;
 
-/// The most connections that a session checks when it ends: others use the pool meanwhile.
+/// The maximum number of connections that a closing session checks, since others use the pool meanwhile.
 const CLOSING_PINGS: usize = 64;
-/// How long a session that ends may try to close its connection.
+/// Time limit for closing a session's connection.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What all sessions of a driver share.
+/// State shared by all sessions of a driver.
 #[derive(Debug)]
 pub(super) struct Shared {
-    // Before the runtime, in which their last tasks run.
+    // Dropped before the runtime, in which their last tasks run.
     pub(super) client: Client,
     pub(super) database: Database,
     pub(super) config: Config,
     ledger: Arc<Ledger>,
-    /// Collections that were seen on the server, so that each is looked for once.
+    /// Collections known to exist, so that each is checked once.
     seen: Mutex<HashSet<String>>,
     runtime: Runtime,
 }
@@ -64,7 +64,7 @@ impl Shared {
         let client = runtime.block_on(async {
             let timeout = ConnectOptions::default().timeout;
             let late = |_| {
-                mongodb::error::Error::custom("the servers' names were not found within the time allowed")
+                mongodb::error::Error::custom("the servers' names were not resolved within the time allowed")
             };
             let mut options = tokio::time::timeout(timeout, config.options()).await.map_err(late)??;
             options.cmap_event_handler =
@@ -78,7 +78,7 @@ impl Shared {
         Ok(Self { client, database, config: config.clone(), ledger, seen: Mutex::default(), runtime })
     }
 
-    /// Drives a future of the crate's to its end, for so long at most.
+    /// Runs a future of the crate to completion, or until the timeout.
     pub(super) fn wait<T>(
         &self,
         timeout: Duration,
@@ -94,13 +94,13 @@ impl Shared {
         }
     }
 
-    /// Runs what is no future but spawns tasks, such as dropping a session of the server's.
+    /// Runs synchronous code that spawns tasks, such as dropping a `ClientSession`.
     pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         let _guard = self.runtime.enter();
         work()
     }
 
-    /// Sends a ping and stops when it has a connection, whose answer is then outstanding.
+    /// Sends a ping and returns once it has a connection, with the answer outstanding.
     fn send_ping(&self, timeout: Duration) -> Result<(Ping, Id)> {
         let database = self.database.clone();
         let mut ping: Ping = Box::pin(async move { database.run_raw_command(rawdoc! { "ping": 1 }).await });
@@ -130,11 +130,11 @@ impl Shared {
         id.map(|id| (ping, id)).ok_or_else(errors::panicked)
     }
 
-    /// Waits for the answer to a ping, and refuses one to another request. The crate does not compare which request an answer
-    /// belongs to: after one that came twice, each request is given the answer to the one before it.
+    /// Waits for a ping's answer, and rejects the answer to another request. The crate does not match answers to
+    /// requests: after a duplicate answer, each request would get the answer to the previous one.
     fn pong(&self, timeout: Duration, ping: Ping) -> Result<()> {
         let answer = self.wait(timeout, ping)?;
-        // A ping's own answer says that it was done, and the time of the cluster.
+        // A ping's answer has only its status and the cluster time.
         let own = |field: &String| field == "ok" || field == "operationTime" || field.starts_with('$');
         if !answer.keys().all(own) {
             let message = "the server sent more answers than there were requests";
@@ -150,10 +150,10 @@ impl Shared {
 
 /// A session's connection.
 pub(super) struct Link {
-    /// The ping that was sent when it was opened.
+    /// The ping that opened the connection.
     ping: Option<Ping>,
     timeout: Duration,
-    /// Whether its connection is gone already.
+    /// Whether the connection is closed already.
     lost: bool,
     pub(super) shared: Arc<Shared>,
 }
@@ -175,7 +175,7 @@ impl Link {
             others.push(ping);
         };
         for other in others {
-            // Whose connection it was may have had a new one made meanwhile; then this one is one too many.
+            // The session that used this connection may have opened another one meanwhile; then this one is surplus.
             if shared.ledger.has_spare() {
                 shared.within(|| drop(other));
             } else {
@@ -204,8 +204,8 @@ impl Link {
         self.wait(database.run_raw_command(command).into_future())
     }
 
-    /// Checks that the server sent no more answers than there were requests, on each connection that nobody uses just now:
-    /// any of them may have been this session's. One is closed when the link is dropped.
+    /// Checks each idle connection for surplus answers: any of them may have been this session's. One connection is
+    /// closed when the link is dropped.
     pub(super) fn close_checked(&mut self) -> Result<()> {
         if self.lost {
             return Ok(());
@@ -213,7 +213,7 @@ impl Link {
         let shared = &self.shared;
         let mut pings: Vec<Ping> = self.ping.take().into_iter().collect();
         loop {
-            // The pool takes connections back before it gives one out: after a ping, those that are idle are known.
+            // The pool handles returned connections before a check-out: after a ping, the idle count is up to date.
             pings.push(shared.send_ping(self.timeout)?.0);
             if shared.ledger.idle() == 0 || pings.len() >= CLOSING_PINGS {
                 break;
@@ -235,7 +235,7 @@ impl Drop for Link {
         shared.ledger.session_ends();
         let until = Instant::now() + FAREWELL;
         let mut outstanding = self.ping.take();
-        // A connection that is lost the crate closes itself.
+        // The crate closes a lost connection itself.
         while !self.lost && shared.ledger.has_spare() && Instant::now() < until {
             let Some(ping) =
                 outstanding.take().or_else(|| shared.send_ping(FAREWELL).ok().map(|(ping, _)| ping))
@@ -243,7 +243,7 @@ impl Drop for Link {
                 break;
             };
             shared.within(|| drop(ping));
-            // The task that closes it runs when somebody waits.
+            // The task that closes it runs only while the runtime is driven.
             let _ = shared.wait(FAREWELL, async {
                 for _ in 0..8 {
                     tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! What MongoDB says of itself: `serverStatus`. Source: MongoDB Manual, "serverStatus". Not yet seen on `mongod` itself;
-//! FerretDB, which was, tells nothing of this.
+//! Server statistics from `serverStatus` (MongoDB Manual, "serverStatus"). Not tested with `mongod` yet. FerretDB,
+//! which was tested, reports none of these counters.
 
 use super::facts::at;
 use super::link::Link;
@@ -10,7 +10,7 @@ use kurabe_core::stats_probe::{
 use kurabe_core::{Error, Result};
 use mongodb::bson::{Document, rawdoc};
 
-/// Counters, and where in the answer they stand.
+/// Counters and their paths in the answer.
 const COUNTERS: &[(Counter, &[&str])] = &[
     (Counter::LogBytes, &["wiredTiger", "log", "log bytes written"]),
     (Counter::LogSyncs, &["wiredTiger", "log", "log sync operations"]),
@@ -20,7 +20,7 @@ const COUNTERS: &[(Counter, &[&str])] = &[
     (Counter::RowsReturned, &["metrics", "document", "returned"]),
 ];
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct MongoStatsProbe(pub(super) Link);
 
 impl StatsProbe for MongoStatsProbe {
@@ -37,10 +37,10 @@ impl StatsProbe for MongoStatsProbe {
     }
 
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        // `currentOp` would tell. FerretDB answers it with an empty list, so that nothing read from one was ever seen: until a
-        // `mongod` is there to plant a wait on, none is named.
+        // `currentOp` has the waits. FerretDB returns an empty list, so wait states are unsupported until they can be
+        // tested with `mongod`.
         Err(Error::unsupported(
-            "its sessions are not asked what they wait for: no answer to currentOp with a wait in it was ever seen here",
+            "wait states of its sessions are not supported: Kurabe has not been tested with waits in currentOp",
         ))
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     use mongodb::bson::doc;
 
     #[test]
-    fn counters_are_found_where_the_manual_has_them_and_the_rest_is_not_told() {
+    fn counters_are_read_from_their_paths_and_others_are_unavailable() {
         let status = doc! {
             "wiredTiger": { "log": { "log bytes written": 7_i64 } },
             "metrics": { "document": { "returned": 3 } },

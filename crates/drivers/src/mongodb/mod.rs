@@ -1,12 +1,12 @@
-//! MongoDB and what speaks its protocol, through the official crate (`mongodb`), with commands and answers as raw BSON.
+//! MongoDB and compatible servers, through the official `mongodb` crate, with commands and answers as raw BSON.
 //!
 //! **Rows are documents**; see `plan` for keys. Text is a string, bytes are binary, numbers are 64 bits wide, and
-//! moments are whole numbers of microseconds.
+//! timestamps are whole numbers of microseconds.
 //!
-//! **A session is one connection**; see `link` for how the crate's pool is brought to that. `connection: per-request`
-//! opens one each time: TCP, TLS where it is on, the handshake, the authentication.
+//! **A session is one connection**; see `link` for how the crate's pool ensures this. `connection: per-request`
+//! opens one for each request: TCP, TLS if enabled, the handshake and the authentication.
 //!
-//! **Requests are sent once.** The crate's collections would retry writes in a replica set; an error here is an error.
+//! **Requests are sent once.** The crate's collections would retry writes in a replica set; here the error is returned.
 
 mod config;
 mod durability;
@@ -29,7 +29,7 @@ use link::{Link, Shared};
 use session::MongoSession;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["mongodb", "mongodb+srv"],
     engine: "MongoDB",
@@ -48,7 +48,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 
 struct Mongo {
     config: Config,
-    /// Made with the first connection.
+    /// Created with the first connection.
     shared: Mutex<Option<Arc<Shared>>>,
     deployment: OnceLock<Arc<Deployment>>,
 }
@@ -64,7 +64,7 @@ impl Mongo {
         Ok(made)
     }
 
-    /// What the server is; asked the first time, on a connection of its own.
+    /// The kind of server; queried the first time, on a separate connection.
     fn deployment(&self, options: &ConnectOptions) -> Result<Arc<Deployment>> {
         if let Some(known) = self.deployment.get() {
             return Ok(Arc::clone(known));

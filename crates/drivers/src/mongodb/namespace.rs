@@ -1,11 +1,11 @@
 //! The ownership rules on MongoDB.
 //!
-//! **Collections.** The collection `kurabe_marker` holds a document for each collection that Kurabe made, by its name,
-//! and one that tells this marker from another's collection of that name.
+//! **Collections.** The collection `kurabe_marker` has a document for each collection that Kurabe created, and one that
+//! distinguishes it from a foreign collection of that name.
 //!
-//! **Claim.** MongoDB has no lock that ends with a connection. The claim is a document of the marker that its holder
-//! renews three times a minute; one that was not renewed for a minute is taken over, by a request that only succeeds
-//! while the document is as it was seen. Whoever dies lets go within that minute.
+//! **Claim.** MongoDB has no lock that ends with a connection. The claim is a document in `kurabe_marker` that its
+//! holder renews three times a minute. A claim that was not renewed for a minute has expired; another run takes it over
+//! by a conditional update.
 
 use super::link::{Link, Shared};
 use super::plan::name;
@@ -16,14 +16,14 @@ use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, rawdoc};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// No collection of ours has these names.
+/// Ids in `kurabe_marker` that are not names of Kurabe's collections.
 const TITLE: &str = "Kurabe's own collections";
 const CLAIM: &str = "the run that uses them";
 
 pub(super) struct MongoNamespace {
     link: Link,
     claim: Claim,
-    /// Whom the claim of this run belongs to, once it was asked for.
+    /// The holder of this run's claim, once requested.
     holder: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl MongoNamespace {
         Self { link, claim: Claim::default(), holder: None }
     }
 
-    /// All documents of the marker; none where there is no marker.
+    /// All documents of the ownership table; empty if it does not exist.
     fn marker(&mut self) -> Result<Vec<Document>> {
         let found =
             documents(&mut self.link, rawdoc! { "find": MARKER, "sort": { "_id": 1 }, "batchSize": 10_000 })?;
@@ -52,14 +52,14 @@ impl MongoNamespace {
         Err(self.words().foreign_marker(""))
     }
 
-    /// Makes the marker where there is none.
+    /// Creates the ownership table if it does not exist.
     fn begin_marker(&mut self) -> Result<()> {
         if self.marker()?.is_empty() {
-            // Another run may have been quicker, which is as good.
+            // Another run may have created it first.
             if let Err(error) = write(&mut self.link, insert(&entry(TITLE)))
                 && error.server_code() != Some(DUPLICATE)
             {
-                return Err(error.context(format!("cannot make collection {MARKER}")));
+                return Err(error.context(format!("cannot create collection {MARKER}")));
             }
         }
         Ok(())
@@ -107,12 +107,13 @@ impl NamespaceOps for MongoNamespace {
         write(&mut self.link, delete(&rawdoc! { "_id": name })).map(drop)
     }
 
-    /// With its indexes. To clear it too: documents are removed one by one, a collection at once.
+    /// Creates the collection with its indexes. Clearing does the same: MongoDB deletes documents one by one, but drops
+    /// a collection at once.
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         self.drop_collection(&collection.name)?;
         self.link.run(rawdoc! { "create": collection.name.as_str() })?;
         let mut indexes = RawArrayBuf::new();
-        // A key of one field is `_id`, which has its index.
+        // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
         let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
         let mut any = false;
@@ -138,7 +139,7 @@ impl NamespaceOps for MongoNamespace {
 
     fn remove_marker(&mut self) -> Result<()> {
         let ours = self.holder.as_deref();
-        // Another's claim goes with whoever made it.
+        // Another run's claim is left in place.
         let claimed = documents(&mut self.link, rawdoc! { "find": MARKER, "filter": { "_id": CLAIM } })?;
         if claimed.iter().any(|claim| claim.get_str("holder").ok() != ours) {
             return Ok(());
@@ -155,7 +156,7 @@ impl Drop for MongoNamespace {
 
 const DUPLICATE: &str = "11000";
 
-/// The document of the marker that is the claim.
+/// The claim document of the ownership table.
 impl ClaimStore for Link {
     const LASTS: Duration = Duration::from_secs(60);
 
@@ -192,7 +193,7 @@ fn now() -> i64 {
     ownership::now().as_millis() as i64
 }
 
-/// A document of the marker.
+/// A document of the ownership table.
 fn entry(name: &str) -> RawDocumentBuf {
     rawdoc! { "_id": name, "made_by": MADE_BY, "made_at": now() / 1_000 }
 }
@@ -213,7 +214,7 @@ fn write(link: &mut Link, command: RawDocumentBuf) -> Result<u64> {
     super::session::written(&link.run(command)?)
 }
 
-/// The answer to a `find` that fits into its first part.
+/// The documents of a `find` whose answer fits into its first batch.
 fn documents(link: &mut Link, find: RawDocumentBuf) -> Result<Vec<Document>> {
     let answer = link.run(find)?;
     let batch = answer.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
@@ -224,7 +225,7 @@ fn cstring(name: &str) -> Result<&mongodb::bson::raw::CStr> {
     name.try_into().map_err(|_| Error::new(ErrorKind::Internal, format!("'{name}' cannot be a field's name")))
 }
 
-/// The namespace of a driver whose connections are these.
+/// Opens the namespace of a driver.
 pub(super) fn open(shared: Arc<Shared>) -> Result<MongoNamespace> {
     Ok(MongoNamespace::new(Link::open(shared, ConnectOptions::default().timeout)?))
 }

@@ -1,7 +1,7 @@
-//! Operations as commands. A collection is a collection and a row a document, its fields by their names; a key of one
-//! field is `_id` itself. A key of several fields stays fields, under a unique index, beside an `_id` that the client
-//! makes, as applications do: a part of the key is then found by the same index, which an embedded document as `_id`
-//! would not allow.
+//! Operations as commands. A row is a document with the fields' names; a key of one field is `_id` itself. A key of
+//! several fields consists of ordinary fields with a unique index, beside an `_id` that the client generates, as
+//! applications do. The same index then finds rows by a part of the key, which an embedded document as `_id` would not
+//! allow.
 //!
 //! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
 
@@ -11,18 +11,18 @@ use crate::prelude::*;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 
-/// Documents in the first part of an answer. 101 unless said otherwise, and each further part is a round trip.
+/// Batch size of an answer, in documents. The default is 101, and each further batch is a round trip.
 const BATCH: i32 = 100_000;
 
-/// A prepared operation: its command but for the parameters.
+/// A prepared operation: its command without the parameters.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) operation: Operation,
     /// The names of the collection's fields in a document.
     names: Vec<&'static str>,
-    /// Up to where the parameters go, with the concerns of a request of its own.
+    /// The command up to its parameters, with the concerns of a request outside a transaction.
     alone: Writer,
-    /// The same in a transaction, which has its concerns from its beginning.
+    /// The same in a transaction, whose concerns are set when it starts.
     in_transaction: Writer,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Fields with values, in the document that is open.
+    /// Writes fields and values into the open document.
     fn query(&self, out: &mut Writer, fields: &[usize], values: &[Value<'_>]) {
         for (field, value) in fields.iter().zip(values) {
             out.value(self.names[*field], value);
@@ -127,7 +127,7 @@ impl Plan {
 
     fn document(&self, out: &mut Writer, place: &str, values: &[Value<'_>], fresh: bool) {
         out.begin(place);
-        // A document that replaces another keeps the other's.
+        // A replacement document keeps the `_id` of the original.
         if fresh && !self.names.contains(&"_id") {
             out.object_id("_id", ObjectId::new());
         }
@@ -143,7 +143,7 @@ impl Plan {
         | Operation::FindEqual { collection, fields, .. }
         | Operation::FindRange { collection, fields, .. }) = &self.operation
         else {
-            // The sum of a count.
+            // The result of a count.
             let count = document.get("n").ok().flatten().and_then(whole);
             out.push_int(count.ok_or_else(|| foreign("n"))?);
             out.end_row();
@@ -183,15 +183,15 @@ fn foreign(name: &str) -> Error {
     Error::mismatch(format!("mongodb: field '{name}' holds a value of a type that Kurabe never wrote"))
 }
 
-/// MongoDB would take a null as a key like any other; a key is to have a value.
+/// The error of a null in the key. MongoDB would accept it, but a key must have a value.
 fn null_in_key(collection: &Collection) -> Error {
     Error::new(ErrorKind::Server, format!("{}: null in the key", collection.name)).code("NULL_KEY")
 }
 
-/// The command and what it always holds.
+/// The constant part of the command.
 fn begin(operation: &Operation) -> Writer {
     let mut out = Writer::new();
-    // What comes back of a document, and in what order.
+    // Writes the projection and the sort order.
     let find = |out: &mut Writer, collection: &Collection, fields: &[usize], order: &[usize]| {
         out.begin("projection");
         for field in fields {
@@ -244,7 +244,7 @@ fn begin(operation: &Operation) -> Writer {
             out.text("delete", &collection.name);
         }
         Operation::Count { collection } => {
-            // By looking at the documents: `count` alone trusts a number that a crash may leave wrong.
+            // Counts the documents: `count` uses metadata that may be wrong after a crash.
             out.text("aggregate", &collection.name).begin("cursor").end();
             out.begin_array("pipeline").begin("0").begin("$group").null("_id").begin("n").int("$sum", 1);
             out.end().end().end().end();
@@ -253,7 +253,7 @@ fn begin(operation: &Operation) -> Writer {
     out
 }
 
-/// Opens the place of the parameters.
+/// Opens the document or array that holds the parameters.
 fn open_place(operation: &Operation, out: &mut Writer) {
     match operation {
         Operation::Get { .. } | Operation::FindEqual { .. } | Operation::FindRange { .. } => {
@@ -327,7 +327,7 @@ mod tests {
     const ROW: [Value<'static>; 3] = [Value::Text("a"), Value::Int(1), Value::Text("x")];
 
     #[test]
-    fn a_key_of_one_field_is_the_id_of_its_document() {
+    fn key_of_one_field_is_the_document_id() {
         let c = collection(vec![0]);
         let get = Operation::Get { collection: c.clone(), fields: vec![2] };
         let expected = doc! {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_several_fields_is_those_fields_and_has_an_id_beside_it() {
+    fn key_of_several_fields_has_a_separate_id() {
         let c = collection(vec![0, 1]);
         let find = Operation::FindEqual { collection: c.clone(), by: vec![0], fields: vec![1, 2] };
         let expected = doc! {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_concerns_of_the_url_are_in_each_request_but_not_in_those_of_a_transaction() {
+    fn requests_outside_transactions_contain_the_concerns_of_the_url() {
         let options = "?w=majority&journal=true&wTimeoutMS=500&readConcernLevel=local";
         let delete = Operation::Delete { collection: collection(vec![0]) };
         let concern = doc! { "w": "majority", "j": true, "wtimeout": 500_i64 };

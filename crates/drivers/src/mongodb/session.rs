@@ -1,4 +1,4 @@
-//! A session: prepared operations are commands but for their parameters.
+//! A session, which keeps prepared operations as commands without parameters.
 
 use super::errors;
 use super::facts::{Deployment, size};
@@ -12,15 +12,15 @@ use mongodb::options::SelectionCriteria;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a command may be larger than the largest document: `BSONObjMaxInternalSize` in MongoDB's source.
+/// Bytes by which a command may exceed the largest document: `BSONObjMaxInternalSize` in MongoDB's source.
 const COMMAND_ROOM: u64 = 16 * 1_024;
 
 fn too_large(bytes: usize) -> Error {
-    Error::new(ErrorKind::Limit, format!("mongodb: a request of {bytes} bytes is more than the server takes"))
+    Error::new(ErrorKind::Limit, format!("mongodb: a request of {bytes} bytes exceeds the server's limit"))
         .hint("a document holds at most 16 MB: use a smaller payload")
 }
 
-/// Whether MongoDB has an operation in a deployment of this kind.
+/// Whether MongoDB supports an operation in a deployment of this kind.
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
         (Operation::Page { .. }, _) => Support::no("MongoDB has no pages"),
@@ -31,14 +31,14 @@ pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Suppor
             Support::No(reason.clone())
         }
         (Operation::InsertMany { .. }, Some(reason)) => Support::No(format!(
-            "several documents go in all or none only within a transaction, and {reason}"
+            "several documents are inserted atomically only within a transaction, and {reason}"
         )),
         _ => Support::Native,
     }
 }
 
 pub(super) struct MongoSession {
-    // Before the link, by whose runtime it is ended.
+    // Dropped before the link, whose runtime ends it.
     transaction: Option<ClientSession>,
     link: Link,
     slots: Slots<Plan>,
@@ -51,8 +51,7 @@ impl MongoSession {
         Ok(Self { transaction: None, link, slots: Slots::default(), deployment })
     }
 
-    /// Makes sure that the collection is there: MongoDB would find nothing in one that is not, and make it at the first
-    /// write.
+    /// Checks that the collection exists: MongoDB finds nothing in a missing one, and creates it at the first write.
     fn must_exist(&mut self, name: &str) -> Result<()> {
         if self.link.shared.seen().contains(name) {
             return Ok(());
@@ -66,7 +65,7 @@ impl MongoSession {
 
     fn begin(&mut self) -> Result<()> {
         if self.transaction.is_some() {
-            return Err(errors::server(0, "Transaction", "a transaction is under way already"));
+            return Err(errors::server(0, "Transaction", "a transaction is already in progress"));
         }
         let client = self.link.shared.client.clone();
         let options = super::facts::transaction_options(&self.link.shared.config);
@@ -81,7 +80,7 @@ impl MongoSession {
 
     fn end(&mut self, commit: bool) -> Result<()> {
         let Some(mut session) = self.transaction.take() else {
-            return Err(errors::server(0, "Transaction", "no transaction is under way"));
+            return Err(errors::server(0, "Transaction", "no transaction is in progress"));
         };
         let result = self.link.wait(async {
             if commit { session.commit_transaction().await } else { session.abort_transaction().await }
@@ -90,7 +89,7 @@ impl MongoSession {
         result
     }
 
-    /// Writes, and gives how many documents that met.
+    /// Writes, and returns the number of matching documents.
     fn write(&mut self, command: RawDocumentBuf) -> Result<u64> {
         let database = self.link.shared.database.clone();
         let action = database.run_raw_command(command);
@@ -101,7 +100,7 @@ impl MongoSession {
         written(&answer)
     }
 
-    /// Inserts many in a transaction of their own, or in the one that is under way.
+    /// Inserts several documents in the current transaction, or in a new one.
     fn insert_many(&mut self, command: RawDocumentBuf) -> Result<u64> {
         if self.transaction.is_some() {
             return self.write(command);
@@ -110,7 +109,7 @@ impl MongoSession {
         match self.write(command) {
             Ok(count) => self.end(true).map(|()| count),
             Err(error) => {
-                // The server takes it back by itself too; what counts is the first error.
+                // The server aborts the transaction too; the first error is returned.
                 let _ = self.end(false);
                 Err(error)
             }
@@ -122,7 +121,7 @@ impl MongoSession {
         let plan = slots.get(slot)?;
         let shared = Arc::clone(&link.shared);
         let action = shared.database.run_raw_cursor_command(command);
-        // An error of ours, which the crate's future cannot carry.
+        // Kurabe's own error, which the crate's future cannot return.
         let mut wrong = None;
         let mut row = |document: &mongodb::bson::RawDocument| {
             wrong = plan.row(document, out).err();
@@ -130,7 +129,7 @@ impl MongoSession {
         };
         match transaction {
             None => link.wait(async {
-                // A transaction is read at the primary.
+                // Reads in a transaction use the primary.
                 let action = match &shared.config.preference {
                     None => action,
                     Some((_, preference)) => {
@@ -189,7 +188,7 @@ impl Session for MongoSession {
                 let command = command(plan, in_transaction)?;
                 self.read(prepared, command, out).inspect_err(|_| out.clear())?;
                 if counts && out.rows() == 0 {
-                    // No documents make no group, thus no sum.
+                    // `$group` returns no row for an empty collection.
                     out.push_int(0);
                     out.end_row();
                 }
@@ -225,8 +224,8 @@ impl Drop for MongoSession {
     }
 }
 
-/// How many documents a write met; errors of single documents and of the write concern come in an answer that is fine
-/// otherwise.
+/// The number of documents that a write matched. Errors of single documents and of the write concern are in an answer
+/// whose status is success.
 pub(super) fn written(answer: &Document) -> Result<u64> {
     let first = answer.get_array("writeErrors").ok().and_then(|errors| errors.first()?.as_document());
     if let Some(error) = first.or_else(|| answer.get_document("writeConcernError").ok()) {
@@ -235,10 +234,10 @@ pub(super) fn written(answer: &Document) -> Result<u64> {
         return Err(errors::server(code, error.get_str("codeName").unwrap_or("Write"), message));
     }
     size(answer, "n")
-        .ok_or_else(|| Error::new(ErrorKind::Protocol, "mongodb: the answer to a write says no number"))
+        .ok_or_else(|| Error::new(ErrorKind::Protocol, "mongodb: the answer to a write has no count"))
 }
 
-/// Whether a collection (or a view of that name) is there.
+/// Whether a collection or a view of that name exists.
 pub(super) fn exists(link: &mut Link, name: &str) -> Result<bool> {
     let filter = rawdoc! { "listCollections": 1, "nameOnly": true, "filter": { "name": name } };
     let answer = link.run(filter)?;
@@ -246,7 +245,7 @@ pub(super) fn exists(link: &mut Link, name: &str) -> Result<bool> {
     Ok(found.is_ok_and(|batch| !batch.is_empty()))
 }
 
-/// A number of whatever type the server chose for it.
+/// A whole number of any numeric type.
 pub(super) fn number(document: &Document, name: &str) -> Option<i64> {
     document.get(name).and_then(whole)
 }
@@ -267,7 +266,7 @@ mod tests {
     use mongodb::bson::doc;
 
     #[test]
-    fn an_error_within_an_answer_is_an_error() {
+    fn write_errors_in_an_answer_are_errors() {
         assert_eq!(written(&doc! { "n": 1, "nModified": 0, "ok": 1.0 }), Ok(1));
         let twice =
             doc! { "n": 0, "writeErrors": [{"index": 0, "code": 11_000, "errmsg": "E11000 duplicate key"}] };
@@ -275,7 +274,7 @@ mod tests {
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Server, Some("11000")));
         let alone =
             doc! { "n": 1, "writeConcernError": {"code": 100, "codeName": "UnsatisfiableWriteConcern"} };
-        assert!(written(&alone).unwrap_err().to_string().contains("members that w= asks for"));
+        assert!(written(&alone).unwrap_err().to_string().contains("members that w= requires"));
         assert!(written(&doc! { "ok": 1 }).is_err());
     }
 }

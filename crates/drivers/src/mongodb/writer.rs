@@ -1,5 +1,5 @@
-//! Commands as BSON, written field by field into one buffer: a value is copied once on its way into a request, however
-//! deep in the command it stands. Source: <https://bsonspec.org/spec.html>.
+//! Writes commands as BSON, field by field, into one buffer. Each value is copied once, at any depth of the command.
+//! Source: <https://bsonspec.org/spec.html>.
 
 use kurabe_core::value::Value;
 use mongodb::bson::RawDocumentBuf;
@@ -15,11 +15,11 @@ const NULL: u8 = 0x0a;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// A document that is being written. A clone of a half-written one is a template.
+/// A document that is being written. The clone of a partial document serves as a template.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
-    /// Where the documents begin that are open still, the outermost first.
+    /// Offsets of the open documents, outermost first.
     open: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Writer {
         Self { bytes: vec![0; 4], open: vec![0] }
     }
 
-    /// What is written so far, with room for so many bytes more.
+    /// A copy of the partial document, with capacity for `more` bytes.
     pub(super) fn continued(&self, more: usize) -> Self {
         let mut bytes = Vec::with_capacity(self.bytes.len() + more);
         bytes.extend_from_slice(&self.bytes);
@@ -42,7 +42,7 @@ impl Writer {
         self.bytes.push(0);
     }
 
-    /// Opens a document in the one that is open; [`Writer::end`] closes it.
+    /// Opens a nested document; [`Writer::end`] closes it.
     pub(super) fn begin(&mut self, name: &str) -> &mut Self {
         self.begin_as(DOCUMENT, name)
     }
@@ -59,7 +59,7 @@ impl Writer {
         self
     }
 
-    /// Closes what was opened last.
+    /// Closes the innermost open document or array.
     pub(super) fn end(&mut self) -> &mut Self {
         self.bytes.push(0);
         if let Some(start) = self.open.pop() {
@@ -115,7 +115,7 @@ impl Writer {
         self
     }
 
-    /// A field of a row. A moment is a whole number of microseconds: BSON's own dates hold milliseconds.
+    /// Writes a field of a row. A timestamp is a whole number of microseconds: BSON dates have milliseconds.
     pub(super) fn value(&mut self, name: &str, value: &Value<'_>) -> &mut Self {
         match value {
             Value::Null => self.null(name),
@@ -126,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Closes whatever is open.
+    /// Closes all open documents.
     pub(super) fn finish(mut self) -> mongodb::error::Result<RawDocumentBuf> {
         while !self.open.is_empty() {
             self.end();
@@ -135,7 +135,7 @@ impl Writer {
     }
 }
 
-/// Bytes that these values take in a document, about.
+/// Approximate size of these values in a document, in bytes.
 pub(super) fn room(values: &[Value<'_>]) -> usize {
     let length = |value: &Value<'_>| match value {
         Value::Text(text) => text.len(),
@@ -151,7 +151,7 @@ mod tests {
     use mongodb::bson::{Document, doc, spec::BinarySubtype};
 
     #[test]
-    fn what_is_written_is_what_the_crate_would_have_written() {
+    fn written_bytes_equal_the_crates_serialization() {
         let id = ObjectId::new();
         let mut writer = Writer::new();
         writer.text("insert", "kurabe_a").bool("ordered", true).begin("writeConcern").int("w", 1).end();
@@ -174,7 +174,7 @@ mod tests {
             "documents": [{"_id": id, "a": "ü🦀", "b": binary, "c": null, "d": i64::MIN, "e": -1_i64}],
         };
         assert_eq!(written, expected);
-        // The template is as it was.
+        // The template is unchanged.
         let empty = Document::try_from(writer.finish().unwrap()).unwrap();
         assert_eq!(empty.get_array("documents").unwrap().len(), 0);
     }

@@ -1,4 +1,4 @@
-//! How a MySQL or MariaDB server is reached, and as whom: from the URL, the environment and the option file.
+//! Connection parameters of MySQL and MariaDB, from the URL, the environment and the option file.
 
 use super::option_file::OptionFile;
 use crate::account;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 use crate::wire::{Place, tls};
 use std::path::PathBuf;
 
-/// Everything that a connection needs. Its `Debug` holds no password.
+/// Connection parameters. Its `Debug` omits the password.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) place: Place,
@@ -15,9 +15,9 @@ pub(crate) struct Config {
     pub(crate) password: Secret,
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
-    /// Whether the server may have the password as it is (`mysql_clear_password`): only where TLS checks who it is.
+    /// Whether the password may be sent in plain text (`mysql_clear_password`); requires a verified certificate.
     pub(crate) cleartext: bool,
-    /// The wrapped crate instead of the lean client.
+    /// Whether to use the `mysql` crate instead of the lean client.
     pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
     /// The storage engine of our tables; `None`: the server's default.
@@ -25,8 +25,8 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the URL; what it leaves open comes from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as it
-    /// does for the engine's own programs; the user last of all from the name of whoever runs this.
+    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as in MySQL's own
+    /// programs. The last default of the user is the operating system's user name.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
@@ -41,7 +41,7 @@ impl Config {
         let tls = tls::Mode::from_url(url, false)?;
         let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
         if cleartext && !tls.checks_host() {
-            let what = "enable_cleartext_plugin=true takes a server whose certificate is checked";
+            let what = "enable_cleartext_plugin=true requires a verified certificate";
             return Err(url.wrong(what).hint("add tls=verify"));
         }
         let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
@@ -49,7 +49,7 @@ impl Config {
         if let Some(name) = &engine
             && (name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
         {
-            return Err(url.wrong(format!("engine={name} is no name of a storage engine")));
+            return Err(url.wrong(format!("engine={name} is not a valid name of a storage engine")));
         }
         let charset = Charset::from_url(url, wrapped)?;
         let user = url
@@ -57,7 +57,7 @@ impl Config {
             .clone()
             .or_else(|| file.get("user"))
             .or_else(account)
-            .ok_or_else(|| url.wrong("no user is named").hint("mysql://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no user is given").hint("mysql://user@host/database"))?;
         let password = url
             .password
             .clone()
@@ -67,7 +67,7 @@ impl Config {
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| file.get("database"))
-            .ok_or_else(|| url.wrong("no database is named").hint("mysql://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no database is given").hint("mysql://user@host/database"))?;
         let place = place(url, file)?;
         tls.check(&place, url)?;
         Ok(Self { place, user, password, database, tls, cleartext, wrapped, charset, engine })
@@ -78,7 +78,7 @@ fn place(url: &TargetUrl, file: &OptionFile) -> Result<Place> {
     if let Some(path) = url.option("socket") {
         return Ok(Place::Unix(PathBuf::from(path)));
     }
-    // The option file's socket counts only where nothing names a host: a host in the URL means TCP.
+    // The option file's socket applies only if no host is given: a host in the URL means TCP.
     if url.host.is_none()
         && url.port.is_none()
         && file.get("host").is_none()
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_wins_over_the_environment_and_that_over_the_file() {
+    fn url_overrides_environment_and_environment_overrides_file() {
         let file = "[client]\nuser=f\npassword=from-file\nhost=h\nport=1\n";
         let one = config("mysql://u:from-url@db:2/d", Some("from-env"), file).unwrap();
         assert_eq!((one.user.as_str(), one.password.expose()), ("u", "from-url"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_used_where_it_is_named() {
+    fn named_socket_is_used() {
         let by_url = config("mysql://u@localhost/d?socket=/run/m.sock", None, "").unwrap();
         assert_eq!(by_url.place, Place::Unix("/run/m.sock".into()));
         let by_file = config("mysql:///d", None, "[client]\nsocket=/run/f.sock").unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_rejected() {
         for (url, part) in [
             ("mysql://u@h", "no database"),
             ("mysql://u@h/d?client=fast", "client=fast"),
@@ -141,9 +141,9 @@ mod tests {
             ("mysql://u@h/d?engine=a;b", "storage engine"),
             ("mysql://u@h/d?tls=prefer", "tls=prefer"),
             ("mysql://u@h/d?tls=require&socket=/s", "Unix socket"),
-            ("mysql://u@h/d?enable_cleartext_plugin=true", "certificate is checked"),
-            ("mysql://u@h/d?enable_cleartext_plugin=true&tls=require", "certificate is checked"),
-            ("mysql://u@h/d?enable_cleartext_plugin=true&socket=/s", "certificate is checked"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true", "verified certificate"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true&tls=require", "verified certificate"),
+            ("mysql://u@h/d?enable_cleartext_plugin=true&socket=/s", "verified certificate"),
             ("mysql://u@h/d?enable_cleartext_plugin=1", "enable_cleartext_plugin=1"),
         ] {
             let error = config(url, None, "").unwrap_err().to_string();

@@ -13,13 +13,13 @@ const MOST_TEXT: u32 = 12_000;
 /// Bytes of the longest `varbinary`, for the same reason.
 const MOST_BYTES: u32 = 48_000;
 
-/// Collations that compare text by its bytes, spaces at its end too: MariaDB's since 10.2, MySQL's since 8.0.17.
+/// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17.
 const BY_BYTES: [&str; 2] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin"];
 
-/// The one that every version has; to it, spaces at the end are no difference.
+/// Binary collation of every version; it ignores trailing spaces.
 const BY_BYTES_BUT_SPACES: &str = "utf8mb4_bin";
 
-/// The first of [`BY_BYTES`] that the server has.
+/// Finds the first of [`BY_BYTES`] that the server has.
 pub(crate) fn collation(link: &mut dyn Query) -> Result<Option<&'static str>> {
     let wanted = BY_BYTES.map(|name| format!("'{name}'")).join(", ");
     let there = rows(link, &format!("SHOW COLLATION WHERE `Collation` IN ({wanted})"))?;
@@ -28,8 +28,8 @@ pub(crate) fn collation(link: &mut dyn Query) -> Result<Option<&'static str>> {
         .find(|name| there.iter().any(|row| row.first().is_some_and(|first| first == name))))
 }
 
-/// The dialect, with the storage engine that the URL asks for, if any, for tables whose text the server compares by its bytes
-/// (`collation`) or nearly so.
+/// The dialect for tables with this storage engine and collation. Without a collation, text compares by bytes except
+/// for trailing spaces.
 pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static str>) -> Dialect {
     let engine = engine.map(StorageEngine::create_tail).unwrap_or_default();
     let collation = collation.unwrap_or(BY_BYTES_BUT_SPACES);
@@ -41,10 +41,10 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         literals: LITERALS,
         column_type,
         upsert,
-        // Text is compared by bytes, as in the other engines, and not by the letters' weights.
+        // Text compares by bytes, as in the other engines, not by collation weights.
         create_tail: format!("{engine} DEFAULT CHARSET=utf8mb4 COLLATE={collation}").into(),
         clear: "TRUNCATE TABLE",
-        // Not written to the binary log: what this server's planner knows is nobody else's affair.
+        // LOCAL: not written to the binary log, because replicas need not analyse the table.
         analyse: Some("ANALYZE LOCAL TABLE"),
         ping: "DO 0",
         begin: "START TRANSACTION",
@@ -68,7 +68,7 @@ pub(super) fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     }
 }
 
-/// ` ON DUPLICATE KEY UPDATE …`, in the one form that both engines know.
+/// ` ON DUPLICATE KEY UPDATE …`, in the form that both engines support.
 fn upsert(dialect: &Dialect, collection: &Collection) -> String {
     let mut fields = collection.rest();
     if fields.is_empty() {

@@ -1,4 +1,4 @@
-//! What an acknowledged write survives on MySQL and MariaDB: the storage engine decides, then its settings.
+//! Durability class of MySQL and MariaDB. It depends on the storage engine and its settings.
 
 use super::config::Config;
 use super::engine::{self, StorageEngine};
@@ -8,7 +8,7 @@ use crate::wire::link::{Query, rows};
 use kurabe_core::durability::ABOUT_A_SECOND;
 use std::time::Duration;
 
-/// What makes InnoDB's class. Of these lists, products and versions have some each.
+/// Settings that decide InnoDB's class. No product or version has all settings of these lists.
 const INNODB: &[&str] = &[
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_log_at_timeout",
@@ -19,13 +19,13 @@ const INNODB: &[&str] = &[
     "innodb_redo_log_enabled",
 ];
 
-/// What makes MyISAM's.
+/// Settings that decide MyISAM's class.
 const MYISAM: &[&str] = &["flush", "delay_key_write", "myisam_recover_options"];
 
-/// What makes Aria's.
+/// Settings that decide Aria's class.
 const ARIA: &[&str] = &["aria_group_commit", "aria_group_commit_interval", "aria_sync_log_dir"];
 
-/// What makes any engine's writes replicated, by MySQL's names of today and by MariaDB's and older MySQL's.
+/// Semisynchronous replication, for all engines: current MySQL's names, then those of MariaDB and older MySQL.
 const SEMI_SYNC: [[&str; 5]; 2] = [
     [
         "rpl_semi_sync_source_enabled",
@@ -43,14 +43,14 @@ const SEMI_SYNC: [[&str; 5]; 2] = [
     ],
 ];
 
-/// What a server said that decides the class of each of its engines.
+/// Server settings that decide the class of each storage engine.
 pub(crate) struct Durability {
     pub(crate) engine: StorageEngine,
     engines: Vec<StorageEngine>,
     found: Reported,
 }
 
-/// Asks the server: the session's settings, which are the server's where a session has none of its own.
+/// Reads the session's settings, which include global ones without a session value.
 pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> {
     let chosen = ["default_storage_engine", "enforce_storage_engine", "sql_log_bin"];
     let names = [INNODB, MYISAM, ARIA, &chosen, &SEMI_SYNC[0], &SEMI_SYNC[1]].concat();
@@ -61,27 +61,27 @@ pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> 
     }
     let found = Reported::of(found);
     let engines = engine::all(link)?;
-    let told = |name: &str| found.get(name).filter(|value| !value.is_empty());
+    let reported = |name: &str| found.get(name).filter(|value| !value.is_empty());
     let name = config
         .engine
         .as_deref()
-        .or_else(|| told("enforce_storage_engine"))
-        .or_else(|| told("default_storage_engine"))
+        .or_else(|| reported("enforce_storage_engine"))
+        .or_else(|| reported("default_storage_engine"))
         .ok_or_else(|| {
-            Error::unsupported("the server names no default_storage_engine").hint("add engine=")
+            Error::unsupported("the server does not report default_storage_engine").hint("add engine=")
         })?;
     let engine = engine::find(&engines, name)?;
     Ok(Durability { engine, engines, found })
 }
 
 impl Durability {
-    /// The class of our tables, and what else must be said about it.
+    /// The class of our tables, and notes about it.
     pub(crate) fn class(&self) -> (DurabilityClass, Vec<String>) {
         let mut notes = Vec::new();
         (self.of(&self.engine.name, &mut notes), notes)
     }
 
-    /// The settings that make it so.
+    /// The settings that decide the class.
     pub(crate) fn settings(&self) -> Vec<Setting> {
         let names = match self.engine.name.to_ascii_lowercase().as_str() {
             "innodb" => INNODB,
@@ -97,7 +97,7 @@ impl Durability {
         settings
     }
 
-    /// Why the class cannot be had: its settings are global, and so the server's owner's.
+    /// The error if another class is required: its settings are global, so only an administrator can change them.
     pub(crate) fn refusal(&self, class: DurabilityClass) -> Error {
         let (found, _) = self.class();
         let others: Vec<&str> = self
@@ -109,13 +109,12 @@ impl Durability {
             .collect();
         let hint = match others.first() {
             Some(other) => {
-                format!("tables of {other} would be '{class}' here: add engine={other} to the target")
+                format!("{other} tables have class '{class}' here: add engine={other} to the target")
             }
-            None => "ask the server's owner, or leave --durability out".to_owned(),
+            None => "ask the server's administrator, or omit --durability".to_owned(),
         };
         Error::unsupported(format!(
-            "the durability class of {} tables is '{found}' here ({}) and not '{class}', and no session can change \
-             that",
+            "the durability class of {} tables is '{found}' here ({}), not '{class}', and a session cannot change it",
             self.engine.name,
             Setting::list(&self.settings())
         ))
@@ -140,24 +139,25 @@ impl Durability {
             "aria" => self.aria(notes),
             "memory" | "blackhole" => DurabilityClass::Memory,
             _ => {
-                notes
-                    .push(format!("What tables of {engine} keep is not known here, and nothing is assumed."));
+                notes.push(format!(
+                    "The durability of {engine} tables is unknown; the lowest class is assumed."
+                ));
                 DurabilityClass::Memory
             }
         }
     }
 
-    /// Whether a replica has the write before it is acknowledged (MySQL manual, "Semisynchronous Replication"; MariaDB
-    /// Knowledge Base, same title).
+    /// Whether a replica receives a write before the client's acknowledgement (MySQL manual and MariaDB Knowledge Base,
+    /// "Semisynchronous Replication").
     fn is_replicated(&self, notes: &mut Vec<String>) -> bool {
         for [enabled, status, clients, wait_for, timeout] in SEMI_SYNC {
             let number = |name: &str| self.get(name).parse::<u64>().ok();
             let enough = number(clients).unwrap_or(0) >= number(wait_for).unwrap_or(1).max(1);
             let logged = self.on("log_bin") && !self.get("sql_log_bin").eq_ignore_ascii_case("OFF");
             if self.on(enabled) && self.on(status) && enough && logged {
-                let patience = number(timeout).unwrap_or(10_000);
+                let timeout_ms = number(timeout).unwrap_or(10_000);
                 notes.push(format!(
-                    "A commit waits {patience} ms for a replica ({timeout}); after that the server goes on without one."
+                    "A commit waits at most {timeout_ms} ms for a replica ({timeout}); then the server continues without one."
                 ));
                 return true;
             }
@@ -169,7 +169,7 @@ impl Durability {
     fn innodb(&self, notes: &mut Vec<String>) -> DurabilityClass {
         if self.get("innodb_redo_log_enabled").eq_ignore_ascii_case("OFF") {
             notes.push(
-                "Redo logging is disabled: a crash of the server may cost the whole instance.".to_owned(),
+                "Redo logging is disabled: a crash of the server may lose the whole instance.".to_owned(),
             );
             return DurabilityClass::Memory;
         }
@@ -177,23 +177,27 @@ impl Durability {
         let periodic = if Duration::from_secs(seconds) <= ABOUT_A_SECOND {
             DurabilityClass::PeriodicSync
         } else {
-            notes.push(format!("The redo log is synced every {seconds} s only."));
+            notes.push(format!("The redo log is synced only every {seconds} s."));
             DurabilityClass::OsCache
         };
         let at_commit = self.get("innodb_flush_log_at_trx_commit");
-        // MariaDB's 3 syncs even more often.
+        // MariaDB's value 3 syncs more often.
         let mut class = if matches!(at_commit, "1" | "3") { DurabilityClass::Synced } else { periodic };
-        // A commit's own record is synced with the next one or by the timer; until then the binary log decides.
+        // InnoDB's commit record is synced with the next one or by the timer; until then the binary log decides.
         if self.on("log_bin") && self.get("sync_binlog") != "1" && class == DurabilityClass::Synced {
             class = periodic;
             notes.push(
-                "The binary log decides whether recovery keeps the last commits, and it is not synced at each.".into(),
+                "Recovery keeps the last commits only if the binary log has them, and it is not synced at each commit."
+                    .into(),
             );
         }
         let doublewrite = self.get("innodb_doublewrite").to_ascii_uppercase();
         let method = self.get("innodb_flush_method").to_ascii_lowercase();
         let unsafe_pages = if matches!(doublewrite.as_str(), "OFF" | "0" | "DETECT_ONLY") {
-            Some("Without the doublewrite buffer a page torn by a power failure is lost.".to_owned())
+            Some(
+                "Without the doublewrite buffer, a power failure may tear a page, which is then lost."
+                    .to_owned(),
+            )
         } else if matches!(method.as_str(), "nosync" | "littlesync") {
             Some(format!("innodb_flush_method={method} leaves syncing to the operating system."))
         } else {
@@ -205,48 +209,51 @@ impl Durability {
         }
         if !matches!(at_commit, "1" | "2" | "3") {
             notes.push(format!(
-                "The redo log is written every {seconds} s: a crash of the server alone takes as much."
+                "The redo log is written every {seconds} s: a crash of the server alone loses as much."
             ));
             if class != DurabilityClass::PeriodicSync {
-                // Neither does it survive the server's crash, nor is what a power failure takes bounded.
+                // A crash of the server loses writes, and the loss at a power failure is unbounded.
                 return DurabilityClass::Memory;
             }
         }
         class
     }
 
-    /// A row is in the table's data file when its statement ends. The index and the number of rows are written only once
-    /// no other statement writes to the table, nor waits to (`mi_lock_database` in `storage/myisam`, where `flush` syncs
-    /// the files too): after a crash the rows are there for those who have the table repaired, and for nobody else.
-    /// MySQL manual, "MyISAM Startup Options".
+    /// A row is in the table's data file when its statement ends. The index and the row count are written only when no
+    /// other statement writes to the table or waits to (`mi_lock_database` in `storage/myisam`, where `flush` also
+    /// syncs the files). After a crash, the rows can be read only once the table is repaired. MySQL manual, "MyISAM
+    /// Startup Options": with `QUICK`, rows are not checked; without `FORCE`, a repair that would lose more than one row
+    /// is not made. With MariaDB's default, `BACKUP,QUICK`, a killed server lost one of thousands of acknowledged rows.
     fn myisam(&self, notes: &mut Vec<String>) -> DurabilityClass {
-        if matches!(self.get("myisam_recover_options").to_ascii_uppercase().as_str(), "" | "OFF") {
+        let options = self.get("myisam_recover_options").to_ascii_uppercase();
+        let has = |option: &str| options.split(',').any(|set| set == option);
+        if !has("FORCE") || has("QUICK") {
             notes.push(
-                "A crash of the server leaves a MyISAM table whose acknowledged rows are not all found until REPAIR TABLE; \
-                 the server repairs it by itself with myisam_recover_options = BACKUP,FORCE."
+                "After a crash of the server, a MyISAM table may miss acknowledged rows until REPAIR TABLE. The server \
+                 repairs it automatically with myisam_recover_options = BACKUP,FORCE."
                     .into(),
             );
             return DurabilityClass::Memory;
         }
         notes.push(
-            "A crash in the middle of a write leaves a MyISAM table that the server repairs when it opens it.".into(),
+            "After a crash during a write, the server repairs the MyISAM table when it opens it.".into(),
         );
         if self.on("flush") {
             notes.push(
-                "flush = ON syncs a table's files when no other statement waits to write to it.".into(),
+                "flush = ON syncs a table's files only if no other statement waits to write to it.".into(),
             );
         }
         DurabilityClass::OsCache
     }
 
-    /// MariaDB Knowledge Base, "Aria System Variables" and "Aria Group Commit": each statement ends with a commit in
-    /// Aria's log.
+    /// Each statement ends with a commit in Aria's log. MariaDB Knowledge Base, "Aria System Variables" and "Aria Group
+    /// Commit".
     fn aria(&self, notes: &mut Vec<String>) -> DurabilityClass {
         let class = if self.get("aria_group_commit").eq_ignore_ascii_case("soft") {
-            // In microseconds; 0 is never.
+            // In microseconds; 0 disables it.
             let interval = Duration::from_micros(self.get("aria_group_commit_interval").parse().unwrap_or(0));
             if interval.is_zero() || interval > ABOUT_A_SECOND {
-                notes.push("Aria's log is written at each statement and hardly ever synced.".to_owned());
+                notes.push("Aria's log is written at each statement but rarely synced.".to_owned());
                 DurabilityClass::OsCache
             } else {
                 DurabilityClass::PeriodicSync
@@ -255,9 +262,7 @@ impl Durability {
             DurabilityClass::Synced
         };
         if self.get("aria_sync_log_dir").eq_ignore_ascii_case("NEVER") {
-            notes.push(
-                "A new file of Aria's log may be gone after a power failure (aria_sync_log_dir).".to_owned(),
-            );
+            notes.push("A power failure may lose a new file of Aria's log (aria_sync_log_dir).".to_owned());
             return class.min(DurabilityClass::OsCache);
         }
         class
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn innodb_follows_its_redo_log_the_binary_log_and_the_doublewrite_buffer() {
+    fn innodb_class_depends_on_redo_log_binary_log_and_doublewrite_buffer() {
         let at_commit = |value| ("innodb_flush_log_at_trx_commit", value);
         let off = ("innodb_doublewrite", "OFF");
         for (settings, expected) in [
@@ -303,15 +308,16 @@ mod tests {
     }
 
     #[test]
-    fn the_other_engines_have_settings_of_their_own() {
+    fn class_of_other_engines_depends_on_their_settings() {
         let late = ("delay_key_write", "ALL");
         let soft = ("aria_group_commit", "soft");
         for (engine, settings, expected) in [
             ("MyISAM", vec![("flush", "ON")], Memory),
             ("MyISAM", vec![("myisam_recover_options", "OFF")], Memory),
-            ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], OsCache),
+            ("MyISAM", vec![("myisam_recover_options", "BACKUP,QUICK")], Memory),
+            ("MyISAM", vec![("myisam_recover_options", "FORCE,QUICK")], Memory),
             ("MyISAM", vec![("flush", "ON"), ("myisam_recover_options", "BACKUP,FORCE")], OsCache),
-            ("MyISAM", vec![late, ("myisam_recover_options", "BACKUP,QUICK")], OsCache),
+            ("MyISAM", vec![late, ("myisam_recover_options", "BACKUP,FORCE")], OsCache),
             ("Aria", vec![("aria_group_commit", "none")], Synced),
             ("Aria", vec![("aria_group_commit", "hard")], Synced),
             ("Aria", vec![soft, ("aria_group_commit_interval", "1000000")], PeriodicSync),
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_replica_that_is_there_makes_a_write_replicated() {
+    fn only_connected_replica_makes_writes_replicated() {
         let with = |status, clients| {
             let settings = [
                 ("innodb_flush_log_at_trx_commit", "1"),
@@ -341,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_settings_and_the_engine_that_would_do() {
+    fn refusal_names_settings_and_suitable_engine() {
         let server = server(&[("innodb_flush_log_at_trx_commit", "1"), ("myisam_recover_options", "FORCE")]);
         let error = server.refusal(OsCache).to_string();
         assert!(error.contains("innodb_flush_log_at_trx_commit = 1"), "{error}");
         assert!(error.contains("add engine=MyISAM"), "{error}");
-        assert!(server.refusal(Replicated).to_string().contains("ask the server's owner"));
+        assert!(server.refusal(Replicated).to_string().contains("ask the server's administrator"));
     }
 }

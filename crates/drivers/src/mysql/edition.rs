@@ -1,14 +1,14 @@
-//! Which edition a MySQL server is, as far as its licence goes.
+//! Licence edition of a MySQL server.
 //!
-//! The community editions of MySQL and MariaDB are licensed under the GPL, version 2, which restricts the use of a
-//! program in no way. MySQL's commercial editions are programs under Oracle's own terms. Their servers name themselves:
-//! `SELECT VERSION()` gives `5.7.42-enterprise-commercial-advanced-log`, `8.0.33-commercial`, and `version_comment`
-//! `MySQL Enterprise Server - Commercial`. Of MariaDB's subscription no clause of this kind is known to us.
+//! The community editions of MySQL and MariaDB are licensed under the GPL, version 2, which does not restrict use.
+//! MySQL's commercial editions are under Oracle's own terms. They report themselves: `SELECT VERSION()` gives
+//! `5.7.42-enterprise-commercial-advanced-log` or `8.0.33-commercial`, and `version_comment` is
+//! `MySQL Enterprise Server - Commercial`. No such clause is known for MariaDB's subscription.
 
 use crate::info::BenchmarkClause;
 use kurabe_core::facts::ServerFacts;
 
-/// What restricts the commercial editions of MySQL.
+/// The benchmark clause of MySQL's commercial editions.
 pub(super) const CLAUSE: BenchmarkClause = BenchmarkClause {
     name: "Oracle's licence for its programs, such as the Oracle Technology Network License Agreement, restrictions \
            (\"disclose results of any Program benchmark tests\")",
@@ -20,9 +20,9 @@ pub(super) const CLAUSE: BenchmarkClause = BenchmarkClause {
 
 fn is_commercial(facts: &ServerFacts) -> bool {
     let comment = facts.settings.iter().find(|setting| setting.name == "version_comment");
-    let told = [Some(facts.version.as_str()), comment.map(|setting| setting.value.as_str())];
+    let reported = [Some(facts.version.as_str()), comment.map(|setting| setting.value.as_str())];
     facts.engine == "MySQL"
-        && told.into_iter().flatten().any(|text| {
+        && reported.into_iter().flatten().any(|text| {
             let text = text.to_ascii_lowercase();
             text.contains("commercial") || text.contains("enterprise")
         })
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clause_holds_for_commercial_editions_of_mysql_alone() {
+    fn clause_applies_only_to_commercial_editions_of_mysql() {
         let info = registry::find("mysql").unwrap();
         for (engine, version, comment, restricted) in [
             ("MySQL", "9.7.4", "MySQL Community Server - GPL", false),
@@ -62,7 +62,7 @@ mod tests {
         ] {
             let clause = info.clause(&facts(engine, version, comment));
             assert_eq!(clause.is_some(), restricted, "{engine} {version} {comment}");
-            // It is the same engine behind an application, which says its name and version.
+            // The clause also applies behind an application that reports the engine's name and version.
             let behind = facts(&format!("{engine} over HTTP"), version, comment);
             assert_eq!(
                 registry::clause("http", &behind).is_some(),

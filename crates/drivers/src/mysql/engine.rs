@@ -1,20 +1,20 @@
-//! The storage engine of our tables: what it can do, and which one it is.
+//! Storage engines of Kurabe's tables and their capabilities.
 
 use super::dialect::column_type;
 use crate::prelude::*;
 use crate::wire::link::{Query, rows};
 use kurabe_core::collection::Field;
 
-/// A storage engine, as far as it matters here.
+/// A storage engine and whether it has transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StorageEngine {
-    /// Its name; as the server spells it, once the server was asked.
+    /// The name; in the server's spelling if it came from the server.
     pub(crate) name: String,
     transactions: bool,
 }
 
 impl StorageEngine {
-    /// What its name says, before any server was asked.
+    /// A storage engine known by its name only, before a server is queried.
     pub(crate) fn named(name: &str) -> Self {
         let without = ["MyISAM", "Aria", "MEMORY", "ARCHIVE", "CSV", "BLACKHOLE", "MRG_MyISAM"];
         let transactions = !without.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -25,14 +25,14 @@ impl StorageEngine {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// What follows `CREATE TABLE … (…)` to have it.
+    /// Table options of `CREATE TABLE` that select this engine.
     pub(crate) fn create_tail(&self) -> String {
-        // Aria's tables survive a crash only so. It is the default, but a default may change.
+        // Aria tables survive a crash only with this option. It is the default, but a default may change.
         let more = if self.is("Aria") { " TRANSACTIONAL=1" } else { "" };
         format!(" ENGINE={}{more}", self.name)
     }
 
-    /// Whether its tables have an operation.
+    /// Whether its tables support an operation.
     pub(crate) fn supports(&self, operation: &Operation) -> Support {
         let no = |what: &str| Support::No(format!("tables of storage engine {} {what}", self.name));
         match operation {
@@ -40,7 +40,7 @@ impl StorageEngine {
                 no("have no transactions")
             }
             Operation::InsertMany { rows: 2.., .. } if !self.transactions => {
-                no("keep those rows of a request that come before one that is refused")
+                no("keep the rows of a request that precede a rejected one")
             }
             _ if self.is("MEMORY") && operation.collection().is_some_and(|of| has_long_column(of)) => {
                 no("have no columns of type BLOB or TEXT")
@@ -57,7 +57,7 @@ fn has_long_column(collection: &Collection) -> bool {
     collection.fields.iter().enumerate().any(long)
 }
 
-/// The storage engines that the server can use.
+/// Lists the storage engines that the server supports.
 pub(crate) fn all(link: &mut dyn Query) -> Result<Vec<StorageEngine>> {
     let sql =
         "SELECT engine, transactions FROM information_schema.engines WHERE support IN ('YES', 'DEFAULT')";
@@ -68,7 +68,7 @@ pub(crate) fn all(link: &mut dyn Query) -> Result<Vec<StorageEngine>> {
         .collect())
 }
 
-/// Of those, the one of this name.
+/// Finds a storage engine by its name, in any case.
 pub(crate) fn find(engines: &[StorageEngine], name: &str) -> Result<StorageEngine> {
     engines.iter().find(|engine| engine.is(name)).cloned().ok_or_else(|| {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name.as_str()).collect();
@@ -83,7 +83,7 @@ mod tests {
     use kurabe_core::collection::{Field, FieldType};
     use std::sync::Arc;
 
-    fn says(engine: &str, operation: &Operation) -> String {
+    fn reason(engine: &str, operation: &Operation) -> String {
         match StorageEngine::named(engine).supports(operation) {
             Support::Native => String::new(),
             Support::No(reason) => reason,
@@ -91,29 +91,29 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_without_transactions_says_so_for_whatever_needs_one() {
+    fn engine_without_transactions_does_not_support_operations_that_need_them() {
         let id = Field { name: "id", kind: FieldType::Int };
         let collection = Arc::new(Collection::new("kurabe_a", vec![id], vec![0]));
         let many = |rows| Operation::InsertMany { collection: Arc::clone(&collection), rows };
         for engine in ["MyISAM", "aria", "MEMORY"] {
-            assert!(says(engine, &Operation::Begin).contains("no transactions"), "{engine}");
-            assert!(says(engine, &many(2)).contains("before one that is refused"), "{engine}");
-            assert_eq!(says(engine, &many(1)), "", "one row goes in or does not");
+            assert!(reason(engine, &Operation::Begin).contains("no transactions"), "{engine}");
+            assert!(reason(engine, &many(2)).contains("precede a rejected one"), "{engine}");
+            assert_eq!(reason(engine, &many(1)), "", "a single row is atomic");
         }
-        assert_eq!(says("InnoDB", &Operation::Begin) + &says("InnoDB", &many(2)), "");
+        assert_eq!(reason("InnoDB", &Operation::Begin) + &reason("InnoDB", &many(2)), "");
     }
 
     #[test]
-    fn tables_in_memory_hold_no_long_values() {
+    fn memory_tables_do_not_support_long_values() {
         let of = |kind| {
             let id = Field { name: "id", kind: FieldType::Int };
             let fields = vec![id, Field { name: "data", kind }];
             Operation::Put { collection: Arc::new(Collection::new("kurabe_a", fields, vec![0])) }
         };
         for kind in [FieldType::LongBytes, FieldType::LongText, FieldType::Text { max: 20_000 }] {
-            assert!(says("memory", &of(kind)).contains("BLOB or TEXT"), "{kind:?}");
-            assert_eq!(says("MyISAM", &of(kind)), "");
+            assert!(reason("memory", &of(kind)).contains("BLOB or TEXT"), "{kind:?}");
+            assert_eq!(reason("MyISAM", &of(kind)), "");
         }
-        assert_eq!(says("MEMORY", &of(FieldType::Bytes { max: 4_000 })), "");
+        assert_eq!(reason("MEMORY", &of(FieldType::Bytes { max: 4_000 })), "");
     }
 }

@@ -1,8 +1,8 @@
-//! The server's error numbers as kinds (MySQL manual, "Server Error Message Reference"; MariaDB shares them).
+//! Kinds of server error numbers (MySQL manual, "Server Error Message Reference"; MariaDB uses the same numbers).
 
 use kurabe_core::{Error, ErrorKind};
 
-/// The error for people from an ERR packet.
+/// Converts an ERR packet to an error with a hint.
 pub(crate) fn server(number: u16, message: &str) -> Error {
     let (kind, hint) = kind(number);
     Error::new(kind, format!("the server answered: {message}")).code(number).hint(hint)
@@ -12,10 +12,10 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
     match number {
         1045 | 1698 => (ErrorKind::Denied, "check the user and the password"),
         1129 => (ErrorKind::Denied, "the server blocks this host after failed connections (FLUSH HOSTS)"),
-        1130 => (ErrorKind::Denied, "the server lets no user connect from this host"),
+        1130 => (ErrorKind::Denied, "the server allows no connections from this host"),
         1251 | 1275 | 1524 => (ErrorKind::Denied, "the account's authentication method is not supported"),
         1820 | 1862 => (ErrorKind::Denied, "the password has expired"),
-        3159 => (ErrorKind::Denied, "the server wants TLS: add tls=require or tls=verify"),
+        3159 => (ErrorKind::Denied, "the server requires TLS: add tls=require or tls=verify"),
         3955 | 4151 => (ErrorKind::Denied, "the account is locked"),
         1049 => (ErrorKind::NotFound, "create the database first, or name another"),
         1146 | 1051 => (ErrorKind::NotFound, ""),
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_its_number_and_says_what_to_do() {
+    fn error_has_number_and_hint() {
         let error = server(1153, "Got a packet bigger than 'max_allowed_packet' bytes");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("1153")));
         assert!(error.to_string().contains("raise max_allowed_packet"), "{error}");

@@ -1,4 +1,4 @@
-//! What a MySQL or MariaDB server says of itself.
+//! Facts about a MySQL or MariaDB server.
 
 use super::dialect;
 use super::durability::Durability;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
 
-/// What decides figures beside the durability class.
+/// Settings other than the durability class that affect results.
 const OTHERS: &[&str] = &[
     "version_comment",
     "log_bin",
@@ -42,29 +42,30 @@ const OTHERS: &[&str] = &[
     "sql_mode",
 ];
 
-/// Asks the server for the rest.
+/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
     let names = listed(OTHERS.iter().chain(&["max_user_connections"]));
-    let told = Reported::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
+    let reported =
+        Reported::of(rows(link, &format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?);
     let (class, mut notes) = durability.class();
     let decisive = durability.settings();
     if dialect::collation(link)?.is_none() {
-        notes.push("To this server, texts that differ by spaces at their end are the same.".to_owned());
+        notes.push("This server ignores trailing spaces when it compares text.".to_owned());
     }
-    // Ours is among them.
+    // The count includes our connection.
     let in_use = rows(link, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")?
         .first()
         .and_then(|row| row.get(1)?.parse::<u64>().ok())
         .map(|n| n.saturating_sub(1));
-    let connections = ["max_connections", "max_user_connections"].map(|name| told.limit(name));
+    let connections = ["max_connections", "max_user_connections"].map(|name| reported.limit(name));
     Ok(ServerFacts {
         engine: if is_mariadb(&version) { "MariaDB" } else { "MySQL" }.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),
         durability: Some(class),
-        settings: told
+        settings: reported
             .pick(OTHERS)
             .into_iter()
             .filter(|setting| !decisive.iter().any(|decisive| decisive.name == setting.name))
@@ -74,8 +75,8 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         limits: Limits {
             connections: connections.into_iter().flatten().min_by_key(|limit| limit.most),
             connections_in_use: in_use,
-            value_bytes: told.limit("max_allowed_packet"),
-            request_bytes: told.limit("max_allowed_packet"),
+            value_bytes: reported.limit("max_allowed_packet"),
+            request_bytes: reported.limit("max_allowed_packet"),
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),
         },
         notes,

@@ -1,4 +1,4 @@
-//! Values in the text of a statement, and fields that come as text (MySQL manual, "Literal Values").
+//! Literals in statements, and fields in text format (MySQL manual, "Literal Values").
 
 use crate::datetime::DateTime;
 use crate::prelude::*;
@@ -20,9 +20,9 @@ pub(super) const LITERALS: Literals = Literals {
     read,
 };
 
-/// Whether a backslash is an escape depends on `sql_mode` (`NO_BACKSLASH_ESCAPES`), so that text with one, or with what
-/// is customarily escaped by one, is written in hexadecimal digits: they mean the same in every mode. The introducer
-/// says in which character set the text is, whatever the server takes the connection's for.
+/// Writes a text literal. Whether a backslash is an escape depends on `sql_mode` (`NO_BACKSLASH_ESCAPES`). Text with a
+/// backslash or a control character is therefore written in hexadecimal, which every mode reads alike. The introducer
+/// gives the text's character set, whatever the connection's is.
 fn text(out: &mut String, text: &str) {
     let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic() && byte != b'\\' || !byte.is_ascii();
     let in_quotes = text.bytes().all(plain);
@@ -53,8 +53,8 @@ fn read(kind: FieldType) -> Option<Read> {
 /// `2009-02-13 23:31:30.123456`.
 fn read_time(text: &[u8], out: &mut Reply) -> Result<()> {
     let at = std::str::from_utf8(text).ok().and_then(DateTime::parse);
-    let at = at.ok_or_else(|| malformed("a moment that is none"))?;
-    out.push_time(at.micros().ok_or_else(|| Error::unsupported("a date that is none"))?);
+    let at = at.ok_or_else(|| malformed("an invalid timestamp"))?;
+    out.push_time(at.micros().ok_or_else(|| Error::unsupported("an invalid date"))?);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_means_the_same_in_every_mode() {
+    fn text_is_the_same_in_every_sql_mode() {
         for (value, literal) in [
             ("it's", "'it''s'"),
             ("", "''"),

@@ -1,8 +1,8 @@
-//! What MySQL and MariaDB say of themselves: global status, the binary logs, and the processlist beside InnoDB's
-//! transactions. Sources: MySQL Reference Manual, "Server Status Variables", "The `INFORMATION_SCHEMA` `INNODB_TRX` Table",
-//! "Statement Summary Tables"; MariaDB Knowledge Base, "Server Status Variables".
+//! Stats probe of MySQL and MariaDB: global status, binary logs, processlist and InnoDB's transactions. Sources: MySQL
+//! Reference Manual, "Server Status Variables", "The `INFORMATION_SCHEMA` `INNODB_TRX` Table", "Statement Summary
+//! Tables"; MariaDB Knowledge Base, "Server Status Variables".
 //!
-//! Connections are numbered in the order in which they are opened: all with a higher number than the witness's came after it.
+//! Connection IDs increase: a connection with a higher ID than the probe's was opened after it.
 
 use super::lean::Lean;
 use crate::reported::listed;
@@ -15,8 +15,8 @@ use kurabe_core::stats_probe::{
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Counters of the whole server, each exact at any moment. The redo log's is what was written to its files, blocks that
-/// were filled up later as often as they were written.
+/// Counters of the whole server, always exact. The redo log's counts all bytes written to its files; a block that is
+/// written again when more of it is filled counts each time.
 const SERVER: &[(Counter, &str, u64)] = &[
     (Counter::LogBytes, "Innodb_os_log_written", 1),
     (Counter::LogSyncs, "Innodb_os_log_fsyncs", 1),
@@ -26,29 +26,29 @@ const SERVER: &[(Counter, &str, u64)] = &[
     (Counter::LockNs, "Innodb_row_lock_time", 1_000_000),
 ];
 
-/// Counters of all sessions, of which the witness's own part is known and left out.
+/// Counters of all sessions, from which the probe's own part is subtracted.
 const SESSIONS: &[(Counter, &str)] = &[
     (Counter::RowsExamined, "Rows_read"),
     (Counter::RowsReturned, "Rows_sent"),
     (Counter::Temporary, "Created_tmp_disk_tables"),
 ];
 
-/// The state of a transaction that waits for another one's lock.
+/// State of a transaction that waits for a lock.
 const LOCK_WAIT: &str = "LOCK WAIT";
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct MysqlStatsProbe {
     link: Lean<Stream>,
     mariadb: bool,
-    /// Whether the server keeps a binary log, …
+    /// Whether the server writes a binary log.
     binlog: bool,
-    /// … and its performance schema.
+    /// Whether the performance schema is enabled.
     digests: bool,
-    /// Its number.
+    /// The probe's connection ID.
     own: u64,
-    /// The database in which it and the clients are.
+    /// The database of the probe and the clients.
     database: String,
-    /// The number of the last client, where each keeps its connection.
+    /// The last client's connection ID, if each client keeps its connection.
     last: Option<u64>,
     processlist: &'static str,
 }
@@ -63,8 +63,8 @@ impl MysqlStatsProbe {
         let (binlog, digests) = (is_on(2), is_on(3));
         let mariadb = head.get(1).is_some_and(|version| version.to_ascii_lowercase().contains("mariadb"));
         let database = head.get(4).cloned().unwrap_or_default();
-        // It takes no lock that sessions take too; servers before 8.0.22 have only the other. Where the performance schema is
-        // switched off, it is there and empty: not even this connection stands in it.
+        // This table, available since 8.0.22, takes no lock that sessions need. With the performance schema disabled,
+        // it exists but is empty: even this connection is missing.
         let light = "performance_schema.processlist";
         let in_light = format!("SELECT COUNT(*) FROM {light} WHERE id = {own}");
         let has_light =
@@ -83,10 +83,10 @@ impl MysqlStatsProbe {
         Ok(rows(&mut self.link, &sql)?.into_iter().filter_map(pair).collect())
     }
 
-    /// The binary logs' sizes together: what was written to them, where none is purged meanwhile.
+    /// Adds the total size of the binary logs. Its growth is the bytes written, if no log is purged meanwhile.
     fn binlog(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.binlog {
-            reading.add_unavailable("binary log bytes", "the server keeps no binary log");
+            reading.add_unavailable("binary log bytes", "the server writes no binary log");
             return Ok(());
         }
         if let Some(files) =
@@ -100,7 +100,7 @@ impl MysqlStatsProbe {
         Ok(())
     }
 
-    /// The clients' sessions, each with its command, state, statement and transaction's state.
+    /// Reads the clients' sessions: command, state, statement and transaction state.
     fn joined(&mut self) -> Result<Vec<Vec<String>>> {
         let last = self.last.map_or_else(String::new, |last| format!(" AND p.id <= {last}"));
         let sql = format!(
@@ -112,8 +112,9 @@ impl MysqlStatsProbe {
         rows(&mut self.link, &sql)
     }
 
-    /// The same of MariaDB, which makes a table on storage of its sessions for each question: 540 µs of the server's
-    /// processor time for eight of them, where the list and the transactions that wait take 70 µs together.
+    /// Like [`Self::joined`], for MariaDB. Its `information_schema.processlist` creates an on-disk table for each
+    /// query: 540 µs of the server's CPU time for eight sessions. `SHOW PROCESSLIST` and the waiting transactions take
+    /// 70 µs.
     fn listed(&mut self) -> Result<Vec<Vec<String>>> {
         let waiting =
             "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
@@ -129,9 +130,9 @@ impl MysqlStatsProbe {
         Ok(list.into_iter().filter_map(of_client).collect())
     }
 
-    /// Rows that MySQL says the clients' sessions examined and were sent; none where they do not keep their connections.
-    /// Digests come only near it: sessions add to one digest without a lock, and what one adds while another is adding is
-    /// lost (a row of 400 in 9 of 110 trials of two clients on a busy machine).
+    /// Rows examined by and sent to the clients' sessions, according to MySQL; `None` if they do not keep their
+    /// connections. Digests are less exact: sessions update a digest without a lock, so concurrent updates may be lost
+    /// (1 row of 400 in 9 of 110 trials of two clients on a busy machine).
     fn sessions(&mut self, reading: &mut Reading) -> Result<Option<(u64, u64)>> {
         let Some(last) = self.last else { return Ok(None) };
         let sql = format!(
@@ -145,14 +146,14 @@ impl MysqlStatsProbe {
         Ok(examined.zip(sent))
     }
 
-    /// Statement digests of this database, which may miss some executions (see [`Self::sessions`]); MariaDB has them where
-    /// its performance schema is switched on.
+    /// Reads this database's statement digests, which may miss some executions (see [`Self::sessions`]). MariaDB needs
+    /// its performance schema enabled.
     fn statements(&mut self, reading: &mut Reading) -> Result<()> {
         if !self.digests {
             reading.add_unavailable("statements", "the server was started without its performance schema");
             return Ok(());
         }
-        // What the witness and housekeeping ask is not the clients' work.
+        // Excludes statements of the probe and of the namespace.
         let sql = "SELECT DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, \
                    SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
                    WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
@@ -195,7 +196,7 @@ impl MysqlStatsProbe {
 impl StatsProbe for MysqlStatsProbe {
     fn snapshot(&mut self, point: SnapshotPoint, clients: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        // All that is told is told at once: nothing needs the trial's wider bounds.
+        // The counters are current at once, so the snapshots at the trial's outer bounds are not needed.
         if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
@@ -203,7 +204,7 @@ impl StatsProbe for MysqlStatsProbe {
             let sql = format!("SELECT MAX(id) FROM {}", self.processlist);
             self.last = value(&mut self.link, &sql)?.and_then(|id| id.parse().ok());
         }
-        // In this order both times, so that what the questions themselves come to is taken off with the first reading.
+        // The same order in both snapshots: the probe's own queries then cancel out in the difference.
         let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
         for (what, name, unit) in SERVER {
             let value = global.get(*name).map(|value| value * unit);
@@ -226,7 +227,7 @@ impl StatsProbe for MysqlStatsProbe {
         let found = if self.mariadb { self.listed() } else { self.joined() };
         let found = found.map_err(|error| match error.server_code() {
             Some(_) => Error::unsupported(format!(
-                "this user may not see which sessions wait for locks (it takes PROCESS): {error}"
+                "this user may not see which sessions wait for locks (requires the PROCESS privilege): {error}"
             )),
             None => error,
         })?;
@@ -238,7 +239,7 @@ impl StatsProbe for MysqlStatsProbe {
     }
 }
 
-/// What a session is doing, from its command, its state, its statement and its transaction's state.
+/// Derives a session sample from the command, state, statement and transaction state.
 fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (command, state, trx) = (field(0), field(1), field(3));
@@ -256,7 +257,7 @@ fn session_sample(row: &[String]) -> SessionSample {
     } else {
         (WaitState::Running, "")
     };
-    // A prepared statement shows as its text, or with the word before it.
+    // For a prepared statement, the server shows its text, or the text after a keyword.
     let statement = if wait_state == WaitState::Idle { String::new() } else { shortened(field(2)) };
     let state = if state.is_empty() || !event.is_empty() { command } else { state };
     SessionSample { wait_state, state: state.to_owned(), event: event.to_owned(), statement }
@@ -271,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_another_session_waits_for_a_lock() {
+    fn only_wait_for_another_session_is_a_lock_wait() {
         assert_eq!(wait_state("Execute", "updating", "LOCK WAIT"), WaitState::Lock);
         assert_eq!(wait_state("Query", "Waiting for table metadata lock", ""), WaitState::Lock);
         assert_eq!(wait_state("Query", "User lock", ""), WaitState::Lock);
         assert_eq!(wait_state("Query", "User sleep", ""), WaitState::Other);
         assert_eq!(wait_state("Execute", "waiting for handler commit", "RUNNING"), WaitState::Log);
         assert_eq!(wait_state("Execute", "updating", "RUNNING"), WaitState::Running);
-        // It had its lock before it could be asked what it did.
+        // The session got its lock between the two reads.
         assert_eq!(wait_state("Sleep", "", "LOCK WAIT"), WaitState::Idle);
         assert_eq!(session_sample(&["Sleep".to_owned()]).statement, "");
     }

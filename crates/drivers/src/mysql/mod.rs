@@ -46,7 +46,7 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
         OptionInfo::new(
             "enable_cleartext_plugin",
-            "true: the server may have the password as it is (PAM, LDAP), with tls=verify; default: false",
+            "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",
         ),
         OptionInfo::new(
             "engine",
@@ -70,11 +70,11 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 struct Mysql {
     config: Config,
     dialect: Arc<Dialect>,
-    /// The storage engine of our tables, once the server was asked for it.
+    /// The storage engine of our tables, once the server has reported it.
     engine: OnceLock<StorageEngine>,
-    /// Set once the server's version was found new enough.
+    /// Set once the server's version is known to be supported.
     checked: OnceLock<()>,
-    /// `max_allowed_packet`, once a lean connection had to know it.
+    /// `max_allowed_packet`, once a lean connection has read it.
     allowed: Arc<AtomicUsize>,
 }
 
@@ -89,7 +89,7 @@ impl Mysql {
         } else {
             Box::new(self.lean(options)?)
         };
-        // Asked by a statement: what a proxy says in its greeting is not the server's.
+        // Read by a statement: the greeting may come from a proxy.
         if self.checked.get().is_none() {
             version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
             let _ = self.checked.set(());
@@ -99,7 +99,7 @@ impl Mysql {
 }
 
 impl Mysql {
-    /// The storage engine of our tables, as far as it is known.
+    /// The storage engine of our tables, if known.
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
     }
@@ -121,8 +121,8 @@ impl Driver for Mysql {
         Ok(facts)
     }
 
-    /// All that decides is global. The storage engine is not, but it is the user's choice: one without transactions in
-    /// the place of one that has them would answer another question.
+    /// Only checks the class: all settings that decide it are global. The storage engine is not, but it is the user's
+    /// choice, and an engine without transactions would measure something else.
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
         let mut link = self.link(&ConnectOptions::default())?;
         let durability = self.durability(&mut *link)?;
@@ -142,7 +142,7 @@ impl Driver for Mysql {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("the MySQL protocol is spoken one command at a time"))
+        Capabilities::of_sql(Support::no("the MySQL protocol allows one outstanding command at a time"))
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
@@ -163,7 +163,7 @@ impl Driver for Mysql {
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let mut link = self.link(&ConnectOptions::default())?;
-        // Only here are tables made.
+        // Tables are created only through the namespace.
         let collation = dialect::collation(&mut *link)?;
         let named = self.config.engine.as_deref().map(StorageEngine::named);
         let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));

@@ -1,4 +1,4 @@
-//! Housekeeping on MySQL and MariaDB.
+//! Namespace of a run on MySQL and MariaDB.
 
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
@@ -6,19 +6,21 @@ use crate::wire::link::{Query, rows, try_lock, value};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The most rows of somebody's table that are counted before a run.
-const LOOKED_AT: u64 = 100_000;
-/// InnoDB's estimates, from 20 pages of a table, are not so many times too low: of 20,000 rows just analysed MySQL 9.7
-/// said 1,820 once and a third or less in 6 of 40 tries; of 10,000 and of 100,000 it was never far off.
+/// Maximum number of rows of a table that are counted before a run.
+const COUNT_LIMIT: u64 = 100_000;
+/// Maximum factor by which InnoDB's row estimate may be too low. InnoDB samples 20 pages of a table. For 20,000 rows
+/// just analysed, MySQL 9.7 reported 1,820 once and a third or less in 6 of 40 attempts; for 10,000 and 100,000 it was
+/// close.
 const FAR: u64 = 20;
 
 /// A connection that manages the namespace.
 pub(crate) struct MysqlNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
-    /// Without a storage engine: the marker must not lose its rows with the server, as tables of MEMORY do.
+    /// Dialect of the ownership table, without a storage engine: a MEMORY table would lose its rows when the server
+    /// ends.
     pub(crate) marker: Dialect,
-    /// The storage engine that our tables must have, where it is known.
+    /// The storage engine required for our tables, if known.
     pub(crate) engine: Option<String>,
 }
 
@@ -31,8 +33,8 @@ impl SqlNamespaceOps for MysqlNamespace {
         &self.marker
     }
 
-    /// A server may take another storage engine than the one asked for, with a warning that nobody reads (`sql_mode`
-    /// without `NO_ENGINE_SUBSTITUTION`).
+    /// Checks the table's storage engine: without `NO_ENGINE_SUBSTITUTION` in `sql_mode`, the server may substitute
+    /// another one with only a warning.
     fn made(&mut self, table: &str) -> Result<()> {
         let Some(wanted) = &self.engine else { return Ok(()) };
         let sql = format!(
@@ -44,8 +46,8 @@ impl SqlNamespaceOps for MysqlNamespace {
         }
         let wanted = wanted.clone();
         self.execute(&drop_table(&self.dialect, table))?;
-        Err(Error::unsupported(format!("asked for a table of {wanted}, the server made one of {found}"))
-            .hint("it has that storage engine disabled, or enforces another"))
+        Err(Error::unsupported(format!("the server created a table with {found} instead of {wanted}"))
+            .hint("the storage engine is disabled, or the server enforces another one"))
     }
 
     fn execute(&mut self, sql: &str) -> Result<()> {
@@ -57,15 +59,15 @@ impl SqlNamespaceOps for MysqlNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        // Names are ours: they hold no quotes.
+        // Kurabe's table names contain no quotes.
         let sql = format!(
             "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{name}'"
         );
         Ok(value(&mut *self.link, &sql)?.is_some())
     }
 
-    /// InnoDB gathers by itself unless it is told not to, and late after many rows came at once. When it last did, it wrote down
-    /// how many rows there were, for whom may read that; this is held to as many as are counted in no time.
+    /// Compares the row count of InnoDB's last statistics with the table's rows, counted up to [`COUNT_LIMIT`]. InnoDB
+    /// updates statistics automatically by default, but late after a bulk insert. `None` if the user may not read them.
     fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let sql = format!(
             "SELECT n_rows FROM mysql.innodb_table_stats WHERE database_name = DATABASE() AND table_name = '{table}'"
@@ -73,17 +75,17 @@ impl SqlNamespaceOps for MysqlNamespace {
         let Some(known) = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()) else {
             return Ok(None);
         };
-        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM `{table}` LIMIT {LOOKED_AT}) AS looked_at");
+        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM `{table}` LIMIT {COUNT_LIMIT}) AS counted");
         let there = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()).unwrap_or(0);
         Ok(outgrown(table, known, there, FAR, &format!("ANALYZE TABLE {table}")))
     }
 
-    /// Two named locks, which end with the connection: one for the database, one that tells which run has it, so
-    /// that a run may reach one database by two targets.
+    /// Takes two named locks, which are released with the connection: one for the database, and one that identifies the
+    /// run. The second lets one run use the same database through two targets.
     fn lock(&mut self, run: &str) -> Result<()> {
-        // A name holds at most 64 characters; MySQL 9 has no MD5 any more.
+        // A lock name has at most 64 characters; MySQL 9 removed MD5.
         let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
-        // A run's name and this process, so that two processes whose runs are named alike are two.
+        // The run's name and the process ID, which distinguishes processes whose runs have the same name.
         let mut name = String::new();
         hex(&mut name, format!("{run}/{}", std::process::id()).as_bytes());
         let ours = format!("CONCAT('kurabe:', LEFT(SHA2(CONCAT(DATABASE(), X'{name}'), 256), 50))");
@@ -96,7 +98,7 @@ impl SqlNamespaceOps for MysqlNamespace {
                     return Ok(true);
                 }
                 Some("0") => {}
-                // NULL: that is no word of another run.
+                // NULL is an error, not a lock held by another run.
                 _ => {
                     return Err(Error::new(
                         ErrorKind::Server,
@@ -119,7 +121,7 @@ impl SqlNamespaceOps for MysqlNamespace {
 }
 
 impl MysqlNamespace {
-    /// Who holds a connection, as far as this user may see it.
+    /// Describes a connection's user and host, as far as this user may see them.
     fn holder(&mut self, connection: &str) -> String {
         let mut who = String::new();
         if connection.is_empty() || !connection.bytes().all(|b| b.is_ascii_digit()) {
@@ -139,7 +141,7 @@ impl MysqlNamespace {
 
 impl Drop for MysqlNamespace {
     fn drop(&mut self) {
-        // The locks go with the connection; saying goodbye lets the server see it at once.
+        // The locks end with the connection; COM_QUIT makes the server end it at once.
         let _ = self.link.quit();
     }
 }

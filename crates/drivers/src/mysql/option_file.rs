@@ -1,24 +1,24 @@
-//! `~/.my.cnf`, of which the `[client]` sections are read (MySQL manual, "Using Option Files").
+//! The `[client]` sections of `~/.my.cnf` (MySQL manual, "Using Option Files").
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Sections that client programs read, of MySQL and of MariaDB.
+/// Sections that the client programs of MySQL and MariaDB read.
 const SECTIONS: &[&str] = &["client", "client-server", "client-mariadb"];
 
-/// The options found. It has no `Debug`, since it may hold a password.
+/// Options from the file. It has no `Debug` because it may contain a password.
 #[derive(Default)]
 pub(crate) struct OptionFile(BTreeMap<String, String>);
 
 impl OptionFile {
-    /// The file of whoever runs this; empty where there is none or it may not be read.
+    /// Reads the current user's file; empty if it does not exist or cannot be read.
     pub(crate) fn of_this_user() -> Self {
         std::env::var_os("HOME").map(|home| Self::read(&Path::new(&home).join(".my.cnf"))).unwrap_or_default()
     }
 
-    /// A file that anyone may write is ignored, as the engine's own programs ignore it.
+    /// Reads a file, unless it is world-writable: MySQL's own programs ignore such a file too.
     fn read(path: &Path) -> Self {
         let writable_by_all = fs::metadata(path)
             .map_or(true, |about| !about.is_file() || about.permissions().mode() & 0o002 != 0);
@@ -36,7 +36,7 @@ impl OptionFile {
                 ours = section.split(']').next().is_some_and(|name| SECTIONS.contains(&name.trim()));
             } else if ours && !line.starts_with(['#', ';', '!']) {
                 let (name, value) = line.split_once('=').unwrap_or((line, ""));
-                // Later lines win; underscores and dashes are the same in names.
+                // Later lines win; underscores and dashes in names are equivalent.
                 found.insert(name.trim().replace('_', "-"), unquoted(value.trim()));
             }
         }
@@ -48,7 +48,7 @@ impl OptionFile {
     }
 }
 
-/// The value without its quotes and comment, its escapes decoded.
+/// Removes a value's quotes and comment, and decodes its escapes.
 fn unquoted(value: &str) -> String {
     let quote = value.chars().next().filter(|c| matches!(c, '\'' | '"'));
     let mut out = String::with_capacity(value.len());
@@ -56,7 +56,7 @@ fn unquoted(value: &str) -> String {
     while let Some(c) = rest.next() {
         match c {
             _ if Some(c) == quote => break,
-            // Outside quotes a comment may follow the value.
+            // A comment may follow an unquoted value.
             '#' if quote.is_none() => break,
             '\\' => match rest.next() {
                 Some('b') => out.push('\u{8}'),
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn values_are_read_as_the_engines_programs_read_them() {
+    fn values_are_parsed_like_mysql_clients_do() {
         let file = OptionFile::parse(
             "user=outside\n[mysqld]\nuser=server\n[client]\n# note\nuser = bob # who\n\
              password=\"a#b\\\"c\\\\\"\nmax_allowed_packet=1M\n[mysqldump]\npassword=x\n[client-mariadb]\nport=1\n",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_anyone_may_write_is_ignored() {
+    fn world_writable_file_is_ignored() {
         let path = std::env::temp_dir().join(format!("kurabe-my-cnf-{}", std::process::id()));
         fs::write(&path, "[client]\nuser=bob\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "(\\[client\\]\n)?\\PC{0,60}") {
+        fn parser_accepts_any_text(text in "(\\[client\\]\n)?\\PC{0,60}") {
             let _ = OptionFile::parse(&text);
         }
     }

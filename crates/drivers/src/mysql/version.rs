@@ -1,23 +1,24 @@
-//! The versions of MySQL and MariaDB in which all that the driver relies on holds.
+//! Oldest supported versions of MySQL and MariaDB.
 
 use crate::prelude::*;
 use crate::wire::version;
 
-/// InnoDB's index entries hold 3,072 bytes, and not 767, as these versions and newer ones ship (`innodb_default_row_format`).
-/// MySQL before 5.7.5 and MariaDB before 10.0.2 release a session's named lock when it takes a second one, so that two runs
-/// could share a database. MySQL before 5.6.4 has no microseconds, and 5.5 may have been built without TLS, where `SHA2()` is
-/// NULL. Sources: MySQL Reference Manual 5.7, "Changes in MySQL 5.7.5" and "5.7.7"; MariaDB Knowledge Base, "`GET_LOCK`".
+/// From these versions on, InnoDB's index entries hold 3,072 bytes by default, not 767 (`innodb_default_row_format`).
+/// MySQL before 5.7.5 and MariaDB before 10.0.2 release a session's named lock when it takes a second one; two runs
+/// could then share a database. MySQL before 5.6.4 has no microseconds. A 5.5 built without TLS returns NULL for
+/// `SHA2()`. Sources: MySQL Reference Manual 5.7, "Changes in MySQL 5.7.5" and "5.7.7"; MariaDB Knowledge Base,
+/// "`GET_LOCK`".
 const OLDEST_MYSQL: [u64; 3] = [5, 7, 7];
 const OLDEST_MARIADB: [u64; 3] = [10, 2, 2];
 
-/// What to do about an older one.
+/// Hint for an older server.
 pub(super) const NEEDED: &str = "Kurabe needs MySQL 5.7.7 or newer, or MariaDB 10.2.2 or newer";
 
 pub(super) fn is_mariadb(version: &str) -> bool {
     version.to_ascii_lowercase().contains("mariadb")
 }
 
-/// Refuses a server that says that it is of an older version.
+/// Rejects a server that reports an older version.
 pub(super) fn check(text: &str) -> Result<()> {
     let (name, oldest) = if is_mariadb(text) { ("MariaDB", OLDEST_MARIADB) } else { ("MySQL", OLDEST_MYSQL) };
     // MariaDB once named itself `5.5.5-10.1.48-MariaDB` to old replicas.
@@ -25,7 +26,7 @@ pub(super) fn check(text: &str) -> Result<()> {
     if found >= oldest || found == [0; 3] {
         return Ok(());
     }
-    let why = "a session of it holds one named lock, or its index entries hold 767 bytes";
+    let why = "a session can hold only one named lock, or an index entry only 767 bytes";
     Err(Error::unsupported(format!("{name} {text} is too old: {why}")).hint(NEEDED))
 }
 
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_version_is_refused_with_the_reason() {
+    fn old_version_is_rejected_with_reason() {
         for new in [
             "9.7.4",
             "8.0.36-0ubuntu0.20.04.1-log",

@@ -1,4 +1,4 @@
-//! The `mysql` crate as it is used by everyone: what `?client=driver` selects.
+//! Client that uses the `mysql` crate; `?client=driver` selects it.
 
 use super::config::Config;
 use super::errors;
@@ -20,14 +20,14 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// The crate and its version, for the facts.
+/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "mysql crate 26";
 
-/// A connection of the crate's.
+/// A connection of the `mysql` crate.
 pub(crate) struct Wrapped {
     connection: Conn,
     watched: Watched,
-    /// The most that a reply may hold.
+    /// Maximum size of a reply, in bytes.
     most: u64,
     transport: &'static str,
 }
@@ -41,11 +41,11 @@ impl Wrapped {
             .pass(Some(config.password.expose()))
             .db_name(Some(&config.database))
             .enable_cleartext_plugin(config.cleartext)
-            // Otherwise a connection to a local port becomes one to the Unix socket without a word.
+            // Otherwise the crate replaces a connection to a local port by one to the Unix socket.
             .prefer_socket(false)
-            // A statement that the client remembers would not be prepared when it is asked to be.
+            // A cached statement would not be prepared again on request.
             .stmt_cache_size(0)
-            // An update that changes nothing has found its row all the same.
+            // Count matched rows, even if an update does not change them.
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS)
             .connect_attrs(Some(HashMap::from([("program_name", "kurabe")])))
             .tcp_connect_timeout(Some(timeout))
@@ -63,7 +63,7 @@ impl Wrapped {
         if ssl.is_some() {
             tls::install_provider();
         }
-        // The crate's times are those of single reads, and it looks the host's name up without any.
+        // The crate's timeouts apply to single reads, and its name lookup has none.
         let made = within(timeout, move || Conn::new(options.ssl_opts(ssl)), drop)?;
         let connection = made
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
@@ -85,16 +85,16 @@ impl Query for Wrapped {
     }
 
     fn quit(&mut self) -> Result<()> {
-        // The crate says goodbye when its connection is dropped, right after this.
+        // The crate sends COM_QUIT when its connection is dropped, right after this.
         Ok(())
     }
 
     fn quit_checked(&mut self) -> Result<()> {
-        // The crate takes the next answer for that to this question, whichever request it belongs to.
+        // The crate takes the next reply as the reply to this query, even if it belongs to an earlier request.
         let mut answer = Reply::new();
         self.query("SELECT 'the end'", &mut answer)?;
         if answer.rows() != 1 || answer.field_bytes(0, 0) != Some(b"the end") {
-            let message = "the server sent more answers than there were requests";
+            let message = "the server sent more replies than there were requests";
             return Err(Error::new(ErrorKind::Protocol, message));
         }
         self.quit()
@@ -160,7 +160,7 @@ fn ssl_options(wanted: &tls::Wanted) -> SslOpts {
         )
 }
 
-/// A copy of a descriptor of this process, by which its socket can be shut down; none where the kernel gives none.
+/// Duplicates one of this process's descriptors to shut its socket down; `None` if the kernel does not support that.
 fn own_copy(descriptor: RawFd) -> Option<OwnedFd> {
     let process = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     pidfd_getfd(process, descriptor, PidfdGetfdFlags::empty()).ok()
@@ -177,8 +177,8 @@ fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, most: u64, out: &mu
                 Some(mysql::Value::Int(n)) => out.push_int(*n),
                 Some(mysql::Value::UInt(n)) => out.push_int(i64::try_from(*n).map_err(|_| foreign())?),
                 Some(&mysql::Value::Date(year, month, day, hour, minute, second, micros)) => {
-                    let moment = DateTime { year, month, day, hour, minute, second, micros };
-                    out.push_time(moment.micros().ok_or_else(foreign)?);
+                    let time = DateTime { year, month, day, hour, minute, second, micros };
+                    out.push_time(time.micros().ok_or_else(foreign)?);
                 }
                 Some(_) => return Err(foreign()),
             }
@@ -188,7 +188,7 @@ fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, most: u64, out: &mu
             return Err(too_much(most));
         }
     }
-    // `CALL` ends with a result of its own, without rows.
+    // `CALL` ends with a result without rows.
     while let Some(mut set) = result.iter() {
         if !set.columns().as_ref().is_empty() {
             return Err(several_sets());
@@ -200,9 +200,9 @@ fn fill<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>, most: u64, out: &mu
     Ok(())
 }
 
-/// A value of a type that no field of ours has.
+/// The error for a value of a type that Kurabe's fields do not have.
 fn foreign() -> Error {
-    Error::unsupported("the reply holds a value that is no text, bytes, whole number or moment")
+    Error::unsupported("the reply has a value that is not text, bytes, an integer or a timestamp")
 }
 
 fn refused(error: mysql::Error, config: &Config) -> Error {
@@ -217,14 +217,14 @@ fn refused(error: mysql::Error, config: &Config) -> Error {
     }
 }
 
-/// The crate's error as ours. None of its texts holds a password.
+/// Converts the crate's error. Its messages never contain a password.
 fn failed(error: mysql::Error) -> Error {
     match error {
         mysql::Error::MySqlError(error) => errors::server(error.code, &error.message),
         mysql::Error::IoError(error) | mysql::Error::CodecError(PacketCodecError::Io(error)) => lost(&error),
         mysql::Error::DriverError(DriverError::PacketTooLarge) => errors::server(1153, "packet too large"),
         mysql::Error::DriverError(DriverError::TlsNotSupported) => {
-            Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out")
+            Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
         }
         mysql::Error::DriverError(DriverError::CleartextPluginDisabled) => cleartext_refused(),
         mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)) if name == "mysql_clear_password" => {

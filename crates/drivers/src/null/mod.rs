@@ -1,7 +1,7 @@
-//! `null:`: no database at all. It answers at once from this process's memory, so that what is measured on it is
-//! the tool itself. Rows are really kept: reads can be verified and writes counted like any other target's.
+//! `null:`: no database. It answers immediately from this process's memory, to measure the overhead of Kurabe itself.
+//! Rows are stored, so reads are verified and writes are counted as with any other target.
 //!
-//! Transactions are there and can be rolled back, but are not isolated: others see a row as soon as it is written.
+//! Transactions can be rolled back but are not isolated: other sessions see a row as soon as it is written.
 
 mod hash;
 mod row;
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use table::{Table, read, write};
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["null"],
     engine: "null",
-    about: "no database: answers at once from memory, and so measures the tool itself",
+    about: "no database: answers from memory, to measure Kurabe's own overhead",
     url: "null:",
     options: &[],
     benchmark_clause: None,
@@ -29,12 +29,12 @@ pub static INFO: DriverInfo = DriverInfo {
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if !url.path.is_empty() || url.host.is_some() {
-        return Err(Error::usage(format!("{url}: there is nothing to name behind null:")).hint("write null:"));
+        return Err(Error::usage(format!("{url}: null: takes no host or path")).hint("write null:"));
     }
     Ok(Box::new(Null(Arc::new(Store::default()))))
 }
 
-/// What all sessions of one `null:` target share.
+/// State shared by all sessions of one `null:` target.
 #[derive(Debug, Default)]
 struct Store {
     tables: RwLock<BTreeMap<String, Arc<Table>>>,
@@ -60,7 +60,7 @@ impl Driver for Null {
             client: "in process".to_owned(),
             transport: "in process".to_owned(),
             durability: Some(DurabilityClass::Memory),
-            notes: vec!["null: is no database: its figures are what the tool itself costs".to_owned()],
+            notes: vec!["null: is no database: its results are the overhead of Kurabe".to_owned()],
             ..ServerFacts::default()
         })
     }
@@ -86,19 +86,19 @@ impl Driver for Null {
     }
 }
 
-/// Which operations there are.
+/// Whether `null:` supports an operation.
 fn supports(operation: &Operation) -> Support {
     match operation {
         Operation::Page { .. } => Support::no("null: has no pages"),
         Operation::Raw { .. } => Support::no("null: has no SQL for the statements of a workload"),
         other if other.collection().is_some_and(|of| !Collection::name_is_ours(&of.name)) => {
-            Support::no("null: has no tables but those that a run makes")
+            Support::no("null: has only the tables that a run creates")
         }
         _ => Support::Native,
     }
 }
 
-/// Everything in the store is ours: the tables are their own marker.
+/// The namespace of a store, in which every table is Kurabe's own.
 struct NullNamespace {
     store: Arc<Store>,
     holds_claim: bool,
@@ -118,7 +118,7 @@ impl ownership::NamespaceOps for NullNamespace {
     fn claim(&mut self, run: &str) -> Result<()> {
         let mut claimed = self.claimed();
         match claimed.as_deref() {
-            // The same run may reach it by another target.
+            // The same run may use it through another target.
             Some(other) if other == run => return Ok(()),
             Some(other) if !self.holds_claim => {
                 return Err(Error::new(ErrorKind::InUse, format!("null: is in use by run {other}")));

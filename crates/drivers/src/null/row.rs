@@ -1,11 +1,11 @@
-//! A row with its key before it, so that finding and reading touch one piece of memory.
+//! A row with its key in front, so that a lookup and a read access one allocation.
 
 use crate::row::pack as pack_fields;
 pub(super) use crate::row::{encode, field, push, push_key};
 use kurabe_core::value::Value;
 use std::sync::Arc;
 
-/// The key's length stands before the key, in so many bytes; the fields follow.
+/// Size of the key's length, in bytes. It is followed by the key and the fields.
 const LENGTH: usize = 4;
 
 pub(super) type Row = Arc<[u8]>;
@@ -23,7 +23,7 @@ pub(super) fn pack<'a>(
     Arc::from(scratch.as_slice())
 }
 
-/// The key of a row, and the rest of it, which holds its fields.
+/// Splits a row into its key and its fields.
 pub(super) fn parts(row: &[u8]) -> (&[u8], &[u8]) {
     match row.split_first_chunk::<LENGTH>() {
         Some((length, rest)) => rest.split_at((u32::from_le_bytes(*length) as usize).min(rest.len())),

@@ -1,4 +1,4 @@
-//! A session of `null:`: each operation done on the spot.
+//! A session of `null:`, which executes each operation immediately.
 
 use super::row::{self, Row};
 use super::table::{Table, Undo, View};
@@ -20,7 +20,7 @@ struct Slot {
     view: View,
 }
 
-/// Buffers that are used again, and what a rollback would take back.
+/// Reusable buffers, and the undo log of a transaction.
 #[derive(Default)]
 struct Work {
     key: Vec<u8>,
@@ -43,14 +43,14 @@ impl Session for NullSession {
         if let (Some(table), Some(collection)) = (&table, operation.collection())
             && table.collection != **collection
         {
-            let message = format!("null: {} has other fields than the operation says", collection.name);
+            let message = format!("null: {} has other fields than the operation", collection.name);
             return Err(Error::new(ErrorKind::Server, message).code("OTHER_FIELDS"));
         }
         let parameters = operation.parameters();
         Ok(self.slots.insert(Slot { operation: operation.clone(), parameters, table, view: View::default() }))
     }
 
-    /// There is no text to write values into, and none to parse.
+    /// Same as `prepare`: there is no statement text.
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         self.prepare(operation)
     }
@@ -73,13 +73,13 @@ impl Session for NullSession {
         }
     }
 
-    /// There is nothing to wait for: one after the other.
+    /// Executes the requests one after the other.
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let each = self.slots.get(prepared)?.parameters;
         check_parameters("a pipeline", each * out.len(), parameters.len())?;
         let mut first = Ok(());
         for (n, reply) in out.iter_mut().enumerate() {
-            // Each stands alone: one that is refused does not keep the others from being done.
+            // The requests are independent: after an error the others are executed too.
             let done = self.execute(prepared, &parameters[n * each..(n + 1) * each], reply);
             first = first.and(done);
         }
@@ -91,7 +91,7 @@ impl Session for NullSession {
     }
 }
 
-/// What a connection leaves open when it ends is taken back.
+/// Rolls back an open transaction.
 impl Drop for NullSession {
     fn drop(&mut self) {
         self.work.roll_back();
@@ -132,7 +132,7 @@ impl Work {
                 out.push_int(table.count() as i64);
                 out.end_row();
             }
-            // A read is done before; the others have no table.
+            // `Get` is handled by the caller; the others have no table.
             Operation::Get { .. }
             | Operation::Ping
             | Operation::Begin
@@ -147,7 +147,7 @@ impl Work {
     fn transaction(&mut self, operation: &Operation) -> Result<()> {
         match operation {
             Operation::Begin if self.transaction.is_some() => {
-                return Err(Error::new(ErrorKind::Server, "null: a transaction has begun already")
+                return Err(Error::new(ErrorKind::Server, "null: a transaction is already in progress")
                     .code("IN_TRANSACTION"));
             }
             Operation::Begin => self.transaction = Some(Vec::new()),
@@ -189,7 +189,7 @@ impl Work {
         let row = row::pack(&mut self.row, key, fields.iter().copied());
         table.set(&row, |before| match before {
             Some(_) if !replace => {
-                let message = format!("null: {} already has a row of this key", table.collection.name);
+                let message = format!("null: {} already has a row with this key", table.collection.name);
                 Err(Error::new(ErrorKind::Server, message).code("DUPLICATE"))
             }
             _ => Ok(true),
@@ -227,7 +227,7 @@ impl Work {
                 })
                 .collect();
             let row: Row = row::pack(&mut self.row, key, values.iter().copied());
-            // Another client may have changed the row in between: then once more, from what it is now.
+            // If another client changed the row in between, try again with the current row.
             let undo = table.set(&row, |now| Ok(now.is_some_and(|now| Arc::ptr_eq(now, &before))))?;
             if undo.is_some() {
                 self.remember(undo);

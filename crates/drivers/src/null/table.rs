@@ -1,4 +1,4 @@
-//! One collection: rows by key in a sharded hash map, and in order where an order is asked for.
+//! A collection: rows by key in a sharded hash map, and sorted copies for its indexes.
 
 use super::hash::hash;
 use super::row::{self, Row};
@@ -10,15 +10,15 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Enough that a few clients seldom meet at one lock.
+/// Number of shards; enough that a few clients rarely contend for a lock.
 const SHARDS: usize = 64;
 
 type Order = BTreeMap<Vec<u8>, Row>;
-/// Rows by the hash of the key that each holds.
+/// Rows by the hash of their keys.
 type Shard = HashTable<Row>;
 
-/// All rows as they were at a version: read without taking a lock, which is half of what a locked read costs, and much
-/// less than half where clients meet at the lock.
+/// A snapshot of all rows at a version, read without a lock. A read costs half of a locked one, and less under
+/// contention.
 #[derive(Debug, Default)]
 pub(super) struct View {
     version: u64,
@@ -28,7 +28,7 @@ pub(super) struct View {
     reads: usize,
 }
 
-/// What a write replaced, so that a rollback can put it back.
+/// The previous state of a written row, for a rollback.
 #[derive(Debug)]
 pub(super) struct Undo {
     pub(super) table: Arc<Table>,
@@ -42,10 +42,10 @@ pub(super) struct Undo {
 pub(super) struct Table {
     pub(super) collection: Collection,
     shards: Vec<RwLock<Shard>>,
-    /// An order for the key, where it has several fields, and for each index: its fields, and rows by them.
+    /// Sorted rows, for each index and for a key of several fields: the fields, and the rows by them.
     orders: Vec<(Vec<usize>, RwLock<Order>)>,
     removed: AtomicBool,
-    /// Counts the writes, so that a [`View`] can tell whether it is still true.
+    /// Number of writes, so that an outdated [`View`] is detected.
     version: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl Table {
             orders.push((collection.key.clone(), RwLock::default()));
         }
         for index in &collection.indexes {
-            // The key's fields make equal entries differ, and put them in the order that is promised.
+            // The key's fields make equal entries unique, and sort them by key.
             let fields = index.iter().chain(&collection.key).copied().collect();
             orders.push((fields, RwLock::default()));
         }
@@ -74,7 +74,7 @@ impl Table {
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// Forgets all rows.
+    /// Removes all rows.
     pub(super) fn clear(&self) {
         for shard in &self.shards {
             write(shard).clear();
@@ -85,13 +85,13 @@ impl Table {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Makes operations that were prepared on it fail from now on.
+    /// Removes all rows, and makes prepared operations fail from now on.
     pub(super) fn remove(&self) {
         self.removed.store(true, Ordering::Relaxed);
         self.clear();
     }
 
-    /// Refuses a table that was removed.
+    /// Returns an error if the table was removed.
     pub(super) fn check(&self) -> Result<()> {
         if self.removed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Server, format!("{} was removed", self.collection.name))
@@ -100,12 +100,12 @@ impl Table {
         Ok(())
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn count(&self) -> usize {
         self.shards.iter().map(|shard| read(shard).len()).sum()
     }
 
-    /// Writes the key's encoding into `scratch`, or borrows it where the key is one field of bytes.
+    /// Encodes the key into `scratch`, or borrows it if the key is one field of text or bytes.
     pub(super) fn key<'a>(&self, scratch: &'a mut Vec<u8>, fields: &[Value<'a>]) -> Result<&'a [u8]> {
         if let [Value::Bytes(bytes)] = fields {
             return Ok(bytes);
@@ -119,7 +119,7 @@ impl Table {
         Ok(scratch)
     }
 
-    /// Appends the row of this key to the reply: from the view where it is true, else under a lock.
+    /// Appends the row with this key to the reply: from the view if it is current, else under a lock.
     pub(super) fn get(&self, view: &mut View, key: &[u8], fields: &[usize], out: &mut Reply) {
         let hash = hash(key);
         if view.version != self.version.load(Ordering::Acquire) || !view.whole {
@@ -133,7 +133,7 @@ impl Table {
         if let Some(row) = read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key) {
             self.push_row(out, row, fields);
         }
-        // A view is made where it is likely to last: after as many reads without a write as it has rows to copy.
+        // A view is built once there were as many reads without a write as there are rows to copy.
         let version = self.version.load(Ordering::Acquire);
         if view.version != version {
             *view = View { version, ..View::default() };
@@ -146,12 +146,12 @@ impl Table {
                     view.rows.insert_unique(hash, Arc::clone(row), |row| self::hash(row::parts(row).0));
                 }
             }
-            // A write in the meantime has another version, and so this view is never read.
+            // A write in the meantime changes the version, so this view is never read.
             view.whole = true;
         }
     }
 
-    /// The row of this key.
+    /// The row with this key.
     pub(super) fn row(&self, key: &[u8]) -> Option<Row> {
         let hash = hash(key);
         read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key).cloned()
@@ -175,8 +175,7 @@ impl Table {
             return Ok(());
         }
         let Some((order_fields, order)) = self.orders.iter().find(|(order, _)| order.starts_with(by)) else {
-            let message =
-                format!("{}: no key or index starts with the fields asked for", self.collection.name);
+            let message = format!("{}: no key or index starts with these fields", self.collection.name);
             return Err(Error::new(ErrorKind::Internal, message));
         };
         for value in values {
@@ -185,7 +184,7 @@ impl Table {
         let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(scratch.as_slice()), Bound::Unbounded);
         let order = read(order);
         let found = order.range::<[u8], _>(from).take_while(|(entry, _)| entry.starts_with(&scratch));
-        // Rows of one value of a whole index come in the order of the key; of a part of it, they must be sorted.
+        // Rows with one value of a whole index are in the order of the key; for a part of an index they must be sorted.
         let rest = &order_fields[by.len()..];
         if self.collection.key.ends_with(rest) {
             found.for_each(|(_, row)| self.push_row(out, row, fields));
@@ -199,8 +198,8 @@ impl Table {
         Ok(())
     }
 
-    /// Appends all rows whose field `by` is from the first of `values` on and before the second, in the order of that field
-    /// and then of the key.
+    /// Appends all rows whose field `by` is at least the first of `values` and less than the second, in the order of
+    /// that field and then of the key.
     pub(super) fn range(
         &self,
         by: usize,
@@ -228,7 +227,7 @@ impl Table {
         if *order_fields == self.collection.key || order_fields[1..] == self.collection.key {
             found.for_each(|(_, row)| self.push_row(out, row, fields));
         } else {
-            // Further fields of the index stand before the key.
+            // Further fields of the index come before the key.
             let mut rows: Vec<(Option<Vec<u8>>, &Row)> =
                 found.map(|(_, row)| (self.entry(row, &[by]), row)).collect();
             rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
@@ -239,7 +238,8 @@ impl Table {
         Ok(())
     }
 
-    /// The same where the field is the whole key, of which no order is kept: reads by key are what this table is for.
+    /// The same for a field that is the whole key: there is no sorted copy, since this table is optimized for reads by
+    /// key.
     fn range_of_all(
         &self,
         by: usize,
@@ -249,8 +249,7 @@ impl Table {
         out: &mut Reply,
     ) -> Result<()> {
         if self.collection.key != [by] {
-            let message =
-                format!("{}: no key or index starts with the field asked for", self.collection.name);
+            let message = format!("{}: no key or index starts with this field", self.collection.name);
             return Err(Error::new(ErrorKind::Internal, message));
         }
         let mut rows: Vec<(Vec<u8>, Row)> = Vec::new();
@@ -267,7 +266,7 @@ impl Table {
         Ok(())
     }
 
-    /// The order-keeping form of some fields of a row; none where one of them is `Null`.
+    /// The order-preserving encoding of some fields of a row; `None` if one of them is `Null`.
     fn entry(&self, row: &[u8], fields: &[usize]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let row = row::parts(row).1;
@@ -280,7 +279,7 @@ impl Table {
         Some(out)
     }
 
-    /// Puts a row under its key and says what was there. `allowed` sees that first and may refuse.
+    /// Stores a row under its key and returns the previous one. `allowed` gets the previous row first and may refuse.
     pub(super) fn set(
         self: &Arc<Self>,
         row: &Row,
@@ -305,13 +304,13 @@ impl Table {
                 None
             }
         };
-        // Still under the shard's lock, so that rows and orders change together for each key.
+        // Still under the shard's lock, so that rows and sorted copies change together for each key.
         self.version.fetch_add(1, Ordering::Release);
         self.reorder(before.as_ref(), Some(row));
         Ok(Some(Undo { table: Arc::clone(self), row: Arc::clone(row), before }))
     }
 
-    /// Takes the row of a key away.
+    /// Removes the row with this key.
     pub(super) fn take(self: &Arc<Self>, key: &[u8]) -> Option<Undo> {
         let hash = hash(key);
         let mut shard = write(self.shard(hash));
@@ -335,10 +334,10 @@ impl Table {
         }
     }
 
-    /// Puts back what a write replaced.
+    /// Undoes a write.
     pub(super) fn undo(undo: &Undo) {
         match &undo.before {
-            // Refusing is the only way in which `set` fails, and nothing refuses here.
+            // `set` fails only if `allowed` refuses, which it does not here.
             Some(before) => drop(undo.table.set(before, |_| Ok(true))),
             None => drop(undo.table.take(row::parts(&undo.row).0)),
         }
@@ -353,7 +352,7 @@ impl Table {
     }
 }
 
-/// A client that panicked while it held a lock left whole rows behind all the same.
+/// Locks for reading. A panic under the lock leaves no partial rows, so poisoning is ignored.
 pub(super) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Columns of users' own tables as the `postgres` crate gets them, which asks for the binary format of every type: each is read
-//! into the text that the server's text format has. Layouts: the types' `…_send` functions in PostgreSQL's source.
+//! Conversion of binary values to the server's text format. The `postgres` crate requests the binary format for all
+//! types, including those of custom tables. Layouts: the types' `…_send` functions in PostgreSQL's source.
 
 use super::values::Form;
 use crate::datetime::DateTime;
@@ -7,11 +7,11 @@ use crate::prelude::*;
 use crate::wire::{hex, malformed};
 use std::fmt::Write as _;
 
-/// Days from 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
+/// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
 const EPOCH: i64 = 10_957;
 const DAY: i64 = 86_400_000_000;
 
-/// Whether columns of a type are read here.
+/// Whether a type is supported.
 pub(super) fn is_read(type_number: u32) -> bool {
     Form::of(type_number).is_binary()
         || matches!(type_number, 16 | 26 | 700 | 701 | 1082 | 1700 | 2950 | 3802)
@@ -25,7 +25,7 @@ pub(super) fn push(type_number: u32, bytes: &[u8], out: &mut Reply) -> Result<()
     }
     let wrong = || malformed(format!("a value of type {type_number} of {} bytes", bytes.len()));
     if type_number == 3802 {
-        // Its version, and the text.
+        // The format version, and the text.
         let [1, text @ ..] = bytes else { return Err(wrong()) };
         out.push_bytes(text);
         return Ok(());
@@ -74,8 +74,8 @@ fn uuid(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// The count of digits, the power of the first, the sign and the count of decimals, 16 bits each; then the digits, to the base
-/// 10,000.
+/// Reads a `numeric`: the number of digits, the weight of the first, the sign and the number of decimals, 16 bits each;
+/// then the digits in base 10,000.
 fn numeric(bytes: &[u8]) -> Option<String> {
     let (words, rest) = bytes.as_chunks::<2>();
     let (head, digits) = words.split_first_chunk::<4>()?;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_the_text_that_the_server_writes() {
+    fn values_match_text_format_of_server() {
         let minus = u16::MAX;
         for (number, expected) in [
             (&[0, 0, 0, 0][..], "0"),
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn any_bytes_never_panic(
             kind in prop::sample::select(vec![16_u32, 26, 700, 701, 1082, 1700, 2950, 3802]),
             bytes: Vec<u8>,
             head in prop::sample::select(vec![&[][..], &[0, 1, 0, 0, 0, 0, 0, 0], &[0, 0, 0x7f, 0xff, 0, 0, 0, 9]]),

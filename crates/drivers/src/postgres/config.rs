@@ -1,4 +1,4 @@
-//! How a PostgreSQL server is reached, and as whom: from the URL, libpq's environment variables and password file.
+//! Connection parameters of PostgreSQL, from the URL, libpq's environment variables and its password file.
 
 use super::passfile;
 use crate::account;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 use crate::wire::{Place, tls};
 use std::path::{Path, PathBuf};
 
-/// Everything that a connection needs. Its `Debug` holds no password.
+/// Connection parameters. Its `Debug` omits the password.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) place: Place,
@@ -15,23 +15,23 @@ pub(crate) struct Config {
     pub(crate) password: Option<Secret>,
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
-    /// The wrapped crate instead of the lean client.
+    /// Whether to use the `postgres` crate instead of the lean client.
     pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
-    /// Settings for the server's process that serves the session, as `-c name=value` (libpq's `options`).
+    /// Settings of the session, as `-c name=value` (libpq's `options`).
     pub(crate) options: Option<String>,
-    /// The schemas in which tables are looked for; `None`: as the server, the database or the role has it.
+    /// The schemas in which tables are searched for; `None`: the default of the server, the database or the role.
     pub(crate) search_path: Option<String>,
-    /// The session's `synchronous_commit`; `None`: as the server, the database or the role has it.
+    /// The session's `synchronous_commit`; `None`: the default of the server, the database or the role.
     pub(crate) synchronous_commit: Option<&'static str>,
-    /// What to say where a password is missing: a password file that may not be used.
+    /// Hint for a missing password: why the password file was ignored.
     pub(crate) password_hint: Option<String>,
 }
 
 impl Config {
-    /// Reads the URL; what it leaves open comes from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, `PGSSLMODE`
-    /// and its like, the password file and the name of the current OS user, as it does for the engine's own programs.
-    /// `PGOPTIONS` is not read: a setting that decides figures is to stand in the target.
+    /// Reads the URL. Missing values come from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, the `PGSSL…`
+    /// variables, the password file and the name of the current OS user, as in PostgreSQL's own programs. `PGOPTIONS`
+    /// is not read: settings that affect results must be in the target.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mut config = Self::new(url, &variable, || account::name(&variable))?;
@@ -55,7 +55,7 @@ impl Config {
             .clone()
             .or_else(|| variable("PGUSER"))
             .or_else(account)
-            .ok_or_else(|| url.wrong("no user is named").hint("postgres://user@host/database"))?;
+            .ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| variable("PGDATABASE"))
@@ -64,7 +64,7 @@ impl Config {
             ["options", "search_path"].map(|name| url.option(name).map(ToOwned::to_owned));
         let texts = [Some(&user), Some(&database), options.as_ref(), search_path.as_ref()];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-            return Err(url.wrong("a name or a setting holds a zero byte"));
+            return Err(url.wrong("a name or a setting contains a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
         let place = place(url, variable)?;
@@ -103,17 +103,17 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
         .unwrap_or_else(|| "localhost".to_owned());
     if !host.starts_with('/') {
         if url.option("socket").is_some() {
-            return Err(url.wrong("socket= takes an absolute path"));
+            return Err(url.wrong("socket= requires an absolute path"));
         }
         return Ok(Place::Tcp { host, port });
     }
-    // libpq names the folder; a path of the socket itself is taken too.
+    // libpq takes the folder; the path of the socket itself is also accepted.
     let path = PathBuf::from(host);
     let is_socket = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".s.PGSQL."));
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
-/// libpq's words for TLS, and their variables.
+/// libpq's TLS parameters and their environment variables.
 const SSL: [(&str, &str); 4] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
@@ -121,38 +121,39 @@ const SSL: [(&str, &str); 4] = [
     ("sslkey", "PGSSLKEY"),
 ];
 
-/// TLS by Kurabe's own options, else by libpq's, else by libpq's variables, which a Unix socket leaves unread.
+/// Reads the TLS mode from Kurabe's options, else from libpq's parameters, else from libpq's variables. The variables
+/// do not apply to a Unix socket.
 fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place) -> Result<tls::Mode> {
     let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
     let libpq = SSL.iter().find(|(name, _)| url.option(name).is_some());
     if let (Some(own), Some((libpq, _))) = (own, libpq) {
-        return Err(url.wrong(format!("{own}= and {libpq}= say the same in two ways")).hint("leave one out"));
+        return Err(url.wrong(format!("{own}= and {libpq}= both set TLS")).hint("remove one"));
     }
     let [mode, roots, certificate, key] = match libpq {
         Some(_) => SSL.map(|(name, _)| url.option(name).map(ToOwned::to_owned)),
         None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
         None => SSL.map(|(_, name)| variable(name)),
     };
-    // A file that is not named is looked for where libpq looks for it.
+    // The default of each file is libpq's default location.
     let or_usual = |named: Option<String>, usual: &str| {
         let folder = || variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
         named.map(PathBuf::from).or_else(|| Some(folder()?.join(usual)).filter(|file| file.is_file()))
     };
-    // The word for the system's own authorities.
+    // "system" selects the system's certificate authorities.
     let named_roots = roots.clone().filter(|file| file != "system");
     let ca = || if roots.as_deref() == Some("system") { None } else { or_usual(roots.clone(), "root.crt") };
     let (check, ca) = match mode.as_deref() {
         None if libpq.is_none() => return Ok(tls::Mode::Off),
         Some("disable") => return Ok(tls::Mode::Off),
         Some("require") if named_roots.is_none() => (tls::Check::Nothing, None),
-        // As libpq does where an authority is named.
+        // Like libpq, verify the certificate if an authority is given.
         Some("require") => (tls::Check::Authority, named_roots.map(PathBuf::from)),
         Some("verify-ca") => (tls::Check::Authority, ca()),
         Some("verify-full") => (tls::Check::Host, ca()),
         None | Some("allow" | "prefer") => {
             return Err(url
-                .wrong("it is not said whether connections are encrypted, and two runs could differ in that")
-                .hint("say sslmode=require, verify-ca, verify-full or disable, or tls="));
+                .wrong("encryption is not specified, so two runs could differ in it")
+                .hint("use sslmode=require, verify-ca, verify-full or disable, or tls="));
         }
         Some(other) => {
             return Err(url
@@ -165,7 +166,7 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
     tls::Mode::on(tls::Wanted { check, ca, identity })
 }
 
-/// The folder and the port that a socket's path is made of.
+/// The folder and the port in a socket's path.
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
     Some((socket.parent()?, port))
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_wins_over_the_environment() {
+    fn url_overrides_environment() {
         let all = [
             ("PGUSER", "eu"),
             ("PGPASSWORD", "from-env"),
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_named_as_libpq_names_it_or_by_its_path() {
+    fn socket_is_given_as_in_libpq_or_by_its_path() {
         let path = Place::Unix("/run/pg/.s.PGSQL.5433".into());
         for url in [
             "postgres://u@:5433/d?host=/run/pg",
@@ -237,7 +238,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
 ";
 
     #[test]
-    fn tls_is_asked_for_in_libpqs_words_or_by_its_variables() {
+    fn tls_is_configured_by_libpq_parameters_or_variables() {
         let folder = tempfile::tempdir().unwrap();
         let usual = folder.path().join(".postgresql");
         std::fs::create_dir(&usual).unwrap();
@@ -260,7 +261,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         ] {
             assert_eq!(check(&format!("?sslmode={mode}"), &[]), expected, "{mode}");
             assert_eq!(check("", &[("PGSSLMODE", mode)]), expected, "{mode}");
-            // The URL wins over the environment.
+            // The URL overrides the environment.
             assert_eq!(check("?tls=require", &[("PGSSLMODE", mode)]), Some((Nothing, false)), "{mode}");
             assert_eq!(check("?sslmode=disable", &[("PGSSLMODE", mode)]), None, "{mode}");
             assert_eq!(check("?socket=/run", &[("PGSSLMODE", mode)]), None, "{mode}");
@@ -273,7 +274,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
     }
 
     #[test]
-    fn settings_of_the_session_stand_in_the_url() {
+    fn session_settings_are_read_from_url() {
         let url = "postgres://u@h/d?search_path=shop,public&options=-c%20work_mem%3D64MB";
         let one = config(url, &[("PGOPTIONS", "-c work_mem=1MB")]).unwrap();
         assert_eq!(one.search_path.as_deref(), Some("shop,public"));
@@ -281,7 +282,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_rejected() {
         for (url, part) in [
             ("postgres://u@h/d?client=fast", "client=fast"),
             ("postgres://u@h/d?charset=latin1", "charset=latin1"),

@@ -30,7 +30,7 @@ pub(crate) fn dialect() -> Dialect {
     }
 }
 
-/// Text is compared by bytes, as in the other engines, and not by a language's rules.
+/// Text compares by bytes, as in the other engines, not by a language's rules.
 fn column_type(kind: FieldType, _in_key: bool) -> Cow<'static, str> {
     match kind {
         FieldType::Text { max } if (1..=MOST_TEXT).contains(&max) => {

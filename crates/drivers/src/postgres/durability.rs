@@ -1,5 +1,5 @@
-//! What an acknowledged write survives on PostgreSQL, and what a session may choose of it (manual, "Write Ahead Log",
-//! "Asynchronous Commit", "Synchronous Replication"). Our tables are never unlogged.
+//! Durability class of PostgreSQL, and the part that a session may choose (manual, "Write Ahead Log", "Asynchronous
+//! Commit", "Synchronous Replication"). Kurabe's tables are never unlogged.
 
 use super::facts::settings;
 use crate::reported::Reported;
@@ -17,31 +17,31 @@ const SETTINGS: &[&str] = &[
     "wal_writer_delay",
 ];
 
-/// What a session may choose, the strongest first.
+/// Values of `synchronous_commit` that a session may choose, the strongest first.
 const CHOICES: [&str; 3] = ["on", "local", "off"];
 
-/// The settings of a session that decide.
+/// Settings of a session that decide the class.
 pub(super) struct Durability {
     found: Reported,
 }
 
 impl Durability {
-    /// Asks the server, by a session like those that are measured.
+    /// Reads the settings in a session like the measured ones.
     pub(super) fn read(link: &mut dyn Query) -> Result<Self> {
         Ok(Self { found: settings(link, SETTINGS)? })
     }
 
-    /// The settings, for the facts.
+    /// The settings, for [`ServerFacts`](kurabe_core::facts::ServerFacts).
     pub(super) fn settings(&self) -> Vec<Setting> {
         self.found.pick(SETTINGS)
     }
 
-    /// The class that they make, and what else must be said about it.
+    /// The class, and notes about it.
     pub(super) fn class(&self) -> (DurabilityClass, Vec<String>) {
         self.with(self.get("synchronous_commit"))
     }
 
-    /// The `synchronous_commit` by which a session has the class; `None` where it is as it should be.
+    /// The `synchronous_commit` that gives a session the class; `None` if the session already has the class.
     pub(super) fn require(&self, class: DurabilityClass) -> Result<Option<&'static str>> {
         let (found, _) = self.class();
         if found == class {
@@ -50,21 +50,21 @@ impl Durability {
         if let Some(choice) = CHOICES.into_iter().find(|choice| self.with(choice).0 == class) {
             return Ok(Some(choice));
         }
-        let takes = match class {
-            DurabilityClass::Memory => "tables that are unlogged, which Kurabe's are not",
-            DurabilityClass::OsCache => "fsync = off, which is the server's",
+        let required = match class {
+            DurabilityClass::Memory => "unlogged tables, which Kurabe does not use",
+            DurabilityClass::OsCache => "fsync = off, a server setting",
             DurabilityClass::PeriodicSync => {
-                "fsync and full_page_writes = on and a short wal_writer_delay, which are the server's"
+                "fsync and full_page_writes = on and a short wal_writer_delay, which are server settings"
             }
-            DurabilityClass::Synced => "fsync and full_page_writes = on, which are the server's",
-            DurabilityClass::Replicated => "synchronous_standby_names, which is the server's, and a standby",
+            DurabilityClass::Synced => "fsync and full_page_writes = on, which are server settings",
+            DurabilityClass::Replicated => "synchronous_standby_names, a server setting, and a standby",
         };
         Err(Error::unsupported(format!(
-            "the durability class of PostgreSQL is '{found}' here ({}) and no session can make it '{class}': that \
-             takes {takes}",
+            "the durability class of PostgreSQL is '{found}' here ({}), and a session cannot change it to '{class}': that \
+             requires {required}",
             Setting::list(&self.settings())
         ))
-        .hint("ask the server's owner, or leave --durability out"))
+        .hint("ask the server's administrator, or omit --durability"))
     }
 
     fn get(&self, name: &str) -> &str {
@@ -79,19 +79,19 @@ impl Durability {
             (true, true) => DurabilityClass::Replicated,
             (true, false) => DurabilityClass::Synced,
             (false, _) => {
-                // The longest that a commit may wait to be written, and then it is synced too.
+                // The maximum delay until a commit is written and synced.
                 let most = units::parse_duration(self.get("wal_writer_delay")).map(|delay| delay * 3);
                 let shown = most.as_ref().map_or_else(|_| "some time".to_owned(), |most| units::time(*most));
                 notes.push(format!(
                     "Commits are acknowledged up to {shown} before they are written: a crash of the server alone \
-                     takes as much."
+                     loses as much."
                 ));
                 let soon = most.is_ok_and(|most| most <= ABOUT_A_SECOND);
                 if soon { DurabilityClass::PeriodicSync } else { DurabilityClass::Memory }
             }
         };
         let mut unsafe_pages = |why: &str| {
-            // What is neither written before it is acknowledged nor safe later is not even in the system's cache.
+            // With asynchronous commit too, an acknowledged write may not even be in the system's cache.
             let most = if at_once { DurabilityClass::OsCache } else { DurabilityClass::Memory };
             class = class.min(most);
             notes.push(why.to_owned());
@@ -100,7 +100,7 @@ impl Durability {
             unsafe_pages("fsync is off: a power failure may damage the whole database.");
         }
         if self.get("full_page_writes") == "off" {
-            unsafe_pages("Without full_page_writes a page torn by a power failure is lost.");
+            unsafe_pages("Without full_page_writes, a power failure may tear a page, which is then lost.");
         }
         (class, notes)
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_follows_the_settings() {
+    fn class_depends_on_settings() {
         let (off, standby) = (("synchronous_commit", "off"), ("synchronous_standby_names", "a"));
         for (settings, expected) in [
             (vec![], Synced),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_chooses_its_commit_and_what_it_cannot_choose_is_named() {
+    fn session_chooses_its_commit_and_refusal_names_server_settings() {
         let standby = ("synchronous_standby_names", "a");
         for (settings, class, choice) in [
             (vec![], Synced, None),
@@ -149,9 +149,9 @@ mod tests {
             assert_eq!(server(&settings).require(class), Ok(choice), "{settings:?} {class}");
         }
         for (settings, class, part) in [
-            (vec![], OsCache, "takes fsync = off"),
-            (vec![("fsync", "off")], Synced, "takes fsync and full_page_writes"),
-            (vec![], Replicated, "takes synchronous_standby_names"),
+            (vec![], OsCache, "requires fsync = off"),
+            (vec![("fsync", "off")], Synced, "requires fsync and full_page_writes"),
+            (vec![], Replicated, "requires synchronous_standby_names"),
             (vec![], Memory, "unlogged"),
         ] {
             let error = server(&settings).require(class).unwrap_err().to_string();

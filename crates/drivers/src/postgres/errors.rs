@@ -1,8 +1,8 @@
-//! The server's SQLSTATEs as kinds (PostgreSQL manual, "PostgreSQL Error Codes").
+//! Error kinds of SQLSTATEs (PostgreSQL manual, "PostgreSQL Error Codes").
 
 use kurabe_core::{Error, ErrorKind};
 
-/// The error for people from an `ErrorResponse`.
+/// Converts an `ErrorResponse` to an error with a hint.
 pub(crate) fn server(state: &str, message: &str) -> Error {
     let (kind, hint) = kind(state, message);
     Error::new(kind, format!("the server answered: {message}")).code(state).hint(hint)
@@ -11,14 +11,12 @@ pub(crate) fn server(state: &str, message: &str) -> Error {
 fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {
     match state {
         "28000" if message.contains("no encryption") => {
-            (ErrorKind::Denied, "the server may want TLS: add tls=require or tls=verify")
+            (ErrorKind::Denied, "the server may require TLS: add tls=require or tls=verify")
         }
         "28P01" | "28000" => (ErrorKind::Denied, "check the user and the password"),
         "3D000" => (ErrorKind::NotFound, "create the database first, or name another"),
         "42P01" | "3F000" => (ErrorKind::NotFound, ""),
-        "42501" => {
-            (ErrorKind::NotPermitted, "the user needs CREATE on the schema, or tables of its own there")
-        }
+        "42501" => (ErrorKind::NotPermitted, "the user needs CREATE on the schema, or must own the tables"),
         "25006" => (ErrorKind::NotPermitted, "the server or the transaction is read-only"),
         "53300" => (ErrorKind::Limit, "raise max_connections, or use fewer clients"),
         "53100" => (ErrorKind::Limit, "the server's disk is full"),
@@ -38,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_has_its_state_and_says_what_to_do() {
+    fn error_has_sqlstate_and_hint() {
         let error = server("53300", "sorry, too many clients already");
         assert_eq!((error.kind(), error.server_code()), (ErrorKind::Limit, Some("53300")));
         assert!(error.to_string().contains("max_connections"), "{error}");

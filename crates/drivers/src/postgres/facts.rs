@@ -1,4 +1,4 @@
-//! What a PostgreSQL server says of itself.
+//! Facts about a PostgreSQL server.
 
 use super::dialect::dialect;
 use super::durability::Durability;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::reported::{Reported, listed};
 use crate::wire::link::{Query, rows, value};
 
-/// What decides figures beside the durability class.
+/// Settings other than the durability class that affect results.
 const OTHERS: &[&str] = &[
     "shared_buffers",
     "effective_cache_size",
@@ -36,7 +36,7 @@ const OTHERS: &[&str] = &[
     "debug_assertions",
 ];
 
-/// Settings as a session has them.
+/// Reads settings as the session has them.
 pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported> {
     let sql = format!(
         "SELECT name, pg_catalog.current_setting(name) FROM pg_catalog.pg_settings WHERE name IN ({})",
@@ -45,13 +45,13 @@ pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported>
     rows(link, &sql).map(Reported::of)
 }
 
-/// Asks the server.
+/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
-    let told = settings(link, OTHERS)?;
+    let reported = settings(link, OTHERS)?;
     let durability = Durability::read(link)?;
     let (class, notes) = durability.class();
     let version = value(link, "SHOW server_version")?.unwrap_or_default();
-    let (connections, in_use) = connections(link, &told)?;
+    let (connections, in_use) = connections(link, &reported)?;
     let one_gb = |set_by| Some(Limit::new(1_073_741_000, set_by));
     Ok(ServerFacts {
         engine: "PostgreSQL".to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
         transport: link.transport(),
         durability: Some(class),
         durability_settings: durability.settings(),
-        settings: told.pick(OTHERS).into_iter().chain(dialect().statistics()).collect(),
+        settings: reported.pick(OTHERS).into_iter().chain(dialect().statistics()).collect(),
         limits: Limits {
             connections,
             connections_in_use: in_use,
@@ -72,9 +72,10 @@ pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
     })
 }
 
-/// How many connections this user may hold, by the least of the server's, the database's and the role's limits.
-fn connections(link: &mut dyn Query, told: &Reported) -> Result<(Option<Limit>, Option<u64>)> {
-    let number = |name: &str| told.number(name).unwrap_or(0);
+/// The number of connections that this user may open, which is the lowest limit of the server, the database and the
+/// role; and the number of other connections.
+fn connections(link: &mut dyn Query, reported: &Reported) -> Result<(Option<Limit>, Option<u64>)> {
+    let number = |name: &str| reported.number(name).unwrap_or(0);
     let sql = "SELECT r.rolsuper, r.rolconnlimit, d.datconnlimit, \
                (SELECT sum(numbackends) FROM pg_catalog.pg_stat_database) \
                FROM pg_catalog.pg_roles r, pg_catalog.pg_database d \
@@ -90,11 +91,11 @@ fn connections(link: &mut dyn Query, told: &Reported) -> Result<(Option<Limit>, 
         let set_by = "max_connections - superuser_reserved_connections";
         limits.push(Limit::new(all.saturating_sub(kept), set_by));
     }
-    // -1 is no limit.
+    // -1 means no limit.
     for (at, set_by) in [(1, "the role's CONNECTION LIMIT"), (2, "the database's CONNECTION LIMIT")] {
         limits.extend(field(at).parse().ok().map(|most| Limit::new(most, set_by)));
     }
-    // Ours is among them.
+    // The count includes our connection.
     let in_use = field(3).parse::<u64>().ok().map(|n| n.saturating_sub(1));
     Ok((limits.into_iter().min_by_key(|limit| limit.most), in_use))
 }

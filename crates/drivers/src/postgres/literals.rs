@@ -1,5 +1,5 @@
-//! Values in the text of a statement, and fields that come as text (manual, "Lexical Structure", "Constants"; "Date/Time
-//! Types"; "Binary Data Types").
+//! Literals in statements, and fields in text format (manual, "Lexical Structure", "Constants"; "Date/Time Types";
+//! "Binary Data Types").
 
 use crate::datetime::DateTime;
 use crate::prelude::*;
@@ -18,10 +18,13 @@ pub(super) const LITERALS: Literals = Literals {
     read,
 };
 
-/// A backslash is an escape in plain quotes where `standard_conforming_strings` is off; between `E'` and `'` it always is.
+/// Writes a text literal. In plain quotes, a backslash is an escape only if `standard_conforming_strings` is off; in
+/// `E'…'` it always is.
 fn text(out: &mut String, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::new(ErrorKind::Server, "PostgreSQL takes no zero character in text").code("22021"));
+        return Err(
+            Error::new(ErrorKind::Server, "PostgreSQL does not allow a zero character in text").code("22021")
+        );
     }
     if text.contains('\\') {
         out.push('E');
@@ -32,14 +35,14 @@ fn text(out: &mut String, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The hexadecimal form of `bytea`, which begins with a backslash.
+/// Writes the hexadecimal form of `bytea`, which starts with a backslash.
 fn bytes(out: &mut String, bytes: &[u8]) {
     out.push_str("E'\\\\x");
     hex(out, bytes);
     out.push('\'');
 }
 
-/// In digits the least number would be a negated `numeric`.
+/// Writes an integer. The smallest one is quoted: unquoted, it would be a negated `numeric`.
 fn int(out: &mut String, n: i64) {
     if n == i64::MIN {
         quoted(out, &n.to_string());
@@ -48,7 +51,7 @@ fn int(out: &mut String, n: i64) {
     }
 }
 
-/// With its zone, so that the session's does not matter.
+/// Writes a timestamp with its zone, so that the session's does not matter.
 fn time(out: &mut String, micros: i64) -> Result<()> {
     // Writing to a String cannot fail.
     let _ = write!(out, "TIMESTAMPTZ'{}+00'", DateTime::from_micros(micros)?);
@@ -64,16 +67,20 @@ fn read(kind: FieldType) -> Option<Read> {
     }
 }
 
-/// `\x` and hexadecimal digits, or with `bytea_output = escape` the bytes themselves, where a backslash is doubled or
-/// followed by three octal digits.
+/// Reads `\x` and hexadecimal digits; or, with `bytea_output = escape`, the bytes themselves, with a backslash doubled
+/// or followed by three octal digits.
 fn read_bytes(text: &[u8], out: &mut Reply) -> Result<()> {
     out.push_bytes_with(|to| {
         if let Some(digits) = text.strip_prefix(b"\\x") {
             let (pairs, rest) = digits.as_chunks::<2>();
             for pair in pairs {
-                to.push(unhex(*pair).ok_or_else(|| malformed("bytes with a digit that is none"))?);
+                to.push(unhex(*pair).ok_or_else(|| malformed("bytes with an invalid digit"))?);
             }
-            return if rest.is_empty() { Ok(()) } else { Err(malformed("bytes with half a digit")) };
+            return if rest.is_empty() {
+                Ok(())
+            } else {
+                Err(malformed("bytes with an odd number of digits"))
+            };
         }
         let mut rest = text;
         while let Some((&first, after)) = rest.split_first() {
@@ -86,7 +93,7 @@ fn read_bytes(text: &[u8], out: &mut Reply) -> Result<()> {
                     to.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
                     after
                 }
-                (b'\\', _) => return Err(malformed("bytes with an escape that is none")),
+                (b'\\', _) => return Err(malformed("bytes with an invalid escape")),
                 _ => {
                     to.push(first);
                     after
@@ -97,14 +104,14 @@ fn read_bytes(text: &[u8], out: &mut Reply) -> Result<()> {
     })
 }
 
-/// `2009-02-13 23:31:30.123456+00`, with the session's zone as hours, minutes and seconds.
+/// Reads `2009-02-13 23:31:30.123456+00`, with the session's zone in hours, minutes and seconds.
 fn read_time(text: &[u8], out: &mut Reply) -> Result<()> {
     let foreign = || {
-        Error::unsupported("the server writes moments in another form than ISO")
+        Error::unsupported("the server does not write timestamps in ISO format")
             .hint("set DateStyle to ISO, or use prepared statements")
     };
     let text = std::str::from_utf8(text).map_err(|_| foreign())?;
-    // The zone's sign is the last one, and comes after the date.
+    // The zone's sign is the last sign, after the date.
     let sign = text.rfind(['+', '-']).filter(|at| *at > 10).ok_or_else(foreign)?;
     let local = DateTime::parse(&text[..sign]).and_then(DateTime::micros).ok_or_else(foreign)?;
     let mut zone = 0;
@@ -129,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_in_both_of_their_forms() {
+    fn bytes_are_read_in_both_formats() {
         for text in [r"\x005c27ff61", r"\000\\'\377a"] {
             assert_eq!(
                 field(read_bytes, text).unwrap().field_bytes(0, 0),
@@ -143,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_read_in_whatever_zone_the_session_has() {
+    fn timestamp_is_read_in_any_session_time_zone() {
         for (text, micros) in [
             ("1970-01-01 00:00:00+00", 0),
             ("1970-01-01 09:00:00.5+09", 500_000),

@@ -1,10 +1,10 @@
-//! What PostgreSQL says of itself. Source: its manual, "The Cumulative Statistics System", "Monitoring", `pg_stat_activity`,
+//! Stats probe of PostgreSQL. Source: its manual, "The Cumulative Statistics System", "Monitoring", `pg_stat_activity`,
 //! `pg_stat_statements`.
 //!
-//! The write-ahead log's position is exact at any moment. What sessions count they tell at most once a second, or when they
-//! end (`pgstat_report_stat`), so that a reading while clients stand would miss the end of their work: these counters are
-//! read before the first client connects and after the last one's session is gone, which tells them before it leaves
-//! `pg_stat_activity`. Before version 15 they went through a collector that told them later still, and are not read.
+//! The write-ahead log's position is always exact. Sessions flush their counters at most once a second, or when they
+//! end (`pgstat_report_stat`); a reading while clients are connected would miss their last work. These counters are
+//! therefore read before the first client connects and after the last session ended; a session flushes them before it
+//! leaves `pg_stat_activity`. Before version 15 a collector delayed them further, so they are not read there.
 
 use super::lean::Lean;
 use crate::wire::Stream;
@@ -18,38 +18,39 @@ use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The first version that keeps its statistics in shared memory.
+/// First version with statistics in shared memory.
 const SHARED: u32 = 150_000;
-/// The first with `pg_stat_checkpointer`, and the first that counts syncs of the log in `pg_stat_io`.
+/// First version with `pg_stat_checkpointer`.
 const CHECKPOINTER: u32 = 170_000;
+/// First version that counts syncs of the log in `pg_stat_io`.
 const SYNCS_IN_IO: u32 = 180_000;
-/// How long sessions may take to end.
+/// Maximum time for sessions to end.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Sessions that this driver opened: of this database, this user and our name. Prepared, since planning what this view joins
-/// takes the server five times as long as running it (0.1 ms), and it is asked ten times a second while clients are measured.
+/// Selects sessions that this driver opened: by database, user and application name. It is prepared because it runs ten
+/// times a second during a measurement, and planning the view takes five times as long as running it (0.1 ms).
 const PREPARE: &str = "PREPARE kurabe_sessions AS \
      SELECT pid, state, wait_event_type, wait_event, left(query, 400) FROM pg_catalog.pg_stat_activity \
      WHERE datname = current_database() AND usename = current_user AND application_name = 'kurabe' \
      AND pid <> pg_backend_pid()";
 const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct PostgresStatsProbe {
     link: Lean<Stream>,
     version: u32,
-    /// Sessions that were there before the first client.
+    /// Sessions that existed before the first client.
     before: HashSet<String>,
-    /// The clients' sessions, where each keeps its own.
+    /// The clients' sessions, if each client keeps its session.
     clients: Option<HashSet<String>>,
-    /// The schema of `pg_stat_statements`, quoted, where that is installed.
+    /// The schema of `pg_stat_statements`, quoted, if installed.
     statements: Option<String>,
 }
 
 impl PostgresStatsProbe {
     pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
         let version = value(&mut link, "SHOW server_version_num")?.and_then(|n| n.parse().ok()).unwrap_or(0);
-        // Only where it was loaded when the server started can it be read.
+        // An installed extension is readable only if the server loaded it at its start.
         let sql = "SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
         let statements = value(&mut link, sql)?;
@@ -57,7 +58,7 @@ impl PostgresStatsProbe {
         Ok(Self { link, version, before: HashSet::new(), clients: None, statements })
     }
 
-    /// Sessions of ours but those that were there before the first client.
+    /// Reads the driver's sessions, except those that existed before the first client.
     fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
         let mut found = rows(&mut self.link, SESSIONS)?;
         found.retain(|row| row.first().is_some_and(|pid| !self.before.contains(pid)));
@@ -67,7 +68,7 @@ impl PostgresStatsProbe {
         Ok(found)
     }
 
-    /// Asks for numbers, each a counter.
+    /// Reads one row of numbers, each the value of a counter.
     fn count(
         &mut self,
         reading: &mut Reading,
@@ -85,12 +86,12 @@ impl PostgresStatsProbe {
             found => found?,
         };
         for ((what, from, scope), text) in counters.iter().zip(found.into_iter().next().unwrap_or_default()) {
-            reading.count(*what, text.parse().ok(), from, *scope, "the server gave no number");
+            reading.count(*what, text.parse().ok(), from, *scope, "the server returned no number");
         }
         Ok(())
     }
 
-    /// What is exact at any moment.
+    /// Reads the counters that are always exact.
     fn exact(&mut self, reading: &mut Reading) -> Result<()> {
         let sql = "SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')";
         self.count(reading, sql, &[(Counter::LogBytes, "pg_current_wal_insert_lsn", CounterScope::Server)])?;
@@ -110,8 +111,8 @@ impl PostgresStatsProbe {
         for row in found {
             let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
             let text = row.first().map(|text| shortened(text)).unwrap_or_default();
-            let gives = text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
-            returned += if gives { number(3) as u64 } else { 0 };
+            let is_select = text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
+            returned += if is_select { number(3) as u64 } else { 0 };
             reading.statements.push(StatementUse {
                 text,
                 calls: number(1) as u64,
@@ -125,10 +126,10 @@ impl PostgresStatsProbe {
         Ok(())
     }
 
-    /// What sessions tell late. Tables of the system are left out: each new session reads them.
+    /// Reads the counters that sessions flush late. System tables are excluded, because each new session reads them.
     fn late(&mut self, reading: &mut Reading) -> Result<()> {
         if self.version < SHARED {
-            let why = "before version 15 the server tells them too late";
+            let why = "before version 15 the server updates them too late";
             reading.add_unavailable("statistics of tables, checkpoints and temporary files", why);
             return Ok(());
         }
@@ -182,7 +183,7 @@ impl PostgresStatsProbe {
         self.count(reading, syncs, &[(Counter::LogSyncs, from, CounterScope::Server)])
     }
 
-    /// Waits until the clients' sessions are gone, and have told what they counted. Whether they are.
+    /// Waits until the clients' sessions have ended, and so flushed their counters; returns whether they have.
     fn gone(&mut self) -> Result<bool> {
         let until = Instant::now() + LEAVING;
         while !self.sessions()?.is_empty() {
@@ -209,7 +210,7 @@ impl StatsProbe for PostgresStatsProbe {
                     self.clients = Some(pids.collect());
                 }
                 self.exact(&mut reading)?;
-                let why = "the server counts none; samples of its sessions show them";
+                let why = "the server does not count them; session samples show them";
                 reading.add_unavailable(Counter::LockWaits.word(), why);
             }
             SnapshotPoint::End => self.exact(&mut reading)?,
@@ -217,7 +218,7 @@ impl StatsProbe for PostgresStatsProbe {
                 if self.gone()? {
                     self.late(&mut reading)?;
                 } else {
-                    let why = "sessions of the clients had not ended, and had not told what they counted";
+                    let why = "the clients' sessions did not end in time to flush their counters";
                     reading.add_unavailable("statistics of tables", why);
                 }
             }
@@ -239,7 +240,7 @@ impl StatsProbe for PostgresStatsProbe {
     }
 }
 
-/// What a session is doing, from its process, state, kind of wait, wait and statement.
+/// Derives a session sample from the process, state, wait event type, wait event and statement.
 fn session_sample(row: &[String]) -> SessionSample {
     let field = |at: usize| row.get(at).map_or("", String::as_str);
     let (state, kind, wait) = (field(1), field(2), field(3));
@@ -261,7 +262,7 @@ fn session_sample(row: &[String]) -> SessionSample {
     } else {
         format!("{kind}: {wait}")
     };
-    // An idle session shows the statement before.
+    // An idle session shows its previous statement.
     let statement = if wait_state == WaitState::Idle { String::new() } else { shortened(field(4)) };
     SessionSample { wait_state, state: state.to_owned(), event, statement }
 }
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_another_session_waits_for_a_lock() {
+    fn only_wait_for_another_session_is_a_lock_wait() {
         assert_eq!(wait_state("active", "Lock", "transactionid"), WaitState::Lock);
         assert_eq!(wait_state("active", "LWLock", "WALWrite"), WaitState::Log);
         assert_eq!(wait_state("active", "IO", "WALSync"), WaitState::Log);

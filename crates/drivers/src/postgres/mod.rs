@@ -36,17 +36,17 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "postgres://[user[:password]@][host][:port][/database]",
     options: &[
         OptionInfo::new("socket", "the server's Unix socket or the folder it is in, instead of TCP"),
-        OptionInfo::new("host", "as libpq has it: a host, or the folder of the Unix socket"),
+        OptionInfo::new("host", "as in libpq: a host, or the folder of the Unix socket"),
         tls::OPTION,
         tls::CA,
         tls::CERT,
         tls::KEY,
-        OptionInfo::new("sslmode", "as libpq has it: disable, require, verify-ca or verify-full"),
-        OptionInfo::new("sslrootcert", "as libpq has it: file of the authorities, or system"),
-        OptionInfo::new("sslcert", "as libpq has it: file of the client's certificate"),
-        OptionInfo::new("sslkey", "as libpq has it: file of the client's private key"),
-        OptionInfo::new("search_path", "schemas in which tables are made and looked for: shop,public"),
-        OptionInfo::new("options", "as libpq has it: settings of the session, as -c name=value"),
+        OptionInfo::new("sslmode", "as in libpq: disable, require, verify-ca or verify-full"),
+        OptionInfo::new("sslrootcert", "as in libpq: file of the certificate authorities, or system"),
+        OptionInfo::new("sslcert", "as in libpq: file of the client's certificate"),
+        OptionInfo::new("sslkey", "as in libpq: file of the client's private key"),
+        OptionInfo::new("search_path", "schemas in which tables are created and found: shop,public"),
+        OptionInfo::new("options", "as in libpq: settings of the session, as -c name=value"),
         OptionInfo::new("client", "lean (default): Kurabe's own; driver: the postgres crate"),
         charset::OPTION,
     ],
@@ -101,7 +101,7 @@ impl Driver for Postgres {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::of_sql(if self.config.wrapped {
-            Support::no("the postgres crate awaits each answer before the next request")
+            Support::no("the postgres crate awaits each reply before the next request")
         } else {
             Support::Native
         })

@@ -1,14 +1,15 @@
-//! Housekeeping on PostgreSQL.
+//! Namespace of a run on PostgreSQL.
 
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
 use std::sync::Arc;
 
-/// The advisory lock's key: "kurabe" in ASCII. Such locks are of one database, and end with their connection.
+/// The advisory lock's key: "kurabe" in ASCII. The lock is per database and ends with its connection.
 const LOCK: i64 = 0x6b75_7261_6265;
 
-/// So many times as many rows as when a table was analysed are too many: what its sample of 30,000 rows tells is close.
+/// Maximum growth factor of a table since it was last analysed. ANALYZE samples 30,000 rows, so its row count is
+/// accurate.
 const FAR: u64 = 3;
 
 /// A connection that manages the namespace.
@@ -31,13 +32,13 @@ impl SqlNamespaceOps for PostgresNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        // Whatever the bare name would find, in any schema of the search path. Names are ours: they hold no quotes.
+        // The unqualified name, in any schema of the search path. Kurabe's table names contain no quotes.
         let sql = format!("SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL");
         Ok(value(&mut *self.link, &sql)?.as_deref() == Some("t"))
     }
 
-    /// By what the planner reads, and not by when somebody was last seen to gather it: those times are lost in a crash.
-    /// `pg_stats` shows a user what it knows of columns that the user may read.
+    /// Checks the statistics themselves, not the time of the last ANALYZE, which a crash loses. `pg_stats` shows only
+    /// columns that the user may read.
     fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let sql = format!(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname), \
@@ -53,15 +54,15 @@ impl SqlNamespaceOps for PostgresNamespace {
             outgrown(table, number(counted), number(now), FAR, &format!("ANALYZE {table}"))
         } else {
             Some(format!(
-                "table {table} was never analysed: the planner guesses how many rows a search finds, and may change its mind \
-                 in the middle of the run, when autovacuum gets there; run ANALYZE {table} first"
+                "table {table} was never analysed: the planner guesses row counts, and plans may change during the run when \
+                 autovacuum analyses the table; run ANALYZE {table} first"
             ))
         })
     }
 
     fn lock(&mut self, run: &str) -> Result<()> {
         let name = application_name(run);
-        // Before the lock, so that whoever finds it taken finds the name too.
+        // Before the lock, so that other runs can read the holder's name.
         self.execute(&format!("SET application_name TO '{name}'"))?;
         let lock = format!("SELECT pg_catalog.pg_try_advisory_lock({LOCK})");
         let holder_of_it = format!(
@@ -78,7 +79,7 @@ impl SqlNamespaceOps for PostgresNamespace {
                 return Ok(true);
             }
             holder = rows(link, &holder_of_it)?.into_iter().next().unwrap_or_default();
-            // One run may reach a database by two targets.
+            // A run may use one database through two targets.
             Ok(holder.first() == Some(&name))
         })?;
         if taken {
@@ -98,12 +99,12 @@ impl SqlNamespaceOps for PostgresNamespace {
 
 impl Drop for PostgresNamespace {
     fn drop(&mut self) {
-        // The lock goes with the connection; saying goodbye lets the server see it at once.
+        // The lock ends with the connection; Terminate makes the server end it at once.
         let _ = self.link.quit();
     }
 }
 
-/// Names this process and the run, in the 63 plain characters that there are.
+/// Name of this process and the run, in printable ASCII and at most 63 characters.
 fn application_name(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != '\\' { c } else { '_' };
     format!("kurabe {} {}", std::process::id(), run.chars().map(plain).collect::<String>())

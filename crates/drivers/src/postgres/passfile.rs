@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// The password for this server from the file of whoever runs this; and, where a file may not be used, why.
+/// Reads the password for this server from the current user's file; and the reason, if the file must not be used.
 pub(crate) fn of_this_user(
     config: &Config,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -23,14 +23,14 @@ pub(crate) fn of_this_user(
     if !about.is_file() {
         return (None, None);
     }
-    // libpq ignores a file that others may read; so do we, and say it if the password is missed.
+    // Like libpq, ignore a file that others can read. The hint appears if the password is missing.
     if about.permissions().mode() & 0o077 != 0 {
-        let hint = format!("{} is not used, since others may read it (chmod 600)", path.display());
+        let hint = format!("{} is ignored because others can read it (chmod 600)", path.display());
         return (None, Some(hint));
     }
     let (host, port) = match &config.place {
         Place::Tcp { host, port } => (host.clone(), *port),
-        // A socket in the usual folder is "localhost"; in another, the folder's name.
+        // A socket in the default folder is "localhost"; in another, the folder's name.
         Place::Unix(path) => {
             let (folder, port) = super::config::folder_and_port(path)
                 .map_or_else(|| (String::new(), 0), |(folder, port)| (folder.to_string_lossy().into(), port));
@@ -42,8 +42,8 @@ pub(crate) fn of_this_user(
     (find(&text, [&host, &port.to_string(), &config.database, &config.user]), None)
 }
 
-/// The password of the first line `host:port:database:user:password` that fits; `*` fits everything, and a
-/// backslash takes the meaning of the `:` or `\` that follows.
+/// The password of the first matching line `host:port:database:user:password`; `*` matches everything, and a backslash
+/// escapes a `:` or `\`.
 fn find(text: &str, wanted: [&str; 4]) -> Option<Secret> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut rest = line.trim_end_matches('\r');
@@ -58,7 +58,7 @@ fn find(text: &str, wanted: [&str; 4]) -> Option<Secret> {
     })
 }
 
-/// The next field, whether it held an escape, and what follows its `:`.
+/// The next field, whether it had an escape, and the text after its `:`.
 fn field(text: &str) -> (String, bool, Option<&str>) {
     let (mut out, mut escaped) = (String::new(), false);
     let mut chars = text.char_indices();
@@ -81,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_first_line_that_fits_gives_the_password() {
+    fn first_matching_line_gives_password() {
         let text = "# note\nh:5432:d:other:no\nh:5432:*:u:p\\:w\\\\d:ignored\n*:*:*:*:last\n";
         let password = |wanted| find(text, wanted).map(|secret| secret.expose().to_owned());
         assert_eq!(password(["h", "5432", "d", "u"]).as_deref(), Some("p:w\\d"));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_is_not_used_and_that_is_said() {
+    fn file_readable_by_others_is_ignored_with_hint() {
         let path = std::env::temp_dir().join(format!("kurabe-pgpass-{}", std::process::id()));
         fs::write(&path, "*:*:*:*:secret\n").unwrap();
         let variable = |name: &str| (name == "PGPASSFILE").then(|| path.to_string_lossy().into_owned());
@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "\\PC{0,60}") {
+        fn parser_accepts_any_text(text in "\\PC{0,60}") {
             let _ = find(&text, ["h", "1", "d", "u"]);
         }
     }

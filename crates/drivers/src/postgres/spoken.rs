@@ -1,16 +1,16 @@
-//! What a client says, read from its bytes: the statements among them (manual, "Message Formats").
+//! SQL detection: the statements in a client's byte stream (manual, "Message Formats").
 
-/// The number of `SSLRequest`.
+/// The request code of `SSLRequest`.
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// The texts of all statements in what a client sent from the beginning of a connection on; nothing where it is encrypted.
-pub(super) fn statements(said: &[u8]) -> Option<Vec<String>> {
+/// The statements in what a client sent from the start of a connection; `None` if the connection is encrypted.
+pub(super) fn statements(sent: &[u8]) -> Option<Vec<String>> {
     let mut texts = Vec::new();
-    let Some((start, mut said)) = message(said) else { return Some(texts) };
+    let Some((start, mut sent)) = message(sent) else { return Some(texts) };
     if start.first_chunk::<4>().is_some_and(|number| u32::from_be_bytes(*number) == SSL_REQUEST) {
         return None;
     }
-    while let Some((&kind, rest)) = said.split_first()
+    while let Some((&kind, rest)) = sent.split_first()
         && let Some((body, after)) = message(rest)
     {
         let mut parts = body.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -21,12 +21,12 @@ pub(super) fn statements(said: &[u8]) -> Option<Vec<String>> {
             _ => None,
         };
         texts.extend(text.map(std::borrow::Cow::into_owned));
-        said = after;
+        sent = after;
     }
     Some(texts)
 }
 
-/// A message without its type and length, which counts itself; and what follows.
+/// Splits off a message's body and returns the remaining bytes. The length field counts itself.
 fn message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked((u32::from_be_bytes(*length) as usize).checked_sub(4)?)
@@ -38,18 +38,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn queries_and_what_is_parsed_are_found_and_passwords_are_not() {
-        let said =
+    fn queries_and_parsed_statements_are_found_but_passwords_are_not() {
+        let sent =
             b"\0\0\0\x09\0\x03\0\0\0p\0\0\0\x0bsecret\0Q\0\0\0\x09SET \0P\0\0\0\x0as1\0X\0\0Q\0\0\0\x09cut";
-        assert_eq!(statements(said).unwrap(), ["SET ", "X"]);
+        assert_eq!(statements(sent).unwrap(), ["SET ", "X"]);
         assert_eq!(statements(b"\0\0\0\x08\x04\xd2\x16\x2f\x16\x03\x01"), None);
         assert_eq!(statements(b"").unwrap(), [""; 0]);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(said: Vec<u8>) {
-            let _ = statements(&said);
+        fn any_bytes_are_read(sent: Vec<u8>) {
+            let _ = statements(&sent);
         }
     }
 }

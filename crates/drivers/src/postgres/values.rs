@@ -1,26 +1,26 @@
-//! Values by type number (`pg_type.dat`): binary for the few types that Kurabe's tables have, text for all others, which
-//! users' own tables may have.
+//! Encoding of values by type OID (`pg_type.dat`): binary for the types of Kurabe's tables, text for all others, which
+//! custom tables may have.
 
 use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::malformed;
 use std::io::Write as _;
 
-/// Microseconds from 1970-01-01 to 2000-01-01, where PostgreSQL's time begins.
+/// Microseconds from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// How a type's values are sent and received.
+/// Wire format of a type's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Binary: a whole number of so many bytes, big endian.
+    /// Binary: a big-endian integer of this many bytes.
     Int(u8),
     /// Binary: microseconds since 2000-01-01, eight bytes.
     Time,
-    /// Binary: text or bytes, as they are.
+    /// Binary: text or bytes, unchanged.
     Bytes,
     /// The text format, which every type has.
     Text,
-    /// The text format of a whole number, which is read as one.
+    /// An integer in the text format.
     Digits,
 }
 
@@ -32,13 +32,13 @@ impl Form {
             23 => Self::Int(4),
             21 => Self::Int(2),
             1114 | 1184 => Self::Time,
-            // bytea, "char", name, text, json, xml, unknown, char, varchar: their two formats are alike.
+            // bytea, "char", name, text, json, xml, unknown, char, varchar: no conversion needed.
             17 | 18 | 19 | 25 | 114 | 142 | 705 | 1042 | 1043 => Self::Bytes,
             _ => Self::Text,
         }
     }
 
-    /// The same values in the text format.
+    /// The form for the same values in the text format.
     pub(crate) fn as_text(self) -> Self {
         match self {
             Self::Int(_) | Self::Digits => Self::Digits,
@@ -50,14 +50,16 @@ impl Form {
         matches!(self, Self::Int(_) | Self::Time | Self::Bytes)
     }
 
-    /// Appends a field that is no text or bytes to the reply's row.
+    /// Appends a field to the reply's row.
     pub(crate) fn push(self, bytes: &[u8], out: &mut Reply) -> Result<()> {
         match self {
             Self::Int(_) => out.push_int(whole(bytes)?),
             Self::Time => {
                 let micros = whole(bytes)?;
-                // The two ends of the range mean "infinity".
-                out.push_time(micros.checked_add(EPOCH).ok_or_else(|| malformed("a moment out of range"))?);
+                // The ends of the range mean "infinity" and "-infinity".
+                out.push_time(
+                    micros.checked_add(EPOCH).ok_or_else(|| malformed("a timestamp out of range"))?,
+                );
             }
             Self::Digits => out.push_int(digits(bytes)?),
             Self::Bytes | Self::Text => out.push_bytes(bytes),
@@ -65,8 +67,7 @@ impl Form {
         Ok(())
     }
 
-    /// A parameter as it is sent, without its length. Text and bytes stay where they are, so that long ones need no
-    /// copy.
+    /// Encodes a parameter, without its length. Text and bytes are borrowed, so long values need no copy.
     pub(crate) fn encode<'a>(self, value: &Value<'a>) -> Result<Encoded<'a>> {
         Ok(match (self, *value) {
             (_, Value::Null) => Encoded::Null,
@@ -87,7 +88,7 @@ impl Form {
                 Encoded::Eight(micros.to_be_bytes())
             }
             (form, value) => {
-                let message = format!("a parameter of the form {form:?} was given {}", kind_of(&value));
+                let message = format!("a parameter of form {form:?} was given {}", kind_of(&value));
                 return Err(Error::new(ErrorKind::Internal, message));
             }
         })
@@ -105,7 +106,7 @@ pub(crate) enum Encoded<'a> {
     Slice(&'a [u8]),
 }
 
-/// A short text, in place.
+/// A short text without allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShortText {
     text: [u8; Self::MOST],
@@ -131,7 +132,7 @@ impl ShortText {
         digits
     }
 
-    /// With its zone, so that the session's does not matter. A `date` takes its day.
+    /// Writes a timestamp with its zone, so that the session's does not matter. A `date` uses only the day.
     fn of_time(micros: i64) -> Result<Self> {
         let mut text = [0; Self::MOST];
         write!(&mut text[..], "{}+00", DateTime::from_micros(micros)?)
@@ -145,7 +146,7 @@ impl ShortText {
 }
 
 impl Encoded<'_> {
-    /// The bytes; none where there is no value.
+    /// The bytes; `None` for NULL.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Null => None,
@@ -158,15 +159,15 @@ impl Encoded<'_> {
     }
 }
 
-/// What a value is, without its content.
+/// Describes a value's type without its content.
 fn kind_of(value: &Value<'_>) -> &'static str {
     match value {
-        Value::Null => "no value",
-        Value::Int(_) => "a whole number",
+        Value::Null => "NULL",
+        Value::Int(_) => "an integer",
         Value::Text(_) => "text",
         Value::Bytes(_) => "bytes",
         Value::Time(_) => "a timestamp",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "a boolean",
     }
 }
 
@@ -174,10 +175,10 @@ fn out_of_range(what: &str) -> Error {
     Error::new(ErrorKind::Usage, format!("a value is out of the range of {what}"))
 }
 
-/// A whole number in the text format.
+/// Parses an integer in the text format.
 fn digits(text: &[u8]) -> Result<i64> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| malformed("a whole number that is none"))
+    number.ok_or_else(|| malformed("an invalid integer"))
 }
 
 fn whole(bytes: &[u8]) -> Result<i64> {
@@ -198,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(n in any::<i64>(), micros in -62_135_596_800_000_000i64..253_402_300_800_000_000) {
+        fn encoded_values_round_trip(n in any::<i64>(), micros in -62_135_596_800_000_000i64..253_402_300_800_000_000) {
             let mut reply = Reply::new();
             let int = Form::of(20).encode(&Value::Int(n)).unwrap();
             Form::of(20).push(int.bytes().unwrap(), &mut reply).unwrap();
@@ -223,14 +224,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(kind in prop::sample::select(vec![20u32, 21, 23, 1184, 25, 1700]), bytes: Vec<u8>) {
+        fn any_bytes_never_panic(kind in prop::sample::select(vec![20u32, 21, 23, 1184, 25, 1700]), bytes: Vec<u8>) {
             let _ = Form::of(kind).push(&bytes, &mut Reply::new());
             let _ = Form::of(kind).as_text().push(&bytes, &mut Reply::new());
         }
     }
 
     #[test]
-    fn types_that_are_not_known_by_number_go_in_the_text_format() {
+    fn other_types_use_text_format() {
         // uuid, jsonb, numeric, date, bool, double precision, an enumeration
         for kind in [2950, 3802, 1700, 1082, 16, 701, 16_384] {
             assert_eq!(Form::of(kind), Form::Text, "{kind}");
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_refused_without_showing_it() {
+    fn value_of_wrong_type_is_rejected_without_showing_it() {
         let error = Form::of(20).encode(&Value::Text("hunter2")).unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
         assert!(Form::of(23).encode(&Value::Int(i64::MAX)).is_err());

@@ -1,4 +1,4 @@
-//! The `postgres` crate as it is used by everyone: what `?client=driver` selects.
+//! Client that uses the `postgres` crate; `?client=driver` selects it.
 
 use super::config::{Config, folder_and_port};
 use super::values::{Encoded, Form};
@@ -19,11 +19,11 @@ use postgres::{
 use std::error::Error as StdError;
 use std::time::Duration;
 
-/// The crate and its version, for the facts.
+/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "postgres crate 0.19";
 
-/// A connection of the crate's. The crate has no time limit for an answer, and no limit for its size: both are those of
-/// the stream that it reads from, but for a Unix socket, where the crate lets nobody have the stream.
+/// A connection of the `postgres` crate. The crate limits neither the time nor the size of a reply, so the stream that
+/// it reads from does. For a Unix socket there are no such limits, because the crate does not expose the stream.
 pub(crate) struct Wrapped {
     client: Option<Client>,
     stream: StreamLimits,
@@ -53,11 +53,11 @@ impl Wrapped {
             Place::Tcp { host, port } => options.host(host).port(*port),
             Place::Unix(path) => {
                 let (folder, port) = folder_and_port(path)
-                    .ok_or_else(|| Error::usage("client=driver takes sockets named .s.PGSQL.PORT only"))?;
+                    .ok_or_else(|| Error::usage("client=driver supports only sockets named .s.PGSQL.PORT"))?;
                 options.host_path(folder).port(port)
             }
         };
-        // The crate's buffer doubles, and holds the old half beside the new one meanwhile.
+        // The crate's buffer doubles; while it grows, the old and the new buffer coexist.
         let stream = StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer));
         let limits = stream.clone();
         let tls = config.tls.config().map(|tls| Rustls::new(tls, stream.clone()));
@@ -65,7 +65,7 @@ impl Wrapped {
         let connect = move || match tls {
             Some(tls) => options.ssl_mode(SslMode::Require).connect(tls),
             None if unix => options.ssl_mode(SslMode::Disable).connect(NoTls),
-            // "Direct" asks the server for nothing: the stream goes as it is through a wrapper of ours.
+            // "Direct" sends no SSLRequest, so `Plain` can wrap the unencrypted stream.
             None => {
                 let plain = Plain(limits);
                 options.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct).connect(plain)
@@ -84,7 +84,7 @@ impl Wrapped {
         Ok(Self { client: Some(client), stream, watched, transport })
     }
 
-    /// One exchange with the server.
+    /// Runs one exchange with the server, within the limits.
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
         let closed = || Error::new(ErrorKind::ConnectionLost, "the connection was closed");
         let client = self.client.as_mut().ok_or_else(closed)?;
@@ -125,7 +125,7 @@ impl Query for Wrapped {
     }
 }
 
-/// The crate waits without a limit for the end of a connection that it drops.
+/// Closes the connection within the limits: the crate's own drop waits for its end without a limit.
 impl Drop for Wrapped {
     fn drop(&mut self) {
         let _ = self.quit();
@@ -145,7 +145,7 @@ impl Link for Wrapped {
             None => Ok(statement),
             Some(column) => {
                 let what = format!(
-                    "the postgres crate gets columns of type {} in a form that is not read here",
+                    "the binary format of column type {} is not supported with the postgres crate",
                     column.type_()
                 );
                 Err(Error::unsupported(what).hint("use client=lean, or cast the column to text"))
@@ -172,7 +172,7 @@ impl Link for Wrapped {
                     return Err(too_much(most));
                 }
             }
-            // The server counts the rows of a SELECT too; they are not affected.
+            // The server also counts the rows of a SELECT; they are not affected rows.
             if out.rows() == 0 {
                 out.set_affected(rows.rows_affected().unwrap_or(0));
             }
@@ -181,7 +181,7 @@ impl Link for Wrapped {
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {
-        // The crate sends Close when the last copy of a statement is dropped, and does not wait for the answer.
+        // The crate sends Close when the last copy of a statement is dropped, and does not wait for the reply.
         drop(statement);
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Link for Wrapped {
 struct Parameter<'a>(Value<'a>);
 
 impl Parameter<'_> {
-    /// Binary where its type has a binary form for such a value, else text.
+    /// Binary if the type has a binary form for this value, else text.
     fn form(&self, kind: &Type) -> Form {
         let form = Form::of(kind.oid());
         if form.encode(&self.0).is_ok() { form } else { Form::Text }
@@ -233,8 +233,8 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// The session's settings as libpq's `options` has them: words between spaces, in which a backslash takes the meaning of what
-/// follows.
+/// Builds the session's settings in the format of libpq's `options`: words separated by spaces, with a backslash as the
+/// escape.
 fn settings(config: &Config) -> String {
     let mut settings = config.options.clone().unwrap_or_default();
     let named =
@@ -267,7 +267,7 @@ fn refused(error: &postgres::Error, config: &Config) -> Error {
     let cause = StdError::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let text = error.to_string();
     if cause.contains("does not support TLS") {
-        return Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out");
+        return Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=");
     }
     let kind = if text.contains("authentication") || cause.contains("password") {
         ErrorKind::Denied
@@ -277,7 +277,7 @@ fn refused(error: &postgres::Error, config: &Config) -> Error {
     with_hint(Error::new(kind, format!("{text}{cause}")), config)
 }
 
-/// Adds why a password file was not used, where the password is what is missing.
+/// Adds the reason why a password file was ignored, if the password is missing.
 pub(crate) fn with_hint(error: Error, config: &Config) -> Error {
     match &config.password_hint {
         Some(hint) if error.kind() == ErrorKind::Denied && config.password.is_none() => {
@@ -287,7 +287,7 @@ pub(crate) fn with_hint(error: Error, config: &Config) -> Error {
     }
 }
 
-/// The crate's error as ours. None of its texts holds a password.
+/// Converts the crate's error. Its messages never contain a password.
 fn failed(error: &postgres::Error) -> Error {
     if let Some(db) = error.as_db_error() {
         return errors::server(db.code().code(), db.message());
@@ -304,7 +304,7 @@ fn failed(error: &postgres::Error) -> Error {
     Error::new(ErrorKind::Protocol, error.to_string())
 }
 
-/// The nearest cause of this type.
+/// Finds the nearest cause of this type.
 fn source<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {

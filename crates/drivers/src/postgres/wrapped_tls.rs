@@ -1,4 +1,4 @@
-//! TLS for the `postgres` crate, which leaves it to its users, and limits for what it reads.
+//! TLS for the `postgres` crate, which has none built in, and limits for what it reads.
 
 use crate::wire::{tls, too_much};
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
-/// What ends a stream that is read from: too many bytes of one answer, or another thread.
+/// Limits of a stream: too many bytes of one reply end it, and another thread can end it.
 #[derive(Clone)]
 pub(crate) struct StreamLimits(Arc<Limits>);
 
@@ -22,7 +22,7 @@ struct Limits {
     received: AtomicU64,
     most: u64,
     ended: AtomicBool,
-    /// Who waits for more to read.
+    /// The task that waits for data.
     reader: Mutex<Option<Waker>>,
 }
 
@@ -36,12 +36,12 @@ impl StreamLimits {
         self.0.most
     }
 
-    /// A request begins.
+    /// Resets the byte count at the start of a request.
     pub(crate) fn begin(&self) {
         self.0.received.store(0, Ordering::Relaxed);
     }
 
-    /// Ends the stream: whoever reads from it goes on with an error.
+    /// Ends the stream: a pending read returns an error.
     pub(crate) fn end(&self) {
         self.0.ended.store(true, Ordering::SeqCst);
         let reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -50,7 +50,7 @@ impl StreamLimits {
         }
     }
 
-    /// Before a read.
+    /// Checks, before a read or write, whether the stream was ended.
     fn check(&self, context: &Context<'_>) -> io::Result<()> {
         let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
         if !reader.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
@@ -60,7 +60,7 @@ impl StreamLimits {
         if self.0.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
-    /// After a read.
+    /// Counts bytes after a read.
     fn received(&self, bytes: usize) -> io::Result<()> {
         let before = self.0.received.fetch_add(bytes as u64, Ordering::Relaxed);
         let over = before + bytes as u64 > self.0.most;
@@ -68,7 +68,7 @@ impl StreamLimits {
     }
 }
 
-/// Leaves a stream as it is, within its limits.
+/// Applies the limits to a stream without TLS.
 #[derive(Clone)]
 pub(crate) struct Plain(pub(crate) StreamLimits);
 
@@ -92,7 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Plain
     }
 }
 
-/// Makes TLS connections with this configuration.
+/// Creates TLS connections with this configuration.
 #[derive(Clone)]
 pub(crate) struct Rustls(TlsConnector, StreamLimits);
 
@@ -114,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for R
     }
 }
 
-/// Makes TLS connections to one host.
+/// Creates TLS connections to one host.
 pub(crate) struct ToHost {
     connector: TlsConnector,
     limits: StreamLimits,
@@ -135,7 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToHos
     }
 }
 
-/// A stream within its limits.
+/// A stream with limits.
 pub(crate) struct Limited<S> {
     stream: S,
     limits: StreamLimits,

@@ -1,4 +1,4 @@
-//! From an answer to a reply.
+//! Conversion of answers into replies.
 
 use super::plan::{Column, Plan, Verb};
 use super::protocol::{Client, Head, number, unexpected};
@@ -6,8 +6,8 @@ use crate::prelude::*;
 use crate::wire::Peer;
 use std::ops::Range;
 
-/// Where the rows of a hash are kept until they are in order. Redis gives them in any order, so that the client sorts
-/// them, as an application would.
+/// The rows of a hash, to be sorted. Redis returns them in any order, so the client sorts them, as an application
+/// would.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     bytes: Vec<u8>,
@@ -16,13 +16,13 @@ pub(super) struct Gathered {
 
 #[derive(Debug)]
 struct Row {
-    /// The name, where names are numbers.
+    /// The name as a number, if the names are numbers.
     number: i64,
     name: Range<usize>,
     value: Range<usize>,
 }
 
-/// Reads the answer to a request into the reply, which is empty.
+/// Reads the answer to a request into the empty reply.
 #[inline]
 pub(super) fn read<S: Peer>(
     plan: &Plan,
@@ -48,9 +48,9 @@ pub(super) fn read<S: Peer>(
         (Verb::Group, Head::Pairs(pairs)) => return gathered.read(plan, client, pairs, out),
         (Verb::Group, Head::Items(items)) => return gathered.read(plan, client, items / 2, out),
         (Verb::Put, Head::Int(_)) if !plan.scripted => 1,
-        (Verb::Add, Head::Null | Head::Int(0 | -1)) => return Err(there_already(plan)),
+        (Verb::Add, Head::Null | Head::Int(0 | -1)) => return Err(key_exists(plan)),
         (Verb::Change, Head::Null | Head::Int(-1)) => 0,
-        // How many rows the script stored.
+        // The number of rows that the script stored.
         (Verb::Add | Verb::Put | Verb::Change, Head::Int(rows)) if plan.scripted => rows as u64,
         (Verb::Add | Verb::Put | Verb::Change, Head::Simple) | (Verb::Add, Head::Int(1)) => plan.rows as u64,
         (Verb::Remove, Head::Int(rows)) => rows as u64,
@@ -61,10 +61,9 @@ pub(super) fn read<S: Peer>(
 }
 
 #[cold]
-fn there_already(plan: &Plan) -> Error {
+fn key_exists(plan: &Plan) -> Error {
     let what = if plan.rows > 1 { "one of the rows has" } else { "the row has" };
-    Error::new(ErrorKind::Server, format!("{}: {what} a key that is there already", plan.collection))
-        .code("NX")
+    Error::new(ErrorKind::Server, format!("{}: {what} a key that already exists", plan.collection)).code("NX")
 }
 
 impl Gathered {
@@ -108,13 +107,14 @@ impl Gathered {
         Ok(())
     }
 
-    /// Puts the rows in the order of their names: numbers by their size, everything else by its bytes.
+    /// Sorts the rows by name: numbers by value, everything else by bytes.
     fn sort(&mut self, plan: &Plan) -> Result<()> {
         let Self { bytes, rows } = self;
         if matches!(plan.name_kind, FieldType::Int | FieldType::Timestamp) {
             for row in rows.iter_mut() {
                 row.number = number(&bytes[row.name.clone()]).ok_or_else(|| {
-                    let what = "a hash has a name in it that is no number, as those of this collection are";
+                    let what =
+                        "a hash contains a name that is not a number, unlike the names of this collection";
                     Error::mismatch(what).context(&plan.collection)
                 })?;
             }

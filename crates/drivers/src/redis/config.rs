@@ -1,30 +1,29 @@
-//! What a target's URL says: where the server is, who asks, which database, how long a row lives.
+//! Settings of a target's URL: server, user, database and expiry of rows.
 
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 
 const PORT: u16 = 6379;
 
-/// The longest life that is taken: beyond it is a slip of the pen, and the server counts in milliseconds.
+/// The maximum `ttl`, in seconds. A larger value is probably a mistake: the server counts in milliseconds.
 const LONGEST: u32 = 10 * 365 * 24 * 3600;
 
-/// How every connection of a target is opened. `Debug` shows no password.
+/// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) place: Place,
-    /// The user's name; without one it is the server's `default` user who gives the password.
+    /// The user's name; `None` means the server's `default` user.
     pub(super) user: Option<String>,
-    /// What `AUTH` says; none: nobody is named. It is empty for a user without a password (`nopass`).
+    /// The password of `AUTH`; `None`: no authentication. It is empty for a user without a password (`nopass`).
     pub(super) password: Option<Secret>,
     pub(super) database: u32,
-    /// Seconds that a row lives after it was written; `None`: for ever.
+    /// Seconds after which a written row expires; `None`: never.
     pub(super) ttl: Option<u32>,
     pub(super) tls: tls::Mode,
 }
 
 impl Config {
-    /// Reads a URL. A password that it does not hold is taken from where the engine's own program takes it, the
-    /// variable `REDISCLI_AUTH` (or `VALKEYCLI_AUTH`).
+    /// Reads a URL. The default password is that of `redis-cli`: the variable `REDISCLI_AUTH` (or `VALKEYCLI_AUTH`).
     pub(super) fn from_url(url: &TargetUrl) -> Result<Self> {
         Self::new(url, &|name| std::env::var(name).ok())
     }
@@ -37,13 +36,13 @@ impl Config {
         let database = match url.path.as_str() {
             "" => 0,
             path => path.parse().map_err(|_| {
-                url.wrong("databases have numbers, and what stands behind the host is none")
+                url.wrong("the path after the host must be a database number")
                     .hint(format!("write {}://host:port/0", url.scheme))
             })?,
         };
         let ttl = url.option("ttl").map(|text| match text.parse() {
             Ok(seconds) if (1..=LONGEST).contains(&seconds) => Ok(seconds),
-            _ => Err(url.wrong(format!("ttl={text} is no number of seconds from 1 to {LONGEST}"))),
+            _ => Err(url.wrong(format!("ttl={text} is not a number of seconds from 1 to {LONGEST}"))),
         });
         let named = |name: &str| variable(name).map(Secret::new);
         let password =
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_where_who_and_how_long() {
+    fn url_sets_server_user_database_and_ttl() {
         let all = config("redis://bob:hunter2@db:1/3?ttl=60", Some("other")).unwrap();
         assert_eq!(all.place, Place::Tcp { host: "db".into(), port: 1 });
         assert_eq!((all.user.as_deref(), all.database, all.ttl), (Some("bob"), 3, Some(60)));
@@ -87,7 +86,7 @@ mod tests {
         assert_eq!(socket.place, Place::Unix("/run/v.sock".into()));
         assert_eq!(socket.password.as_ref().map(Secret::expose), Some("pw"));
         assert!(!config("rediss://h", None).unwrap().tls.is_off());
-        // A user of whom the server asks no password.
+        // A user without a password.
         for (url, auth, password) in [
             ("redis://bob@h", None, ""),
             ("redis://bob:@h", Some("pw"), ""),
@@ -96,15 +95,15 @@ mod tests {
             let config = config(url, auth).unwrap();
             assert_eq!(config.password.as_ref().map(Secret::expose), Some(password), "{url}");
         }
-        // As redis://:@h says, there is none.
+        // redis://:@h names no password.
         assert!(config("redis://:@h", Some("pw")).unwrap().password.is_none());
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_urls_are_refused() {
         for (url, part) in [
-            ("redis://h/shop", "databases have numbers"),
-            ("redis://h/-1", "databases have numbers"),
+            ("redis://h/shop", "database number"),
+            ("redis://h/-1", "database number"),
             ("redis://h?ttl=0", "ttl=0"),
             ("redis://h?ttl=1h", "ttl=1h"),
             ("rediss://h?socket=/s", "Unix socket"),

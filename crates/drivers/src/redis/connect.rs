@@ -1,4 +1,4 @@
-//! Opening a connection: `HELLO 3`, with the password where there is one, and the database, all in one write.
+//! Opening a connection: `HELLO 3`, with the password if there is one, and `SELECT`, in one write.
 
 use super::config::Config;
 use super::errors;
@@ -7,7 +7,7 @@ use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{Laps, Peer, Stream};
 
-/// What a server says of itself in its answer to `HELLO`.
+/// The server's answer to `HELLO`.
 pub(super) type Greeting = Reported;
 
 /// Opens a connection and authenticates.
@@ -21,14 +21,14 @@ pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Clie
     }
     let mut client = Client::new(stream);
     let greeting = hello(&mut client, config)?;
-    // The greeting holds the password, where there is one: who we are, and the session, are one answer.
+    // `HELLO` contains the password, so authentication and session set-up are one round trip.
     times.set_up = laps.lap();
     client.times = Some(times);
     client.wire.ready();
     Ok((client, greeting))
 }
 
-/// Speaks first. Source: <https://redis.io/docs/latest/commands/hello/>.
+/// Sends `HELLO` and `SELECT`. Source: <https://redis.io/docs/latest/commands/hello/>.
 pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<Greeting> {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
     if let Some(password) = &config.password {
@@ -42,7 +42,7 @@ pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<
         push_request(&mut request, &[b"SELECT", database.as_bytes()]);
     }
     let sent = client.wire.send(&request);
-    // A server that takes no more connections, or none from here, says so and hangs up before it has read anything.
+    // A server that refuses the connection sends an error and closes it before it reads anything.
     let node = match (client.whole(), sent) {
         (Ok(node), Ok(())) => node,
         (Err(error), Ok(())) => return Err(plain(error)),
@@ -63,7 +63,7 @@ pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<
     Ok(greeting)
 }
 
-/// An error at this stage in our own words: a server that does not know the command repeats it, password and all.
+/// Replaces an error of `HELLO`: a server that does not know the command repeats it, including the password.
 fn plain(error: Error) -> Error {
     match (error.server_code(), error.kind()) {
         (Some("ERR"), ErrorKind::Server) => errors::too_old(),
@@ -93,7 +93,7 @@ mod tests {
     const GREETING: &str = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n";
 
     #[test]
-    fn the_password_and_the_database_come_with_the_greeting() {
+    fn password_and_database_are_sent_with_hello() {
         let answer = format!("{GREETING}+OK\r\n");
         let (greeting, sent) = greeted("redis://bob:pw@h/2", &answer);
         assert_eq!(greeting.unwrap().text("server"), "redis");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_said_and_the_password_is_not() {
+    fn refusals_are_reported_without_the_password() {
         for (answer, kind) in [
             ("-WRONGPASS invalid username-password pair or user is disabled.\r\n", ErrorKind::Denied),
             ("-NOAUTH HELLO must be called with the client already authenticated\r\n", ErrorKind::Denied),

@@ -1,9 +1,9 @@
-//! Error answers: a code in capitals, and words. Source of the codes: `src/server.c`, `createSharedObjects`, and
+//! Error answers: a code in capitals and a message. Source of the codes: `src/server.c`, `createSharedObjects`, and
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
 
 use kurabe_core::{Error, ErrorKind};
 
-/// The error that an error answer is, given without its sign.
+/// Parses an error answer, without its leading `-`.
 pub(super) fn of(line: &[u8]) -> Error {
     let text = String::from_utf8_lossy(line);
     let (code, words) = match text.split_once(' ') {
@@ -15,46 +15,46 @@ pub(super) fn of(line: &[u8]) -> Error {
     let error = |kind, words: &str| Error::new(kind, words).code(code);
     match code {
         "WRONGPASS" => error(ErrorKind::Denied, "the server refused the user or the password")
-            .hint("check them, and REDISCLI_AUTH; without a user it is 'default' who is asked"),
-        "NOAUTH" => error(ErrorKind::Denied, "the server asks for a password")
+            .hint("check them, and REDISCLI_AUTH; the default user is 'default'"),
+        "NOAUTH" => error(ErrorKind::Denied, "the server requires a password")
             .hint("redis://[user]:password@host, or REDISCLI_AUTH"),
         "DENIED" => error(
             ErrorKind::Denied,
-            "the server is in protected mode: as long as it has no password it takes connections from its own machine only",
+            "the server is in protected mode: without a password it accepts connections from its own machine only",
         )
-        .hint("give it a password, or connect over its own loopback or its Unix socket"),
+        .hint("set a password, or connect over its loopback interface or its Unix socket"),
         "NOPERM" => error(ErrorKind::NotPermitted, words).hint("the user's ACL on the server must allow it"),
         "OOM" => error(ErrorKind::Limit, "the server's memory is full").hint("its limit is maxmemory"),
         "LOADING" => error(ErrorKind::Server, "the server is still loading its data")
-            .hint("wait until it has done so"),
-        "READONLY" => error(ErrorKind::NotPermitted, "the server is a replica, which takes no writes")
+            .hint("wait until it has finished"),
+        "READONLY" => error(ErrorKind::NotPermitted, "the server is a replica, which accepts no writes")
             .hint("name its master"),
         "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" | "TRYAGAIN" => {
             error(ErrorKind::Unsupported, "the server is a node of a cluster, and clusters are not supported")
-                .hint("name a server that stands alone")
+                .hint("name a standalone server")
         }
         "NOPROTO" => too_old().code(code),
         "ERR" if words.contains("max number of clients") => {
-            error(ErrorKind::Limit, "the server takes no more connections").hint("its limit is maxclients")
+            error(ErrorKind::Limit, "the server accepts no more connections").hint("its limit is maxclients")
         }
         "ERR" if words.contains("invalid bulk length") => {
             error(ErrorKind::Limit, "a value is longer than the server allows")
                 .hint("its limit is proto-max-bulk-len")
         }
         "ERR" if words.contains("DB index is out of range") => {
-            error(ErrorKind::NotFound, "the server has no database of this number")
-                .hint("its databases are 0 and up, as many as its setting 'databases' says")
+            error(ErrorKind::NotFound, "the server has no database with this number")
+                .hint("its setting 'databases' is the number of databases; the first is 0")
         }
         _ => error(ErrorKind::Server, words),
     }
 }
 
-/// A server that does not know RESP3.
+/// The error of a server without RESP3.
 pub(super) fn too_old() -> Error {
-    Error::unsupported("the server does not know the protocol RESP3").hint("use Redis 6 or newer, or Valkey")
+    Error::unsupported("the server does not support RESP3").hint("use Redis 6 or newer, or Valkey")
 }
 
-/// Whether a word is one that stands before the words of an error.
+/// Whether a word is an error code.
 fn is_code(word: &str) -> bool {
     !word.is_empty() && word.len() < 32 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }

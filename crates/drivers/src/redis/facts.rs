@@ -1,4 +1,4 @@
-//! What a server says of itself: read, never assumed.
+//! Server facts, as reported by the server.
 
 use super::connect::{Greeting, lines};
 use super::protocol::Client;
@@ -7,12 +7,12 @@ use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::Stream;
 
-/// What decides how long a write lives, and what else decides figures.
+/// Settings that determine durability, and other settings that affect results.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
 const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
 const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
 
-/// Asks the server.
+/// Queries the server.
 pub(super) fn read(
     client: &mut Client<Stream>,
     greeting: &Greeting,
@@ -30,15 +30,15 @@ pub(super) fn read(
     let cluster = info.get("redis_mode").or(greeting.get("mode")).is_some_and(|mode| mode == "cluster");
     if cluster {
         return Err(Error::unsupported("the server is a node of a cluster, and clusters are not supported")
-            .hint("name a server that stands alone"));
+            .hint("name a standalone server"));
     }
     if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
-        notes.push("the server is a replica, which takes no writes as a rule".to_owned());
+        notes.push("the server is a replica, which usually accepts no writes".to_owned());
     }
     let mut config = Reported::default();
     let mut forbidden = None;
     for name in DURABILITY.iter().chain(&OTHERS).chain(&LIMITS) {
-        // One by one: Redis takes several names since version 7 only.
+        // One by one: Redis accepts several names only since version 7.
         match client.ask_text(&["CONFIG", "GET", name]) {
             Ok(node) => config.extend(node.pairs()),
             Err(error) if error.server_code().is_some() => forbidden = Some(error),
@@ -48,10 +48,10 @@ pub(super) fn read(
     let durability = durability(&config);
     if let Some(error) = forbidden {
         notes.push(format!(
-            "settings may not be read ({error}): what an acknowledged write survives is unknown"
+            "settings may not be read ({error}): the durability of an acknowledged write is unknown"
         ));
     } else if durability.is_none() {
-        notes.push("the server does not tell appendonly and appendfsync: what an acknowledged write survives is unknown".to_owned());
+        notes.push("the server does not report appendonly and appendfsync: the durability of an acknowledged write is unknown".to_owned());
     }
     notes.extend(remarks(&config, durability, ttl));
     let mut settings = config.pick(&OTHERS);
@@ -70,7 +70,7 @@ pub(super) fn read(
     })
 }
 
-/// Valkey tells its own version beside the one of Redis that it is compatible with.
+/// The engine's name and version. Valkey reports its own version and the Redis version that it is compatible with.
 fn engine(info: &Reported, greeting: &Greeting) -> (String, String) {
     let said = |name: &str| info.get(name).map(ToOwned::to_owned);
     if let Some(version) = said("valkey_version") {
@@ -84,13 +84,13 @@ fn engine(info: &Reported, greeting: &Greeting) -> (String, String) {
     let engine = match name.as_str() {
         "redis" | "" => "Redis".to_owned(),
         "valkey" => "Valkey".to_owned(),
-        // Others speak the protocol too, and have names of their own.
+        // Other servers use the protocol under their own names.
         other => other.chars().filter(|c| !c.is_control()).take(40).collect(),
     };
     (engine, version)
 }
 
-/// `always`: the log is synced before the answer is sent. Nothing is concluded from a setting that is not known.
+/// The durability class; `None` if a setting is unknown. With `always` the log is synced before the answer is sent.
 /// Source: `flushAppendOnlyFile` in `src/aof.c`.
 fn durability(config: &Reported) -> Option<DurabilityClass> {
     let set = |name: &str| config.get(name);
@@ -103,9 +103,9 @@ fn durability(config: &Reported) -> Option<DurabilityClass> {
     };
     match (set("no-appendfsync-on-rewrite")?, synced) {
         ("no", _) => Some(synced),
-        // While a child of the server saves, nothing is synced; and the server starts children by itself.
+        // Nothing is synced while a child process of the server saves, and the server starts such children by itself.
         ("yes", DurabilityClass::Synced) => Some(DurabilityClass::OsCache),
-        // Besides, what is to be synced may wait in the server itself, which its crash takes.
+        // Besides, unsynced data may be in the server's memory, which a crash of the server loses.
         ("yes", _) => Some(DurabilityClass::Memory),
         _ => None,
     }
@@ -116,7 +116,7 @@ fn remarks(config: &Reported, durability: Option<DurabilityClass>, ttl: Option<u
     let mut notes = Vec::new();
     if durability == Some(DurabilityClass::Memory) && !set("save").is_empty() {
         notes.push(format!(
-            "snapshots are taken now and then (save = {}): they survive the server, what was written since the last one does not",
+            "snapshots are taken at intervals (save = {}): a crash of the server loses the writes since the last one",
             set("save")
         ));
     }
@@ -129,7 +129,7 @@ fn remarks(config: &Reported, durability: Option<DurabilityClass>, ttl: Option<u
         }
         if set("appendfsync") == "everysec" {
             notes.push(
-                "while the log is being synced, writes are acknowledged and kept in the server for up to two seconds: its crash alone takes as much"
+                "while the log is being synced, acknowledged writes stay in the server's memory for up to two seconds: a crash of the server loses them"
                     .to_owned(),
             );
         }
@@ -146,19 +146,19 @@ fn remarks(config: &Reported, durability: Option<DurabilityClass>, ttl: Option<u
         ));
     }
     notes.push(
-        "rows with a key of several fields lie in hashes, one for each first part of the key: several are added, all or none, by a script, and the client puts them in order".to_owned(),
+        "rows with a key of several fields are in hashes, one for each first part of the key: a script inserts several atomically, and the client sorts them".to_owned(),
     );
-    notes.push("a collection is emptied by walking through all keys of the database (SCAN)".to_owned());
+    notes.push("a collection is cleared by scanning all keys of the database (SCAN)".to_owned());
     notes
 }
 
 fn limits(info: &Reported, config: &Reported) -> Limits {
     Limits {
         connections: info.limit("maxclients"),
-        // This connection is among them.
+        // The count includes this connection.
         connections_in_use: info.number("connected_clients").map(|open| open.saturating_sub(1)),
         value_bytes: config.number("proto-max-bulk-len").map(|most| {
-            let set_by = "proto-max-bulk-len, less what marks a row's fields";
+            let set_by = "proto-max-bulk-len, less the overhead of a packed row";
             Limit::new(most.saturating_sub(64 * PACKING), set_by)
         }),
         ..Limits::default()
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_is_what_the_settings_say() {
+    fn class_follows_from_the_settings() {
         for (appendonly, appendfsync, on_rewrite, class) in [
             ("no", "always", "no", Some(DurabilityClass::Memory)),
             ("yes", "always", "no", Some(DurabilityClass::Synced)),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lose_a_row_is_said() {
+    fn notes_name_settings_that_may_lose_rows() {
         let evicts = config(&[("maxmemory", "100"), ("maxmemory-policy", "allkeys-lru")]);
         assert!(remarks(&evicts, None, None).iter().any(|note| note.contains("evicts")));
         let unlimited = config(&[("maxmemory", "0"), ("maxmemory-policy", "allkeys-lru")]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_called_what_it_calls_itself() {
+    fn engine_and_version_are_the_reported_ones() {
         let named =
             |pairs: &[(&str, &str)], server: &str| engine(&config(pairs), &config(&[("server", server)]));
         let pair = |name: &str, version: &str| (name.to_owned(), version.to_owned());

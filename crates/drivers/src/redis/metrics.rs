@@ -1,4 +1,4 @@
-//! What Redis and Valkey say of themselves: `INFO`. Source: <https://redis.io/docs/latest/commands/info/>.
+//! Server statistics of Redis and Valkey, from `INFO`. Source: <https://redis.io/docs/latest/commands/info/>.
 
 use super::connect::lines;
 use super::protocol::Client;
@@ -9,13 +9,13 @@ use kurabe_core::stats_probe::{
 };
 use kurabe_core::{Error, Result};
 
-/// The connection that asks.
+/// The stats probe's connection.
 pub(super) struct RedisStatsProbe(pub(super) Client<Stream>);
 
 impl StatsProbe for RedisStatsProbe {
     fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
         let mut reading = Reading::default();
-        // All counters are exact at any moment: one thread serves everybody.
+        // All counters are always exact: one thread serves all clients.
         if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
             return Ok(reading);
         }
@@ -27,9 +27,7 @@ impl StatsProbe for RedisStatsProbe {
     }
 
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        Err(Error::unsupported(
-            "it works on one request after the other, so that none waits for what another session holds",
-        ))
+        Err(Error::unsupported("it executes one request at a time, so no request waits for another session"))
     }
 
     fn port(&self) -> Option<u16> {
@@ -49,7 +47,7 @@ fn counts(info: &Reported, reading: &mut Reading) {
     let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));
     let copies = saves.zip(rewrites).map(|(saves, rewrites)| saves + rewrites);
     reading.count(Counter::Checkpoints, copies, "rdb_saves + aof_rewrites", CounterScope::Server, missing);
-    // A log that is written anew is another one: its size says nothing of what came to the one before.
+    // A rewrite starts a new log, whose size cannot be compared with that of the previous one.
     let from = format!("aof_current_size, log {}", rewrites.unwrap_or(0));
     let log = info.number("aof_current_size").filter(|_| info.number("aof_enabled") == Some(1));
     reading.count(
@@ -72,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_written_anew_is_not_taken_for_the_one_before() {
+    fn sizes_of_rewritten_logs_are_not_compared() {
         let size = |rewrites| {
             let found = read(&[
                 ("aof_enabled", "1"),
@@ -87,10 +85,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_told() {
+    fn missing_counters_are_unavailable() {
         let found = read(&[("aof_enabled", "0"), ("evicted_keys", "3")]);
         assert_eq!(found.counts.len(), 1);
-        let untold: Vec<&str> = found.unavailable.iter().map(|one| one.what.as_str()).collect();
-        assert_eq!(untold, ["checkpoints", "log bytes"]);
+        let unavailable: Vec<&str> = found.unavailable.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(unavailable, ["checkpoints", "log bytes"]);
     }
 }

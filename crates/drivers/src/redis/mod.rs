@@ -1,15 +1,15 @@
-//! Redis and Valkey, through a lean client of RESP3.
+//! Redis and Valkey, through a native RESP3 client.
 //!
-//! **One field outside the key** is one string value, as an application keeps it: `GET`, `SET`, with `NX` where the row
-//! must not be there, `XX` where it must, `EX` where it is to expire.
+//! **One field outside the key** is one string value, as an application stores it: `GET` and `SET`, with `NX` if the
+//! row must not exist, `XX` if it must, and `EX` if it expires.
 //!
-//! **Several fields** are packed into one string value too, and not spread over a hash. An application that keeps a
-//! session does so: a serialised value is added, replaced and let expire by one command, `SET` with `NX` and `EX`, while
-//! a hash takes `HSET` and `EXPIRE`, and has no command that adds it only where it is not there. What that costs is that
-//! some fields of a row cannot be changed alone, and this is said.
+//! **Several fields** are packed into one string value too, not stored as a hash. Applications store sessions this way:
+//! one command, `SET` with `NX` and `EX`, adds or replaces a serialized value and sets its expiry. A hash needs `HSET`
+//! and `EXPIRE`, and no command adds it only if it does not exist. The cost is that single fields of a row cannot be
+//! updated; such operations are reported as unsupported.
 //!
 //! **A key of several fields** is a hash for all of them but the last, which names the row within it: `HGET`, `HSETNX`,
-//! `HGETALL`. Several rows, and rows that expire, are added by one short `script`.
+//! `HGETALL`. A short `script` adds several rows, or rows that expire.
 
 mod answer;
 mod config;
@@ -33,15 +33,15 @@ use config::Config;
 use namespace::{Collections, RedisNamespace};
 use std::sync::Arc;
 
-/// What the registry knows of it.
+/// The driver's entry in the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["redis", "valkey", "rediss", "valkeys"],
     engine: "Redis, Valkey",
-    about: "values and hashes by key, in the server's memory, on disk as it is set",
+    about: "values and hashes by key, in the server's memory, on disk if configured",
     url: "redis://[user[:password]@]host[:port][/database]",
     options: &[
         OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
-        OptionInfo::new("ttl", "seconds that a row lives after it was written; none: for ever"),
+        OptionInfo::new("ttl", "seconds after which a written row expires; default: never"),
         OptionInfo::new("tls", "off (default; rediss: verify), require or verify"),
         tls::CA,
         tls::CERT,

@@ -1,13 +1,13 @@
 //! The ownership rules on Redis.
 //!
-//! **Collections.** The hash `kurabe_marker` has one field for each collection. A row's key begins with the collection's
-//! name and a colon; such keys that no entry of the marker stands for are somebody else's, and are left alone. To empty a
-//! collection, the keys of the database are walked through by `SCAN`, and its own are unlinked: there is neither `KEYS`,
-//! which would hold up every other client, nor `FLUSHDB`.
+//! **Collections.** The hash `kurabe_marker` has one field for each collection. A row's key begins with the
+//! collection's name and a colon; Kurabe does not touch such keys without an entry in `kurabe_marker`. Clearing a
+//! collection scans the keys of the database by `SCAN` and unlinks the collection's keys. It uses neither `KEYS`, which
+//! would block all other clients, nor `FLUSHDB`.
 //!
-//! **Claim.** `SET kurabe_claim … NX PX`: it fails where the key exists, and ends after half a minute unless a thread of
-//! this process renews it on a connection of its own. Whoever dies lets go within that time. The claim is renewed and
-//! given back only as long as it is ours (`WATCH`).
+//! **Claim.** `SET kurabe_claim … NX PX` fails if the key exists. The key expires after 30 s unless a thread of this
+//! process renews it on a separate connection, so after a crash the claim ends within that time. The claim is renewed
+//! and released only while this run holds it (`WATCH`).
 
 use super::config::Config;
 use super::connect;
@@ -29,17 +29,17 @@ const WORDS: Words = Words {
     kept: &[CLAIM],
 };
 
-/// The marker's field that tells ours from another's, and what it says.
+/// The field of the ownership table that identifies it as Kurabe's, and its value.
 const TITLE: (&str, &str) = ("title", "collections of Kurabe");
 
 /// How long a claim lasts without being renewed, in milliseconds.
 const LASTS: &str = "30000";
 
-/// Keys that the server looks at in one step of a walk: well under a millisecond.
+/// `COUNT` of a `SCAN` step, in keys: a step takes well under a millisecond.
 const STEP: &str = "1000";
 
-/// The collections that are known to exist, shared by all that this driver opened; each with a flag for those who
-/// prepared an operation on it, set once it is removed.
+/// The collections that are known to exist, shared by all sessions of a driver. Each has a flag for its prepared
+/// operations, which is set when the collection is removed.
 #[derive(Debug, Default)]
 pub(super) struct Collections(Mutex<BTreeMap<String, Arc<AtomicBool>>>);
 
@@ -48,7 +48,7 @@ impl Collections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A collection's flag; the server is asked for the collection the first time.
+    /// A collection's flag; the first call checks on the server that the collection exists.
     pub(super) fn get<S: Peer>(&self, name: &str, client: &mut Client<S>) -> Result<Arc<AtomicBool>> {
         if let Some(gone) = self.known().get(name) {
             return Ok(Arc::clone(gone));
@@ -124,7 +124,7 @@ impl NamespaceOps for RedisNamespace {
         each_key(&mut self.client, &collection.name, unlink)
     }
 
-    /// Whoever still holds an operation on it writes no more, and what was written goes before its entry does.
+    /// Stops writes of prepared operations, then removes the keys; the caller removes the entry afterwards.
     fn destroy(&mut self, name: &str) -> Result<()> {
         self.collections.forget(name);
         each_key(&mut self.client, name, unlink)
@@ -164,7 +164,7 @@ impl<S: Peer> ClaimStore for Client<S> {
     }
 }
 
-/// Does something with the claim in one step, unless it is another's by now.
+/// Runs a command on the claim atomically, unless another run holds it.
 fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -> Result<()> {
     client.ask_text(&["WATCH", CLAIM])?;
     if client.ask_text(&["GET", CLAIM])?.text() != holder {
@@ -175,7 +175,7 @@ fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -
     client.ask_text(&["EXEC"]).map(drop)
 }
 
-/// The collections that the marker holds.
+/// The collections in the ownership table.
 fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
     let foreign =
         || WORDS.not_ours(format!("redis: the key {MARKER} holds something that Kurabe did not write"));
@@ -192,7 +192,7 @@ fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
     if ours { Ok(fields.into_keys().collect()) } else { Err(foreign()) }
 }
 
-/// A key of a collection that the marker does not know, for people.
+/// Describes a key that begins with the name of a collection, if there is one.
 fn foreign_key<S: Peer>(client: &mut Client<S>, name: &str) -> Result<Option<String>> {
     let mut found = None;
     each_key(client, name, |_, keys| {
@@ -203,25 +203,25 @@ fn foreign_key<S: Peer>(client: &mut Client<S>, name: &str) -> Result<Option<Str
     Ok(found)
 }
 
-/// What another wrote, as far as it fits into a message.
+/// Shortens foreign text for a message: no control characters, at most 100 characters.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-/// Walks through the database and calls `work` with the keys of a collection, some at a time. What is there from the
-/// beginning to the end of the walk is met at least once.
+/// Scans the database and calls `work` with batches of a collection's keys. A key that exists during the whole scan is
+/// returned at least once.
 fn each_key<S: Peer>(
     client: &mut Client<S>,
     name: &str,
     mut work: impl FnMut(&mut Client<S>, &[Node]) -> Result<()>,
 ) -> Result<()> {
-    // Names hold no signs that a pattern gives a meaning.
+    // Names contain no special characters of patterns.
     let pattern = format!("{name}:*");
     let mut cursor = "0".to_owned();
     loop {
         let found = client.ask_text(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", STEP])?;
         let [next, keys] = found.items() else {
-            return Err(crate::wire::malformed("the server's answer to SCAN has not its two parts"));
+            return Err(crate::wire::malformed("the server's answer to SCAN does not have two parts"));
         };
         if !keys.items().is_empty() {
             work(client, keys.items())?;

@@ -1,5 +1,5 @@
-//! What an operation becomes: which command, where the key's and the value's fields stand among the parameters, and
-//! those parts of the request that are always the same.
+//! A prepared operation: its command, the positions of the key's and the value's fields among the parameters, and the
+//! constant parts of the request.
 
 use super::protocol::{push_count, push_word};
 use super::value::Form;
@@ -7,29 +7,29 @@ use crate::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is done, in Redis's kinds of answers.
+/// Kinds of operations, by their answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Ping,
-    /// One value.
+    /// Reads one value.
     Read,
-    /// One or several rows that must not be there.
+    /// Adds one or several rows that must not exist.
     Add,
-    /// One row, there or not.
+    /// Writes one row, whether or not it exists.
     Put,
-    /// One row that must be there.
+    /// Changes one row that must exist.
     Change,
     Remove,
-    /// All rows of a hash.
+    /// Reads all rows of a hash.
     Group,
 }
 
-/// Where a field of a row of a hash comes from.
+/// The source of a field, in a row of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     /// The name within the hash: the key's last field.
     Name,
-    /// A field that is not in the key, by its number among those.
+    /// A field outside the key, by its index among those.
     Rest(usize),
 }
 
@@ -39,31 +39,31 @@ pub(super) struct Plan {
     pub(super) verb: Verb,
     pub(super) operation: &'static str,
     pub(super) collection: String,
-    /// Set once the collection is no more.
+    /// Set when the collection is removed.
     pub(super) gone: Arc<AtomicBool>,
-    /// Parameters of one row, and how many rows there are.
+    /// Number of parameters of one row, and number of rows.
     pub(super) width: usize,
     pub(super) rows: usize,
-    /// Where among a row's parameters the fields of the Redis key stand, …
+    /// Positions among a row's parameters: of the fields of the Redis key, …
     pub(super) key: Vec<usize>,
-    /// … the field that names it within a hash, …
+    /// … of the field that names the row within a hash, …
     pub(super) name: Option<usize>,
-    /// … and those of its value.
+    /// … and of the fields of its value.
     pub(super) rest: Vec<usize>,
     pub(super) form: Form,
-    /// For [`Verb::Read`]: which fields of the value come back.
+    /// For [`Verb::Read`]: the fields of the value to return.
     pub(super) wanted: Vec<usize>,
-    /// For [`Verb::Group`]: what comes back, and the type of the names.
+    /// For [`Verb::Group`]: the fields to return, and the type of the names.
     pub(super) columns: Vec<Column>,
     pub(super) name_kind: FieldType,
-    /// What the request begins and ends with.
+    /// Constant start and end of the request.
     pub(super) head: Vec<u8>,
     pub(super) tail: Vec<u8>,
-    /// Whether it is done by the script: see [`super::script`].
+    /// Whether the script executes it: see [`super::script`].
     pub(super) scripted: bool,
 }
 
-/// Why Redis has not an operation; `None` where it has it.
+/// Why Redis does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'static str> {
     match operation {
         Operation::Ping | Operation::Insert { .. } | Operation::Put { .. } | Operation::Delete { .. } => None,
@@ -76,36 +76,33 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
             let Some((name, first)) = key.split_last() else { return Some("the collection has no key") };
             if first.is_empty() || by != first {
                 return Some(
-                    "Redis finds rows by their whole key, or all rows of one hash by all of the key but its last field",
+                    "Redis finds rows by the whole key, or all rows of one hash by all fields of the key but the last",
                 );
             }
             fields
                 .iter()
                 .any(|field| key.contains(field) && field != name)
-                .then_some("a row of a hash comes back without the hash's own key")
+                .then_some("Redis returns a row of a hash without the hash's key")
         }
-        Operation::FindRange { .. } => {
-            Some("Redis keeps its keys in no order: there is no range of them to search")
-        }
-        Operation::Update { collection, fields } => (*fields != collection.rest()).then_some(
-            "a row is one value, which is replaced as a whole: some of its fields cannot be changed",
-        ),
+        Operation::FindRange { .. } => Some("Redis keys are unordered: ranges cannot be searched"),
+        Operation::Update { collection, fields } => (*fields != collection.rest())
+            .then_some("a row is one value, which can only be replaced as a whole"),
         Operation::InsertMany { collection, .. } => (collection.key.len() == 1 && ttl.is_some())
-            .then_some("MSETNX, which stores several values, all or none, cannot let them expire (ttl=)"),
-        Operation::InsertEach { .. } => Some(
-            "Redis has no request that stores several values each on its own, and needs none: it takes requests sent together",
-        ),
+            .then_some("MSETNX, which stores several values atomically, cannot set an expiry (ttl=)"),
+        Operation::InsertEach { .. } => {
+            Some("Redis has no request that stores several values independently; it has pipelining instead")
+        }
         Operation::Page { .. } => Some("Redis has no pages"),
         Operation::Raw { .. } => Some("Redis has no SQL for the statements of a workload"),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),
-        Operation::Begin | Operation::Commit | Operation::Rollback => Some(
-            "MULTI only queues commands until EXEC: nothing can be read within it, and nothing rolled back",
-        ),
+        Operation::Begin | Operation::Commit | Operation::Rollback => {
+            Some("MULTI only queues commands until EXEC: it allows neither reads nor a rollback")
+        }
     }
 }
 
 fn not_stored(collection: &Collection, fields: &[usize]) -> Option<&'static str> {
-    (!collection.in_rest(fields)).then_some("Redis gives a value back as it was stored, without its key")
+    (!collection.in_rest(fields)).then_some("Redis returns a value without its key")
 }
 
 impl Plan {
@@ -147,7 +144,7 @@ impl Plan {
         let number = |fields: &[usize]| {
             fields.iter().filter_map(|f| stored.iter().position(|stored| stored == f)).collect::<Vec<_>>()
         };
-        // By their parameters: all fields in their order, the key's fields alone, or new values and then the key.
+        // Parameters are all fields in order, the key's fields alone, or new values followed by the key.
         let alone: Vec<usize> = (0..collection.key.len()).collect();
         let mut key = alone.clone();
         let mut many = false;
@@ -212,14 +209,14 @@ impl Plan {
                     Verb::Change => "XX",
                     _ => "",
                 };
-                // What follows the keys of the hashes.
+                // The arguments after the keys of the hashes.
                 push_word(&mut self.tail, mode.as_bytes());
                 push_word(&mut self.tail, life.as_deref().unwrap_or("0").as_bytes());
             }
         }
     }
 
-    /// The request's constant parts: `words`, then so many words of the row's, then `last`.
+    /// Sets the constant parts of the request: `words`, then `between` words of the row, then `last`.
     fn say(&mut self, words: &[&str], between: usize, last: &[&str]) {
         push_count(&mut self.head, words.len() + between + last.len());
         for word in words {

@@ -1,49 +1,49 @@
-//! RESP3: requests are arrays of strings, answers begin with a line that says what they are. Source:
+//! RESP3: requests are arrays of strings, and answers begin with a line that has their type. Source:
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use super::errors;
 use crate::prelude::*;
 use crate::wire::{Peer, Wire, malformed, push_number};
 
-/// The longest line: errors are the longest there are, and stay far below.
+/// Length limit of a line, in bytes: errors are the longest lines, and far shorter.
 const LINE: usize = 4_096;
 
-/// The longest string that is believed: greater lengths can be set on a server, but nobody sends such an answer.
+/// The maximum announced length. A server can allow more, but does not send such answers.
 const MOST: i64 = 1 << 34;
 
-/// Arrays within arrays: `EXEC` has two levels, `HELLO` three.
+/// Maximum nesting of arrays: `EXEC` has two levels, `HELLO` three.
 const DEPTH: usize = 8;
 
-/// The memory that a node takes, roughly: its own, that of the least allocation, and room that a list has to spare.
+/// Approximate memory of a node, in bytes: the node, a minimal allocation, and spare capacity of a list.
 const NODE: usize = 4 * size_of::<Node>();
 
-/// What an answer begins with.
+/// The first line of an answer.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// A word that says no more than that it is done.
+    /// A simple value, such as `OK`.
     Simple,
     /// A whole number.
     Int(i64),
-    /// A string of so many bytes follows, then the end of a line.
+    /// A string of this length in bytes follows, then the end of a line.
     Bulk(usize),
-    /// Nothing.
+    /// A null.
     Null,
-    /// So many answers follow.
+    /// This many answers follow.
     Items(usize),
-    /// So many pairs of answers follow.
+    /// This many pairs of answers follow.
     Pairs(usize),
     /// An error.
     Refused(Box<Error>),
-    /// An error of so many bytes follows, as a string does.
+    /// An error of this length in bytes follows, as a string.
     LongRefused(usize),
-    /// Remarks on the answer that comes after them, as pairs.
-    Remarks(usize),
-    /// Something nobody asked for, as items.
+    /// This many pairs of attributes follow, then the answer to which they apply.
+    Attributes(usize),
+    /// A push message of this many items.
     Push(usize),
 }
 
 impl Head {
-    /// Reads a line, given without its end.
+    /// Parses a line, without its end.
     fn parse(line: &[u8]) -> Result<Self> {
         let Some((kind, rest)) = line.split_first() else { return Err(strange(line)) };
         let length = |most: i64| match number(rest) {
@@ -54,33 +54,33 @@ impl Head {
             b'+' | b',' | b'#' | b'(' => Self::Simple,
             b'-' => Self::Refused(Box::new(errors::of(rest))),
             b':' => Self::Int(number(rest).ok_or_else(|| strange(line))?),
-            // What RESP2 says where there is nothing; some servers keep to it here and there.
+            // The null of RESP2, which some servers still use.
             b'$' | b'*' if rest == b"-1" => Self::Null,
             b'_' if rest.is_empty() => Self::Null,
             b'$' | b'=' => Self::Bulk(length(MOST)?),
             b'!' => Self::LongRefused(length(LINE as i64)?),
             b'*' | b'~' => Self::Items(length(MOST)?),
             b'%' => Self::Pairs(length(MOST)?),
-            b'|' => Self::Remarks(length(MOST)?),
+            b'|' => Self::Attributes(length(MOST)?),
             b'>' => Self::Push(length(MOST)?),
             _ => return Err(strange(line)),
         })
     }
 }
 
-/// An answer as a whole, where its cost does not matter.
+/// A complete answer, for requests whose cost does not matter.
 #[derive(Debug)]
 pub(super) enum Node {
     Null,
     Int(i64),
     Text(Vec<u8>),
-    /// Arrays, sets, and maps one key and value after the other.
+    /// An array, a set, or a map as alternating keys and values.
     List(Vec<Node>),
     Refused(Box<Error>),
 }
 
 impl Node {
-    /// The text of a string or a word; empty for anything else.
+    /// The text of a string or a number; empty for anything else.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    /// The parts of an array or a map; none of anything else.
+    /// The elements of an array or a map; empty for anything else.
     pub(super) fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,
@@ -103,7 +103,7 @@ impl Node {
     }
 }
 
-/// The number that a word is.
+/// Parses a whole number.
 pub(super) fn number(word: &[u8]) -> Option<i64> {
     let (negative, digits) = match word.split_first() {
         Some((b'-', digits)) => (true, digits),
@@ -112,7 +112,7 @@ pub(super) fn number(word: &[u8]) -> Option<i64> {
     if digits.is_empty() || digits.len() > 19 {
         return None;
     }
-    // Built below zero, where there is one number more.
+    // Accumulated as a negative number, whose range is larger by one.
     let below = digits.iter().try_fold(0i64, |value, digit| {
         let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
         value.checked_mul(10)?.checked_sub(digit)
@@ -122,23 +122,23 @@ pub(super) fn number(word: &[u8]) -> Option<i64> {
 
 fn strange(line: &[u8]) -> Error {
     let shown: String = String::from_utf8_lossy(line).chars().take(60).collect();
-    malformed(format!("the server answered '{}', which is not the protocol of Redis", shown.escape_default()))
+    malformed(format!("the server answered '{}', which is not Redis's protocol", shown.escape_default()))
 }
 
-/// An answer that is right in itself and not one to the request.
+/// The error of a valid answer that does not match the request.
 pub(super) fn unexpected(head: &Head) -> Error {
-    malformed(format!("the server answered {head:?}, which does not belong to the request"))
+    malformed(format!("the server answered {head:?}, which does not match the request"))
 }
 
-/// A connection: requests out, answers in. Whoever gets [`Head::Bulk`] must read that many bytes and then call
-/// [`Client::end_value`].
+/// A connection that sends requests and reads answers. After [`Head::Bulk`] the caller must read that many bytes and
+/// then call [`Client::end_value`].
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
     /// Requests under construction.
     pub(super) request: Vec<u8>,
-    /// Bytes that the nodes of the present answer hold.
+    /// Memory of the current answer's nodes, in bytes.
     held: usize,
-    /// How long the parts of connecting took.
+    /// Durations of the parts of connecting.
     pub(super) times: Option<ConnectTimes>,
 }
 
@@ -147,7 +147,7 @@ impl<S: Peer> Client<S> {
         Self { wire: Wire::new(stream), request: Vec::new(), held: 0, times: None }
     }
 
-    /// What the next answer begins with. What nobody asked for is passed over.
+    /// Reads the first line of the next answer. Attributes and push messages are skipped.
     #[inline]
     pub(super) fn answer(&mut self) -> Result<Head> {
         loop {
@@ -155,8 +155,8 @@ impl<S: Peer> Client<S> {
             let head = Head::parse(&self.wire.peek(length)?[..length - 2]);
             self.wire.consume(length);
             match head? {
-                Head::Remarks(pairs) => self.pass_over(pairs.saturating_mul(2))?,
-                Head::Push(items) => self.pass_over(items)?,
+                Head::Attributes(pairs) => self.skip_nodes(pairs.saturating_mul(2))?,
+                Head::Push(items) => self.skip_nodes(items)?,
                 Head::LongRefused(bytes) => {
                     let text = self.bulk(bytes)?;
                     return Ok(Head::Refused(Box::new(errors::of(&text))));
@@ -167,7 +167,7 @@ impl<S: Peer> Client<S> {
     }
 
     #[cold]
-    fn pass_over(&mut self, nodes: usize) -> Result<()> {
+    fn skip_nodes(&mut self, nodes: usize) -> Result<()> {
         self.held = 0;
         for _ in 0..nodes {
             self.node(DEPTH)?;
@@ -175,7 +175,7 @@ impl<S: Peer> Client<S> {
         Ok(())
     }
 
-    /// An answer as a whole; an error answer is an error.
+    /// Reads a complete answer; an error answer is an error.
     pub(super) fn whole(&mut self) -> Result<Node> {
         self.held = 0;
         let node = self.node(DEPTH);
@@ -203,7 +203,7 @@ impl<S: Peer> Client<S> {
             Head::Bulk(bytes) => {
                 let mut text = self.bulk(bytes)?;
                 if marked {
-                    // Three letters and a colon, which tell plain text from Markdown.
+                    // The prefix of a verbatim string is three letters and a colon: `txt:` or `mkd:`.
                     text.drain(..text.len().min(4));
                 }
                 Node::Text(text)
@@ -212,7 +212,7 @@ impl<S: Peer> Client<S> {
             Head::Pairs(count) => Node::List(self.nodes(count.saturating_mul(2), depth)?),
             Head::Refused(error) => Node::Refused(error),
             Head::LongRefused(bytes) => Node::Refused(Box::new(errors::of(&self.bulk(bytes)?))),
-            Head::Remarks(count) => {
+            Head::Attributes(count) => {
                 self.nodes(count.saturating_mul(2), depth)?;
                 self.node(depth)?
             }
@@ -223,7 +223,7 @@ impl<S: Peer> Client<S> {
         })
     }
 
-    /// So many nodes. No room is set aside for them before they are there: a count is the peer's claim.
+    /// Reads `count` nodes. Memory is not reserved in advance, since the count may be false.
     fn nodes(&mut self, count: usize, depth: usize) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
         for _ in 0..count {
@@ -240,7 +240,7 @@ impl<S: Peer> Client<S> {
         Ok(text)
     }
 
-    /// Appends a string that must come next to `out`.
+    /// Reads the next answer, which must be a string, and appends it to `out`.
     pub(super) fn bulk_into(&mut self, out: &mut Vec<u8>) -> Result<()> {
         match self.answer()? {
             Head::Bulk(bytes) => {
@@ -251,36 +251,36 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Reads the end of the line behind a string.
+    /// Reads the end of the line after a string.
     #[inline]
     pub(super) fn end_value(&mut self) -> Result<()> {
         if self.wire.peek(2)? != b"\r\n" {
-            return Err(malformed("the server sent another length than it announced"));
+            return Err(malformed("the server sent a string of a different length than announced"));
         }
         self.wire.consume(2);
         Ok(())
     }
 
-    /// Says goodbye and checks that nothing came but its answer, and what servers may send unasked.
+    /// Sends `QUIT` and checks that the server sent nothing but its answer and push messages.
     pub(super) fn quit_checked(&mut self) -> Result<()> {
         if self.wire.has_failed() {
             return Ok(());
         }
-        let told = self.wire.send(b"*1\r\n$4\r\nQUIT\r\n");
-        if told.is_err() || self.wire.has_ended()? {
-            // It had closed the connection before.
+        let sent = self.wire.send(b"*1\r\n$4\r\nQUIT\r\n");
+        if sent.is_err() || self.wire.has_ended()? {
+            // The server had closed the connection already.
             return Ok(());
         }
         let answer = self.answer();
         match self.wire.settle(answer)? {
             Head::Simple => self.wire.expect_end(),
-            // One that does not know the word leaves the connection open.
+            // A server without `QUIT` leaves the connection open.
             Head::Refused(_) => Ok(()),
             other => Err(unexpected(&other).context("the server sent more than was asked for")),
         }
     }
 
-    /// Sends a request and reads the answer as a whole.
+    /// Sends a request and reads the complete answer.
     pub(super) fn ask(&mut self, words: &[&[u8]]) -> Result<Node> {
         self.request.clear();
         push_request(&mut self.request, words);
@@ -288,13 +288,13 @@ impl<S: Peer> Client<S> {
         self.whole()
     }
 
-    /// As [`Client::ask`], where all words are plain text.
+    /// Like [`Client::ask`], with words of text.
     pub(super) fn ask_text(&mut self, words: &[&str]) -> Result<Node> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.ask(&words)
     }
 
-    /// The length of the next line with its end, all of it received.
+    /// Receives the next line, and returns its length including the line end.
     #[inline]
     fn line(&mut self) -> Result<usize> {
         let mut seen = 0;
@@ -316,7 +316,7 @@ impl<S: Peer> Client<S> {
     }
 }
 
-/// Appends a request of so many words.
+/// Appends a request of these words.
 pub(super) fn push_request(out: &mut Vec<u8>, words: &[&[u8]]) {
     push_count(out, words.len());
     for word in words {
@@ -324,7 +324,7 @@ pub(super) fn push_request(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// Appends the beginning of a request: how many words follow.
+/// Appends the start of a request: its number of words.
 pub(super) fn push_count(out: &mut Vec<u8>, words: usize) {
     out.push(b'*');
     push_number(out, words as u64);
@@ -339,7 +339,7 @@ pub(super) fn push_word(out: &mut Vec<u8>, word: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends what stands before a word.
+/// Appends the length line before a word.
 #[inline]
 pub(super) fn push_length(out: &mut Vec<u8>, bytes: usize) {
     out.push(b'$');

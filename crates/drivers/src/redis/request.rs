@@ -1,7 +1,7 @@
-//! From parameters to a request: keys first, since they are what can be refused, then the words.
+//! Conversion of parameters into a request. Keys are written first, because they may be refused.
 //!
-//! A key is `collection:field`; of several fields all but the last have `:` and `%` written as `%` and two hexadecimal
-//! digits, so that different fields never make the same key. Redis takes any bytes.
+//! A key is `collection:field`. If it has several fields, `:` and `%` in all but the last are written as `%` and two
+//! hexadecimal digits, so that different fields never produce the same key. Redis keys may contain any bytes.
 
 use super::plan::{Plan, Verb};
 use super::protocol::{push_count, push_length, push_word};
@@ -11,7 +11,7 @@ use crate::prelude::*;
 use crate::wire::{Outbox, Peer, percent, push_number};
 use std::ops::Range;
 
-/// The keys of a request's rows, and what names each within its hash.
+/// The keys of a request's rows, and their names within hashes.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     bytes: Vec<u8>,
@@ -29,7 +29,7 @@ impl Keys {
     /// Writes the keys of all rows.
     ///
     /// # Errors
-    /// [`Server`](ErrorKind::Server) where a field of a key is `Null`, or a row is there twice;
+    /// [`Server`](ErrorKind::Server) if a field of a key is `Null`, or two rows have the same key;
     /// [`Limit`](ErrorKind::Limit) for a value that is too long.
     #[inline]
     pub(super) fn fill(&mut self, plan: &Plan, parameters: &[Value<'_>]) -> Result<()> {
@@ -60,7 +60,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether no row is there twice. Rows as a rule come in order, shorter numbers first.
+    /// Whether all rows have different keys. Rows are usually in order already, shorter numbers first.
     fn are_distinct(&mut self) -> bool {
         let Self { bytes, rows, order } = self;
         let of = |row: &Spot| {
@@ -76,7 +76,7 @@ impl Keys {
         order.is_sorted_by(|a, b| of(&rows[*a as usize]) < of(&rows[*b as usize]))
     }
 
-    /// Appends the request; `known` says whether the server has seen the script.
+    /// Appends the request; `known` is whether the server has cached the script.
     #[inline]
     pub(super) fn write<'v, S: Peer>(
         &self,
@@ -97,7 +97,7 @@ impl Keys {
         Ok(())
     }
 
-    /// What follows a row's key: its name in a hash, and its value.
+    /// Appends a row's name in a hash, and its value.
     #[inline]
     fn write_row<'v, S: Peer>(
         &self,

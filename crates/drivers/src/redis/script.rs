@@ -1,11 +1,11 @@
-//! The one script: several rows of hashes, all or none.
+//! The script that writes several rows of hashes atomically.
 //!
-//! Redis (before version 8) has no command that stores fields of a hash only if none, or only if all, of them are
-//! there, and none that stores them and lets the hash expire; a script is what an application uses, and is one request
-//! that nothing comes in between of. It is sent by its digest once the server has seen it.
+//! Before version 8 Redis has no command that stores fields of a hash only if none, or only if all, of them exist, and
+//! no command that stores them with an expiry. Applications use a script for this, which is one atomic request. Once
+//! the server has cached the script, it is called by its digest.
 
-/// `KEYS`: the hashes. `ARGV`: `NX`, `XX` or nothing; seconds to live, or 0; then for each hash how many rows, and the
-/// name and value of each. It gives the number of rows, or -1 where it has done nothing.
+/// The script's source. `KEYS`: the hashes. `ARGV`: `NX`, `XX` or empty; seconds until expiry, or 0; then for each hash
+/// the number of rows, and the name and value of each. It returns the number of rows, or -1 if it changed nothing.
 pub(super) const SOURCE: &str = r"local mode, ttl, rows = ARGV[1], tonumber(ARGV[2]), 0
 if mode ~= '' then
   local at = 3
@@ -32,5 +32,5 @@ end
 return rows
 ";
 
-/// The script's digest, as `SCRIPT LOAD` gives it.
+/// The script's SHA-1 digest, as `SCRIPT LOAD` returns it.
 pub(super) const DIGEST: &[u8] = b"83617eae7ad5a9686318f66033dc5459fc6f3d93";

@@ -1,4 +1,4 @@
-//! A connection to Redis: each operation is one request.
+//! A Redis session: one connection, with one request for each operation.
 
 use super::answer::{self, Gathered};
 use super::connect::lines;
@@ -20,14 +20,14 @@ pub(super) struct RedisSession<S> {
     slots: Slots<Plan>,
 }
 
-/// The connection, and buffers that are used again.
+/// The connection, and reusable buffers.
 struct Work<S> {
     client: Client<S>,
     keys: Keys,
     gathered: Gathered,
     /// For each request of a pipeline, whether it was sent.
     sent: Vec<bool>,
-    /// Whether the server has seen the script.
+    /// Whether the server has cached the script.
     script_known: bool,
 }
 
@@ -94,7 +94,7 @@ impl<S: Peer + Send> Session for RedisSession<S> {
         self.slots.remove(&prepared).map(drop)
     }
 
-    /// A server needs no goodbye as a rule, and `QUIT` is deprecated. Here it is sent all the same: what comes before its answer, and after it, was not asked for.
+    /// Sends `QUIT`. It is deprecated and not needed to close, but shows whether the server sent surplus answers.
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.work.client.quit_checked()
     }
@@ -107,7 +107,7 @@ impl<S: Peer> Work<S> {
         self.keys.fill(plan, parameters)?;
         self.send(plan, parameters)?;
         match answer::read(plan, &mut self.client, &mut self.gathered, out) {
-            // Somebody had the server forget its scripts.
+            // The server's script cache was flushed.
             Err(error) if plan.scripted && error.server_code() == Some("NOSCRIPT") => {
                 self.script_known = false;
                 self.send(plan, parameters)?;
@@ -145,7 +145,7 @@ impl<S: Peer> Work<S> {
         let mut send_all = || {
             for n in 0..out.len() {
                 let parameters = &parameters[n * each..(n + 1) * each];
-                // What is refused here, before it is sent, stands alone like what the server refuses.
+                // A refusal before sending affects only this request, like a refusal by the server.
                 let refused = self.keys.fill(plan, parameters).err();
                 self.sent.push(refused.is_none());
                 if let Some(error) = refused {

@@ -1,8 +1,8 @@
-//! How the fields of a row that are not its key become one value.
+//! Encoding of the fields outside a row's key as one value.
 //!
-//! **One such field** is the value itself, as an application keeps it: bytes and text as they are, a whole number and a
-//! moment (microseconds since 1970) in decimal digits. What Redis has not is a value that is none: it is written as
-//! [`NONE`], and bytes that begin like it have it once more before them.
+//! **One such field** is the value itself, as an application stores it: bytes and text as they are, a whole number and
+//! a timestamp (microseconds since 1970) in decimal digits. Redis has no null value: null is written as [`NONE`], and
+//! bytes that begin with [`NONE`] are prefixed with it.
 //!
 //! **Several** are packed one after the other.
 
@@ -10,28 +10,28 @@ use crate::packed::{self, LONGEST, Source, bytes_of};
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer, push_number};
 
-/// What stands for no value, and before bytes that begin with it.
+/// The encoding of null, and the prefix of bytes that begin with it.
 const NONE: &[u8; 8] = b"\0kurabe\0";
 
-/// The form that the rows of a collection have.
+/// The encoding of a collection's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// One field of this type, as it is.
+    /// One field of this type, unpacked.
     One(FieldType),
-    /// So many fields, packed.
+    /// This many fields, packed.
     Packed(usize),
 }
 
 impl Form {
-    /// Refuses what cannot be written; to be asked before any of it is.
+    /// Returns an error if a field is too long; called before anything is written.
     pub(super) fn check<'a>(mut fields: impl Iterator<Item = Value<'a>>) -> Result<()> {
         if fields.any(|field| bytes_of(&field).is_some_and(|bytes| bytes.len() > LONGEST)) {
-            return Err(Error::new(ErrorKind::Limit, "a value of more than 4 GB"));
+            return Err(Error::new(ErrorKind::Limit, "a value is longer than 4 GB"));
         }
         Ok(())
     }
 
-    /// How long the value of these fields is.
+    /// The length of the value of these fields, in bytes.
     #[inline]
     pub(super) fn length<'a>(self, fields: impl Iterator<Item = Value<'a>>) -> usize {
         match self {
@@ -69,8 +69,8 @@ impl Form {
         Ok(())
     }
 
-    /// Reads a value of `total` bytes and appends those of its fields that are `wanted` (in rising order) to the reply.
-    /// Whatever is wrong with the value itself, all of it is read, so that the connection stays usable.
+    /// Reads a value of `total` bytes and appends its fields that are `wanted` (in ascending order) to the reply. An
+    /// invalid value is read completely too, so that the connection stays usable.
     #[inline]
     pub(super) fn read(
         self,
@@ -88,11 +88,11 @@ impl Form {
             return Ok(());
         }
         from.skip(left)?;
-        Err(Error::mismatch(format!("a value of {total} bytes is no row of the collection it is in")))
+        Err(Error::mismatch(format!("a value of {total} bytes is not a row of its collection")))
     }
 }
 
-/// `false` where the value is none of that type.
+/// Reads an unpacked value; `false` if it is not of that type.
 fn one(
     from: &mut impl Source,
     left: &mut usize,
@@ -112,7 +112,7 @@ fn one(
     }
     let number = matches!(kind, FieldType::Int | FieldType::Timestamp);
     if number {
-        // Twenty signs at most, the longest whole number.
+        // The longest whole number has 20 characters.
         if *left > 20 {
             return Ok(false);
         }
@@ -184,7 +184,7 @@ mod tests {
         let mut wire = Wire::new(Script::in_pieces([value, b"next"].concat(), piece));
         let mut out = Reply::new();
         let result = form.read(&mut wire, value.len(), wanted, &mut out);
-        // Right or wrong, what comes next is found.
+        // The next data is found, even after an error.
         assert_eq!(wire.peek(4).unwrap(), b"next");
         let mut again = Reply::new();
         let mut slice = value;
@@ -198,7 +198,7 @@ mod tests {
     const TEXT: Form = Form::One(FieldType::LongText);
 
     #[test]
-    fn one_field_is_the_value_itself() {
+    fn one_field_is_written_unpacked() {
         assert_eq!(written(TEXT, &[Value::Text("hello")]), b"hello");
         assert_eq!(written(TEXT, &[Value::Bytes(b"")]), b"");
         assert_eq!(written(Form::One(FieldType::Int), &[Value::Int(-70)]), b"-70");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_look_like_no_value_are_bytes() {
+    fn bytes_that_begin_like_null_round_trip() {
         for bytes in [&NONE[..], b"\0kurabe\0\0kurabe\0", b"\0kurabe\0x", b"\0kurabe", b"\0"] {
             let reply = read(TEXT, &written(TEXT, &[Value::Bytes(bytes)]), &[0], 4).unwrap();
             assert_eq!(reply.field_bytes(0, 0), Some(bytes));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_comes_back_as_it_was_packed() {
+    fn packed_row_round_trips() {
         let long = vec![7; 40_000];
         let fields = [
             Value::Bytes(&[0, 255]),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_row_that_was_cut_is_a_mismatch() {
+    fn truncated_packed_row_is_a_mismatch() {
         let whole = written(Form::Packed(2), &[Value::Text("hello"), Value::Int(1)]);
         for cut in 0..whole.len() {
             let error = read(Form::Packed(2), &whole[..cut], &[0], 100).unwrap_err();
@@ -269,7 +269,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_come_back(value in prop::collection::vec(any::<u8>(), 0..60), marks in 0usize..3) {
+        fn any_bytes_round_trip(value in prop::collection::vec(any::<u8>(), 0..60), marks in 0usize..3) {
             let value = [&NONE.repeat(marks)[..], &value].concat();
             let reply = read(TEXT, &written(TEXT, &[Value::Bytes(&value)]), &[0], 7).unwrap();
             prop_assert_eq!(reply.field_bytes(0, 0), Some(&value[..]));

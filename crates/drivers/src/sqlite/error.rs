@@ -1,9 +1,9 @@
-//! SQLite's errors in Kurabe's words.
+//! Conversion of SQLite's errors.
 
 use kurabe_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
-/// An error for people, with SQLite's extended result code.
+/// Converts an error, with SQLite's extended result code and a hint.
 pub(super) fn explain(error: &rusqlite::Error) -> Error {
     let (failure, message) = match error {
         rusqlite::Error::SqliteFailure(failure, Some(message)) => (failure, message.clone()),
@@ -17,8 +17,8 @@ pub(super) fn explain(error: &rusqlite::Error) -> Error {
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
         ErrorCode::CannotOpen => (ErrorKind::Unreachable, ""),
-        ErrorCode::NotADatabase => (ErrorKind::Usage, "name a SQLite file, or one that does not exist yet"),
-        ErrorCode::DiskFull => (ErrorKind::Environment, "make room on the file system, or use another path"),
+        ErrorCode::NotADatabase => (ErrorKind::Usage, "use a SQLite file, or a new one"),
+        ErrorCode::DiskFull => (ErrorKind::Environment, "free space on the file system, or use another path"),
         ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => (ErrorKind::Environment, ""),
         ErrorCode::TooBig => (ErrorKind::Limit, ""),
         _ => (ErrorKind::Server, ""),

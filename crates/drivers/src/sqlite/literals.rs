@@ -1,9 +1,9 @@
-//! Values in the text of a statement ("SQL Language Expressions", "Literal Values").
+//! Literals in statements ("SQL Language Expressions", "Literal Values").
 
 use crate::sql::{Literals, digits, quoted, quoted_hex};
 use kurabe_core::{Error, Result};
 
-/// Answers come in SQLite's own types, whatever the statement.
+/// Replies always have SQLite's own types.
 pub(super) const LITERALS: Literals = Literals {
     text,
     bytes: |out, bytes| {
@@ -19,22 +19,23 @@ pub(super) const LITERALS: Literals = Literals {
     read: |_| None,
 };
 
-/// SQLite takes the text of a statement to end at its first zero character, so that one within a value is made by a
-/// function, in the place of a character that the value does not hold. One `||` for each would go too deep.
+/// Writes a text literal. SQLite ends a statement at its first zero character, so `replace` inserts zero characters for
+/// a character that the value does not contain. One `||` for each would exceed the expression depth.
 fn text(out: &mut String, text: &str) -> Result<()> {
     if !text.contains('\0') {
         quoted(out, text);
         return Ok(());
     }
     let unused = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c));
-    let unused =
-        unused.ok_or_else(|| Error::unsupported("a text of every private character cannot be written"))?;
-    let mut sign = [0; 4];
-    let sign = unused.encode_utf8(&mut sign);
+    let unused = unused.ok_or_else(|| {
+        Error::unsupported("a text with a zero character and every private-use character is not supported")
+    })?;
+    let mut buffer = [0; 4];
+    let character = unused.encode_utf8(&mut buffer);
     out.push_str("replace(");
-    quoted(out, &text.replace('\0', sign));
+    quoted(out, &text.replace('\0', character));
     out.push_str(", '");
-    out.push_str(sign);
+    out.push_str(character);
     out.push_str("', char(0))");
     Ok(())
 }
@@ -54,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_in_the_text_in_their_order() {
-        let mut out = "left from before".to_owned();
+    fn values_are_in_the_text_in_their_order() {
+        let mut out = "previous text".to_owned();
         let text = template(FieldType::LongText);
         text.fill(&[Value::Text("it's ?"), Value::Int(-3)], &mut out).unwrap();
         assert_eq!(out, r#"UPDATE "kurabe_t" SET "data" = 'it''s ?' WHERE "id" = -3"#);
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_or_too_few_are_refused_without_showing_them() {
+    fn values_of_wrong_type_or_number_are_rejected_without_showing_them() {
         let mut out = String::new();
         for values in [
             &[Value::Int(1), Value::Int(1)][..],

@@ -1,8 +1,8 @@
 //! SQLite, in this process: the embedded default.
 //!
-//! Each session is a connection of its own to one file, as each thread of an application would have. Without a path
-//! the file lies in a temporary folder that goes with the driver. `sqlite:///x.db` is relative to the working folder,
-//! as `sqlite:x.db` is; an absolute path is `sqlite:/x.db`.
+//! Each session has its own connection to one file, like a thread of an application. Without a path, the file is in a
+//! temporary folder that is removed with the driver. `sqlite:///x.db` is relative to the working folder, like
+//! `sqlite:x.db`; an absolute path is `sqlite:/x.db`.
 
 mod error;
 mod literals;
@@ -23,7 +23,7 @@ use settings::Settings;
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-/// What the registry knows of it.
+/// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["sqlite"],
     engine: "SQLite",
@@ -36,17 +36,17 @@ pub static INFO: DriverInfo = DriverInfo {
             "cache_size",
             "page cache of each connection, as a size (2m) or as SQLite's own number",
         ),
-        OptionInfo::new("busy_timeout", "how long a write waits for another's (default 5s)"),
-        OptionInfo::new("mmap_size", "how much of the file is read by memory mapping (default 0)"),
+        OptionInfo::new("busy_timeout", "maximum time that a write waits for another (default 5s)"),
+        OptionInfo::new("mmap_size", "size of the file's part that is read by memory mapping (default 0)"),
         OptionInfo::new("page_size", "bytes of a page, for a new file (default 4096)"),
-        OptionInfo::new("wal_autocheckpoint", "pages of WAL after which it is written back (default 1000)"),
+        OptionInfo::new("wal_autocheckpoint", "pages in the WAL that trigger a checkpoint (default 1000)"),
     ],
     benchmark_clause: None,
     statements: None,
     open,
 };
 
-/// SQLite's SQL. Text compares by bytes there unless told otherwise.
+/// SQLite's SQL. Text compares by bytes by default.
 pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
     words: &["sqlite"],
@@ -59,8 +59,8 @@ pub static DIALECT: Dialect = Dialect {
     clear: "DELETE FROM",
     analyse: Some("ANALYZE"),
     ping: "SELECT 1",
-    // A transaction that reads first and writes later would fail where another wrote in between; it takes the write
-    // lock at once instead, and waits for it.
+    // Takes the write lock at once, and waits for it. Otherwise a transaction that reads first and writes later would
+    // fail if another one wrote in between.
     begin: "BEGIN IMMEDIATE",
     commit: "COMMIT",
     rollback: "ROLLBACK",
@@ -69,19 +69,19 @@ pub static DIALECT: Dialect = Dialect {
 
 fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
     match kind {
-        // SQLite takes the length for a comment, and does not enforce it.
+        // SQLite does not enforce the length.
         FieldType::Text { max } => format!("VARCHAR({max})").into(),
         FieldType::LongText => "TEXT".into(),
         FieldType::Bytes { .. } | FieldType::LongBytes => "BLOB".into(),
-        // Microseconds since 1970: SQLite has no type for a moment.
+        // Microseconds since 1970: SQLite has no timestamp type.
         FieldType::Int | FieldType::Timestamp => "INTEGER".into(),
     }
 }
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.path == ":memory:" {
-        return Err(Error::usage("sqlite::memory: gives every connection a database of its own")
-            .hint("name a file on a memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
+        return Err(Error::usage("sqlite::memory: creates a separate database for each connection")
+            .hint("use a file on an in-memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
     }
     let settings = Settings::parse(url)?;
     Ok(Box::new(Sqlite { place: Place::parse(url)?, settings, ready: Mutex::new(false) }))
@@ -90,7 +90,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 struct Sqlite {
     place: Place,
     settings: Settings,
-    /// Whether a first connection has made sure that the file is a database and has the settings asked for.
+    /// Whether a first connection has checked that the file is a database with the requested settings.
     ready: Mutex<bool>,
 }
 
@@ -103,7 +103,7 @@ impl Sqlite {
                 let connection = self.connect_raw()?;
                 self.settings.set_up(&connection).map_err(|e| e.context(self.place.shown()))?;
                 *ready = true;
-                // Closed only below, after the next is open: the last one to close writes the WAL back.
+                // Returned and not closed: the last connection to close checkpoints the WAL.
                 return Ok(connection);
             }
         }
@@ -113,7 +113,7 @@ impl Sqlite {
     }
 
     fn connect_raw(&self) -> Result<Connection> {
-        // No mutex: a connection is used by one thread at a time, which `Session: Send` and `&mut self` see to.
+        // No mutex: `Session: Send` and `&mut self` ensure that one thread at a time uses a connection.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -189,7 +189,7 @@ impl Driver for Sqlite {
     }
 }
 
-/// A value for a setting that is not one of its values.
+/// The error for an invalid value of an option.
 fn bad_value(option: &str, value: &str, hint: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("sqlite: {option}={value} is not possible")).hint(hint)
+    Error::new(ErrorKind::Usage, format!("sqlite: {option}={value} is not valid")).hint(hint)
 }

@@ -1,4 +1,4 @@
-//! SQLite's part of the ownership rules: its catalogue, and a lock that ends with the process.
+//! Namespace of a run on SQLite: its catalogue, and a lock that ends with the process.
 
 use super::DIALECT;
 use super::error::explain;
@@ -47,7 +47,7 @@ impl SqlNamespaceOps for SqliteNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        // Tables, views and indexes share their names; so they do without regard to case.
+        // Tables, views and indexes share one case-insensitive namespace.
         self.connection
             .query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE", [name], |_| Ok(()))
             .optional()
@@ -55,7 +55,7 @@ impl SqlNamespaceOps for SqliteNamespace {
             .map_err(|e| explain(&e))
     }
 
-    /// Where there is an index to choose: what SQLite assumes of one instead is written down, and need not be so.
+    /// Reports only a table with an index: without statistics, SQLite chooses indexes by fixed assumptions.
     fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
         let indexes = format!(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = '{table}' COLLATE NOCASE"
@@ -70,12 +70,12 @@ impl SqlNamespaceOps for SqliteNamespace {
             return Ok(None);
         }
         Ok(Some(format!(
-            "table {table} was never analysed: SQLite chooses among its indexes by rule and not by what is in them; run \
-             ANALYZE {table} first, where the application's own database has been"
+            "table {table} was never analysed: SQLite chooses among its indexes by fixed rules, not by their content; run \
+             ANALYZE {table} first if the application's own database has been analysed"
         )))
     }
 
-    /// Its tables of statistics, where nothing stands in them: nobody misses them.
+    /// Drops SQLite's statistics tables if they are empty.
     fn swept(&mut self) -> Result<()> {
         for table in ["sqlite_stat1", "sqlite_stat4"] {
             if self.table_exists(table)?

@@ -1,9 +1,8 @@
 //! A connection with its prepared statements.
 //!
-//! A statement of rusqlite borrows its connection, so that a session cannot keep both side by side without unsafe
-//! code. rusqlite's own cache keeps it instead: a look-up by text, a fraction of a microsecond, finds the statement as
-//! SQLite compiled it. Preparing per request compiles each time all the same, since releasing takes the statement out
-//! of the cache and finalizes it.
+//! A rusqlite statement borrows its connection, so a session cannot own both without unsafe code. rusqlite's cache owns
+//! the statement instead: a look-up by text, in a fraction of a microsecond, finds the compiled statement. Preparing
+//! per request still compiles each time, because releasing removes the statement from the cache and finalizes it.
 
 use super::DIALECT;
 use super::error::explain;
@@ -15,10 +14,10 @@ use rusqlite::{Connection, Row};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Statements that the cache may hold beyond those in use: none is needed, but rusqlite wants some room.
+/// Cache capacity beyond the statements in use, which rusqlite needs.
 const SPARE: usize = 8;
 
-/// Operations whose text is kept; more than any experiment has.
+/// Maximum number of operations whose text is cached; more than any experiment has.
 const TEXTS: usize = 64;
 
 pub(super) struct SqliteSession {
@@ -26,14 +25,14 @@ pub(super) struct SqliteSession {
     texts: Vec<(Operation, Arc<Statement>)>,
     templates: Known<Template>,
     slots: Slots<Slot>,
-    /// The last text with values in it; kept for its memory.
+    /// Buffer of a statement with literals, reused.
     sql: String,
     live: usize,
     made: u64,
     capacity: usize,
 }
 
-/// What an operation was prepared into.
+/// A prepared operation.
 enum Slot {
     Statement(Arc<Statement>),
     Literal(Arc<Template>),
@@ -42,11 +41,11 @@ enum Slot {
 struct Statement {
     name: &'static str,
     sql: String,
-    takes: Vec<FieldType>,
-    gives: Vec<FieldType>,
-    /// Whether it gives rows, `gives` or not.
+    parameter_types: Vec<FieldType>,
+    column_types: Vec<FieldType>,
+    /// Whether the statement returns rows, even without `column_types`.
     reads: bool,
-    /// Whether it is the user's own: SQLite knows whether it gives rows, and of how many columns.
+    /// Whether the statement is custom: only SQLite knows whether it returns rows, and their number of columns.
     raw: bool,
 }
 
@@ -67,7 +66,7 @@ impl SqliteSession {
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
         let known = self.texts.iter().find(|(known, _)| known == operation).map(|(_, statement)| statement);
-        // One reference is the table's own; another means that the statement is prepared and not released.
+        // One reference is in `texts`; another means that the statement is prepared and not released.
         if let Some(statement) = known.filter(|statement| Arc::strong_count(statement) == 1) {
             return Ok(Arc::clone(statement));
         }
@@ -75,7 +74,7 @@ impl SqliteSession {
         let shape = shape(operation)?;
         let mut sql = text(&DIALECT, operation)?;
         if in_use {
-            // Another text, and so another statement of SQLite's.
+            // A different text makes a separate cache entry.
             self.made += 1;
             // Writing to a String cannot fail.
             let _ = write!(sql, " -- {}", self.made);
@@ -84,8 +83,8 @@ impl SqliteSession {
         let statement = Arc::new(Statement {
             name: operation.name(),
             sql,
-            takes: shape.takes,
-            gives: shape.gives,
+            parameter_types: shape.takes,
+            column_types: shape.gives,
             reads,
             raw: matches!(operation, Operation::Raw { .. }),
         });
@@ -106,7 +105,7 @@ impl Session for SqliteSession {
             self.capacity *= 2;
             self.connection.set_prepared_statement_cache_capacity(self.capacity);
         }
-        // Compiled here, and put into the cache as it goes out of scope.
+        // Compiles the statement; dropping it puts it into the cache.
         self.connection.prepare_cached(&statement.sql).map(drop).map_err(|e| explain(&e))?;
         self.live += 1;
         Ok(self.slots.insert(Slot::Statement(statement)))
@@ -114,7 +113,7 @@ impl Session for SqliteSession {
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
         if operation.collection().is_none() {
-            // Without values there is no difference.
+            // Without values, there is no difference.
             return self.prepare(operation);
         }
         let template = self.templates.get(operation, || Template::new(&DIALECT, operation))?;
@@ -125,7 +124,7 @@ impl Session for SqliteSession {
         out.clear();
         let done = match self.slots.get(prepared)? {
             Slot::Statement(statement) => {
-                check_parameters(statement.name, statement.takes.len(), parameters.len())?;
+                check_parameters(statement.name, statement.parameter_types.len(), parameters.len())?;
                 run(&self.connection, statement, parameters, out)
             }
             Slot::Literal(template) => {
@@ -154,21 +153,21 @@ impl Session for SqliteSession {
     }
 }
 
-/// Compiles a text, executes it and forgets it.
+/// Compiles a text, executes it and finalizes it.
 fn run_text(
     connection: &Connection,
     sql: &str,
-    gives: &[FieldType],
+    column_types: &[FieldType],
     out: &mut Reply,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(sql)?;
-    if gives.is_empty() {
+    if column_types.is_empty() {
         out.set_affected(statement.raw_execute()? as u64);
         return Ok(());
     }
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        push_row(row, gives, out)?;
+        push_row(row, column_types, out)?;
     }
     Ok(())
 }
@@ -180,19 +179,19 @@ fn run(
     out: &mut Reply,
 ) -> rusqlite::Result<()> {
     let mut prepared = connection.prepare_cached(&statement.sql)?;
-    for (i, (value, kind)) in parameters.iter().zip(&statement.takes).enumerate() {
+    for (i, (value, kind)) in parameters.iter().zip(&statement.parameter_types).enumerate() {
         prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
     }
     if statement.raw && prepared.column_count() > 0 {
         let columns = prepared.column_count();
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next()? {
-            push_whatever(row, columns, out)?;
+            push_untyped(row, columns, out)?;
         }
     } else if statement.reads {
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next()? {
-            push_row(row, &statement.gives, out)?;
+            push_row(row, &statement.column_types, out)?;
         }
     } else {
         out.set_affected(prepared.raw_execute()? as u64);
@@ -200,7 +199,8 @@ fn run(
     Ok(())
 }
 
-/// SQLite keeps text and bytes apart, and finds neither by the other: the field's type decides, not the parameter's.
+/// Converts a parameter. In SQLite, text and bytes never compare equal, so the field's type decides, not the
+/// parameter's.
 fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     let of_kind = |bytes| match kind {
         FieldType::Text { .. } | FieldType::LongText => ValueRef::Text(bytes),
@@ -215,8 +215,8 @@ fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     }
 }
 
-/// Appends a row of columns whose types nobody declared; a number that is not whole as text.
-fn push_whatever(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Result<()> {
+/// Appends a row of columns without declared types; a floating-point number as text.
+fn push_untyped(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Result<()> {
     for i in 0..columns {
         match row.get_ref(i)? {
             ValueRef::Null => out.push_null(),
@@ -229,11 +229,11 @@ fn push_whatever(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Re
     Ok(())
 }
 
-fn push_row(row: &Row<'_>, gives: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {
-    if gives.is_empty() {
+fn push_row(row: &Row<'_>, column_types: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {
+    if column_types.is_empty() {
         return Ok(());
     }
-    for (i, kind) in gives.iter().enumerate() {
+    for (i, kind) in column_types.iter().enumerate() {
         match row.get_ref(i)? {
             ValueRef::Null => out.push_null(),
             ValueRef::Integer(micros) if *kind == FieldType::Timestamp => out.push_time(micros),

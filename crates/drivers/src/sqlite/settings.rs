@@ -1,4 +1,4 @@
-//! The PRAGMAs that decide figures: read from the URL, set, and read back from SQLite.
+//! PRAGMAs that affect results: read from the URL, set, and read back from SQLite.
 
 use super::bad_value;
 use super::error::explain;
@@ -11,29 +11,29 @@ use std::time::Duration;
 const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
 const SYNCHRONOUS: [&str; 4] = ["off", "normal", "full", "extra"];
 
-/// Takes effect before the first page is written only.
+/// Takes effect only before the first page is written.
 const PAGE_SIZE: &str = "page_size";
 
 type Parse = fn(&str) -> Option<i64>;
 
-/// PRAGMAs that are numbers, in the order in which they are set: how an option is read, and what to write.
+/// Numeric PRAGMAs in the order in which they are set: name, parser of the option, and hint.
 const NUMBERS: [(&str, Parse, &str); 4] = [
     (PAGE_SIZE, page_size, "a power of two from 512 to 65536"),
-    ("cache_size", cache_size, "write a size such as 64m, or pages such as 2000"),
-    ("mmap_size", size, "write a size such as 1g"),
-    ("wal_autocheckpoint", |text| text.parse().ok(), "write a number of pages"),
+    ("cache_size", cache_size, "use a size such as 64m, or pages such as 2000"),
+    ("mmap_size", size, "use a size such as 1g"),
+    ("wal_autocheckpoint", |text| text.parse().ok(), "use a number of pages"),
 ];
 
-/// What the user asked for, or Kurabe's own choice where SQLite's default would not suit a comparison.
+/// The requested settings, with Kurabe's defaults, which differ from SQLite's where those would not suit a comparison.
 #[derive(Debug)]
 pub(super) struct Settings {
     journal_mode: &'static str,
-    /// By SQLite's number: a place in [`SYNCHRONOUS`].
+    /// SQLite's number, an index into [`SYNCHRONOUS`].
     synchronous: usize,
-    /// Whether the target names the journal mode and `synchronous`.
+    /// Whether the target sets `journal_mode` and `synchronous`.
     named: [bool; 2],
     busy_timeout: Duration,
-    /// Those of [`NUMBERS`] that the target names, in SQLite's own form.
+    /// Those of [`NUMBERS`] that the target sets, in SQLite's own form.
     numbers: Vec<(&'static str, i64)>,
 }
 
@@ -71,10 +71,10 @@ impl Settings {
         })
     }
 
-    /// Makes the file what was asked for, once, and sees to it that it is.
+    /// Applies the settings to the file, once, and checks them.
     pub(super) fn set_up(&self, connection: &Connection) -> Result<()> {
         connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
-        // Before the first page is written; no effect afterwards, which is seen below.
+        // Before the first page is written; the check below detects that it had no effect.
         for (name, bytes) in self.numbers.iter().filter(|(name, _)| *name == PAGE_SIZE) {
             set(connection, name, *bytes)?;
         }
@@ -82,7 +82,7 @@ impl Settings {
             .pragma_update_and_check(None, "journal_mode", self.journal_mode, |row| row.get(0))
             .map_err(|e| explain(&e))?;
         if mode != self.journal_mode {
-            let hint = format!("SQLite keeps it at {mode} here");
+            let hint = format!("SQLite keeps journal_mode={mode} here");
             return Err(bad_value("journal_mode", self.journal_mode, &hint));
         }
         self.apply(connection)?;
@@ -90,7 +90,7 @@ impl Settings {
             let found = read(connection, name)?;
             if wanted.to_string() != found {
                 let hint = match *name {
-                    PAGE_SIZE => format!("the file has pages of {found} bytes already"),
+                    PAGE_SIZE => format!("the file already has pages of {found} bytes"),
                     _ => format!("SQLite allows {found} here"),
                 };
                 return Err(bad_value(name, &wanted.to_string(), &hint));
@@ -99,16 +99,16 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what SQLite forgets with each connection, and nothing else, since connecting is itself measured.
+    /// Applies the settings that are per connection, and no others, because connecting is measured.
     pub(super) fn apply(&self, connection: &Connection) -> Result<()> {
         connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
-        // WAL is a property of the file; the other modes are forgotten.
+        // WAL is a property of the file; the other modes are per connection.
         if self.journal_mode != "wal" {
             connection
                 .pragma_update_and_check(None, "journal_mode", self.journal_mode, |_| Ok(()))
                 .map_err(|e| explain(&e))?;
         }
-        // SQLite as compiled in syncs fully unless told otherwise.
+        // Full is the default of the SQLite library compiled in.
         if self.synchronous != 2 {
             set(connection, "synchronous", self.synchronous as i64)?;
         }
@@ -118,12 +118,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Chooses what the target leaves open so that commits have this durability class.
+    /// Chooses the settings that the target does not set, so that commits have this durability class.
     pub(super) fn require(&mut self, class: DurabilityClass, in_memory: bool) -> Result<()> {
         let modes = if self.named[0] { vec![self.journal_mode] } else { vec!["wal", "memory"] };
         let levels = match (self.named[1], class) {
             (true, _) => vec![self.synchronous],
-            // Syncing would only cost.
+            // Syncing would only cost time.
             (false, DurabilityClass::Memory) => vec![0],
             (false, _) => vec![2, 3, 1, 0],
         };
@@ -136,22 +136,22 @@ impl Settings {
         }
         let (because, hint) = match class {
             DurabilityClass::PeriodicSync => {
-                ("SQLite syncs at each commit or at checkpoints, and by no clock", "leave --durability out")
+                ("SQLite syncs at each commit or at checkpoints, not periodically", "omit --durability")
             }
-            DurabilityClass::Replicated => ("SQLite has no replicas", "leave --durability out"),
+            DurabilityClass::Replicated => ("SQLite has no replicas", "omit --durability"),
             DurabilityClass::Synced if in_memory => {
-                ("the file lies on a file system in memory", "name a file on a disk")
+                ("the file is on an in-memory file system", "use a file on a disk")
             }
             _ => (
-                "the settings that stand in the target make another",
-                "leave journal_mode and synchronous out of the target",
+                "the target's settings give another class",
+                "remove journal_mode and synchronous from the target",
             ),
         };
-        Err(Error::unsupported(format!("sqlite: cannot be of durability class '{class}': {because}"))
+        Err(Error::unsupported(format!("sqlite: durability class '{class}' is not available: {because}"))
             .hint(hint))
     }
 
-    /// What is in force on this connection, as SQLite says it.
+    /// Reads the settings in force on this connection.
     pub(super) fn read_back(connection: &Connection) -> Result<InForce> {
         let setting = |name: &str| Ok::<_, Error>(Setting::new(name, read(connection, name)?));
         let journal_mode = read(connection, "journal_mode")?;
@@ -171,56 +171,56 @@ impl Settings {
     }
 }
 
-/// What an acknowledged write survives with the settings in force, and what else must be said about it; `in_memory` says
-/// that the file system has no storage to sync to.
+/// The durability class of the settings in force, and notes about it. `in_memory`: whether the file system has no
+/// storage to sync to.
 pub(super) fn durability(found: &InForce, in_memory: bool) -> (DurabilityClass, Vec<String>) {
     class(&found.journal_mode, found.synchronous, in_memory)
 }
 
-/// Sources: <https://sqlite.org/pragma.html>, `synchronous` and `journal_mode`; for what ends a transaction in each mode,
-/// SQLite's own `pager_end_transaction`.
+/// Sources: <https://sqlite.org/pragma.html>, `synchronous` and `journal_mode`; for the end of a transaction in each
+/// mode, `pager_end_transaction` in SQLite's source.
 fn class(journal_mode: &str, synchronous: i64, in_memory: bool) -> (DurabilityClass, Vec<String>) {
     let mut notes = Vec::new();
     let mut note = |text: String| notes.push(text);
     let class = match (journal_mode, synchronous) {
         ("memory" | "off", _) => {
             note(format!(
-                "journal_mode={journal_mode}: a process that dies in the middle of a write leaves a damaged file"
+                "journal_mode={journal_mode}: a process that crashes during a write leaves a damaged file"
             ));
             DurabilityClass::Memory
         }
-        // The WAL is synced only when it is written back, which may be minutes later: no promise in seconds.
+        // The WAL is synced only at checkpoints, which may be minutes apart.
         ("wal", 1) => {
             note(
-                "journal_mode=wal with synchronous=normal syncs at checkpoints only: power failure may take the \
+                "journal_mode=wal with synchronous=normal syncs only at checkpoints: a power failure may lose the \
                  commits since the last one, but does not damage the file"
                     .to_owned(),
             );
             DurabilityClass::OsCache
         }
-        // `delete` ends a transaction by removing the journal, and `extra` alone syncs the folder; `truncate` syncs the
-        // journal's new length from `full` on.
+        // `delete` ends a transaction by removing the journal, and only `extra` syncs the folder. `truncate` syncs the
+        // journal's new length with `full` and `extra`.
         ("delete", 1 | 2) | ("truncate", 1) => {
             note(format!(
-                "journal_mode={journal_mode} with synchronous={}: power failure right after a commit may bring the \
-                 journal back and with it undo that commit",
+                "journal_mode={journal_mode} with synchronous={}: a power failure right after a commit may restore the \
+                 journal, which then rolls that commit back",
                 SYNCHRONOUS[synchronous as usize]
             ));
             DurabilityClass::OsCache
         }
-        // Each commit syncs the WAL, or the file and then the end of its journal, before it returns.
+        // Before it returns, each commit syncs the WAL, or the file and then the end of its journal.
         (_, 1..=3) => DurabilityClass::Synced,
         _ => DurabilityClass::OsCache,
     };
     if in_memory {
-        note("the file lies on a file system in memory: syncing it makes nothing safer".to_owned());
+        note("the file is on an in-memory file system: syncing it adds no safety".to_owned());
         return (class.min(DurabilityClass::OsCache), notes);
     }
     (class, notes)
 }
 
 fn cache_size(text: &str) -> Option<i64> {
-    // A plain number is SQLite's own form; anything else is a size, which SQLite takes in KiB, negative.
+    // A plain number is SQLite's own form; anything else is a size, which SQLite expects as a negative number of KiB.
     text.parse().ok().or_else(|| Some(-(i64::try_from(units::parse_size(text).ok()?.div_ceil(1024)).ok()?)))
 }
 
@@ -233,7 +233,7 @@ fn page_size(text: &str) -> Option<i64> {
 }
 
 fn set(connection: &Connection, name: &str, value: i64) -> Result<()> {
-    // Some of these answer with the new value, some with nothing.
+    // Some of these PRAGMAs return the new value, some nothing.
     connection.pragma_update(None, name, value).map_err(|e| explain(&e))
 }
 
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_durability_class_follows_from_both_settings() {
+    fn durability_class_depends_on_both_settings() {
         use DurabilityClass::{Memory, OsCache, Synced};
         for (mode, synchronous, expected, notes) in [
             ("wal", 2, Synced, 0),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_made_of_what_the_target_leaves_open() {
+    fn required_class_sets_only_what_target_does_not() {
         use DurabilityClass::{Memory, OsCache, PeriodicSync, Replicated, Synced};
         let required = |url: &str, class, in_memory| {
             let mut settings = Settings::parse(&TargetUrl::parse(url).unwrap()).unwrap();
@@ -300,11 +300,11 @@ mod tests {
             assert_eq!(required(url, class, false), Ok(made), "{url} {class}");
         }
         for (url, class, in_memory, part) in [
-            ("sqlite:", PeriodicSync, false, "by no clock"),
+            ("sqlite:", PeriodicSync, false, "not periodically"),
             ("sqlite:", Replicated, false, "no replicas"),
-            ("sqlite:", Synced, true, "in memory"),
-            ("sqlite:?synchronous=off", Synced, false, "stand in the target"),
-            ("sqlite:?journal_mode=off", OsCache, false, "stand in the target"),
+            ("sqlite:", Synced, true, "in-memory"),
+            ("sqlite:?synchronous=off", Synced, false, "target's settings"),
+            ("sqlite:?journal_mode=off", OsCache, false, "target's settings"),
         ] {
             let error = required(url, class, in_memory).unwrap_err().to_string();
             assert!(error.contains(part), "{url} {class}: {error}");
@@ -312,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_refused_with_what_is_right() {
+    fn invalid_value_is_rejected_with_hint() {
         for (url, part) in [
             ("sqlite:?journal_mode=wall", "one of: delete"),
             ("sqlite:?synchronous=2", "one of: off"),
             ("sqlite:?page_size=1000", "power of two"),
-            ("sqlite:?mmap_size=much", "write a size"),
+            ("sqlite:?mmap_size=much", "use a size"),
             ("sqlite:?busy_timeout=soon", "busy_timeout"),
         ] {
             let error = Settings::parse(&TargetUrl::parse(url).unwrap()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! One answer has one deadline, however it arrives.
+//! A reply has one deadline, however it arrives.
 
 use super::server::*;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const PACE: Duration = Duration::from_millis(20);
 
-/// Asks a server what it is, which fails within the time allowed.
-fn ends(what: &str, template: &str, port: u16) -> Error {
+/// Describes a server, and checks that this fails within the timeout.
+fn fails_in_time(what: &str, template: &str, port: u16) -> Error {
     let began = Instant::now();
     let error = describe(template, port);
     let took = began.elapsed();
@@ -22,53 +22,53 @@ fn ends(what: &str, template: &str, port: u16) -> Error {
 }
 
 #[test]
-fn silent_server_is_given_up() {
+fn silent_server_times_out() {
     let _alone = alone();
     for template in [MYSQL, POSTGRES, REDIS, MEMCACHED, COUCHDB, APPLICATION] {
-        let error = ends("silence", template, silent());
+        let error = fails_in_time("silence", template, silent());
         assert_eq!(error.kind(), ErrorKind::Timeout, "{template}: {error}");
     }
 }
 
 #[test]
-fn answer_that_drips_has_one_deadline() {
+fn slow_reply_has_one_deadline() {
     let _alone = alone();
-    let dripping = |first: &[u8], again: &[u8]| endless(first.to_vec(), again.to_vec(), PACE);
+    let slow = |first: &[u8], again: &[u8]| endless(first.to_vec(), again.to_vec(), PACE);
     for (what, template, port) in [
-        ("a greeting", MYSQL, dripping(b"\xff\xff\0\0\x0a", b"x")),
-        ("authentication", MYSQL, dripping(&mysql_login()[..60], b"")),
+        ("a greeting", MYSQL, slow(b"\xff\xff\0\0\x0a", b"x")),
+        ("authentication", MYSQL, slow(&mysql_login()[..60], b"")),
         ("rows", MYSQL, {
             let columns = [mysql_login(), packet(1, b"\x01"), packet(2, b"")].concat();
-            dripping(&columns, b"")
+            slow(&columns, b"")
         }),
-        ("a start-up message", POSTGRES, dripping(b"R\0\0\xff\xff", b"x")),
-        ("ParameterStatus", POSTGRES, { dripping(&message(b'R', &[0; 4]), &message(b'S', b"a\0b\0")) }),
-        ("notices", POSTGRES, dripping(b"", &message(b'N', b"\0"))),
-        ("notices to a query", POSTGRES, dripping(&postgres_login(), &message(b'N', b"\0"))),
-        ("a greeting", REDIS, dripping(b"$9999\r\n", b"x")),
-        ("pushed messages", REDIS, dripping(b"", b">1\r\n+x\r\n")),
-        ("pushed messages", REDIS, dripping(HELLO, b">1\r\n+x\r\n")),
-        ("a version", MEMCACHED, dripping(b"VERSION 1", b"1")),
-        ("statistics", MEMCACHED, dripping(VERSION, b"STAT a 1\r\n")),
-        ("100 Continue", APPLICATION, dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
-        ("a head", APPLICATION, dripping(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")),
+        ("a start-up message", POSTGRES, slow(b"R\0\0\xff\xff", b"x")),
+        ("ParameterStatus", POSTGRES, { slow(&message(b'R', &[0; 4]), &message(b'S', b"a\0b\0")) }),
+        ("notices", POSTGRES, slow(b"", &message(b'N', b"\0"))),
+        ("notices to a query", POSTGRES, slow(&postgres_login(), &message(b'N', b"\0"))),
+        ("a greeting", REDIS, slow(b"$9999\r\n", b"x")),
+        ("pushed messages", REDIS, slow(b"", b">1\r\n+x\r\n")),
+        ("pushed messages", REDIS, slow(HELLO, b">1\r\n+x\r\n")),
+        ("a version", MEMCACHED, slow(b"VERSION 1", b"1")),
+        ("statistics", MEMCACHED, slow(VERSION, b"STAT a 1\r\n")),
+        ("100 Continue", APPLICATION, slow(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
+        ("a head", APPLICATION, slow(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")),
         ("chunks", APPLICATION, {
-            dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")
+            slow(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")
         }),
-        ("a body", APPLICATION, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x")),
-        ("100 Continue", COUCHDB, dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
-        ("a head", COUCHDB, dripping(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")),
+        ("a body", APPLICATION, slow(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x")),
+        ("100 Continue", COUCHDB, slow(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
+        ("a head", COUCHDB, slow(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")),
         ("chunks", COUCHDB, {
-            dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")
+            slow(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n")
         }),
-        ("a body", COUCHDB, dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x")),
+        ("a body", COUCHDB, slow(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x")),
     ] {
-        ends(&format!("{template}: {what}"), template, port);
+        fails_in_time(&format!("{template}: {what}"), template, port);
     }
 }
 
 #[test]
-fn stream_without_end_is_given_up() {
+fn endless_stream_times_out() {
     let _alone = alone();
     let flooding = |first: &[u8], again: &[u8]| endless(first.to_vec(), again.repeat(2_000), Duration::ZERO);
     for (what, template, port) in [
@@ -83,19 +83,19 @@ fn stream_without_end_is_given_up() {
         }),
         ("100 Continue", COUCHDB, flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n")),
     ] {
-        ends(&format!("{template}: {what}"), template, port);
+        fails_in_time(&format!("{template}: {what}"), template, port);
     }
 }
 
 #[test]
-fn tls_handshake_that_drips_has_one_deadline() {
+fn slow_tls_handshake_has_one_deadline() {
     let _alone = alone();
-    let drip = || endless(b"\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
-    ends("TLS", "redis://127.0.0.1:{port}?tls=require", drip());
-    ends("TLS", "couchdb://127.0.0.1:{port}?tls=require", drip());
-    let drip = || endless(b"S\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
-    // PostgreSQL's client refuses bytes that came before the handshake, or gives it up.
-    ends("TLS", "postgres://u:p@127.0.0.1:{port}/d?tls=require", drip());
+    let slow = || endless(b"\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
+    fails_in_time("TLS", "redis://127.0.0.1:{port}?tls=require", slow());
+    fails_in_time("TLS", "couchdb://127.0.0.1:{port}?tls=require", slow());
+    let slow = || endless(b"S\x16\x03\x03\x3f\xff\x02".to_vec(), b"\0".to_vec(), PACE);
+    // PostgreSQL's client rejects bytes received before the handshake, or times out.
+    fails_in_time("TLS", "postgres://u:p@127.0.0.1:{port}/d?tls=require", slow());
 }
 
 fn rows() -> Arc<Collection> {
@@ -104,7 +104,7 @@ fn rows() -> Arc<Collection> {
 }
 
 #[test]
-fn request_that_the_server_does_not_take_has_a_deadline() {
+fn request_that_server_does_not_read_has_deadline() {
     let _alone = alone();
     let marker = b"%2\r\n+title\r\n+collections of Kurabe\r\n+kurabe_a\r\n+x\r\n";
     let port = serve(move |mut stream| {
@@ -123,7 +123,7 @@ fn request_that_the_server_does_not_take_has_a_deadline() {
 }
 
 #[test]
-fn session_is_not_used_again_after_a_timeout() {
+fn session_is_not_used_again_after_timeout() {
     let _alone = alone();
     let marker = b"VA 30\r\nkurabe collections\nkurabe_a 7\n\r\n";
     let late = |first: Vec<u8>, late: &'static [u8]| {
@@ -145,7 +145,7 @@ fn session_is_not_used_again_after_a_timeout() {
         let mut ask = || session.execute(&get, &[Value::Text("a")], &mut Reply::new()).unwrap_err().kind();
         assert_eq!(ask(), ErrorKind::Timeout, "{template}");
         std::thread::sleep(ALLOWED);
-        // The late answer is there by now.
+        // The late reply has arrived by now.
         assert_eq!(ask(), ErrorKind::ConnectionLost, "{template}");
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing that a server announces or streams makes the client grow by more than 64 MB.
+//! A client's memory grows by at most 64 MB, whatever a server announces or sends.
 
 use super::server::*;
 use kurabe_core::ErrorKind;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 const MOST: u64 = 64 << 20;
 
-/// A line of `/proc/self/status`, in bytes.
+/// Reads a line of `/proc/self/status`, in bytes.
 fn memory(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1_024
 }
 
-/// Asks a server what it is, which fails soon and with no more than 64 MB.
+/// Describes a server, and checks that this fails in time with at most 64 MB.
 fn stays_small(what: &str, template: &str, port: u16) {
-    // The peak is counted anew.
+    // Resets the peak memory.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = memory("VmRSS");
     let began = Instant::now();
@@ -35,7 +35,7 @@ fn flood(first: &[u8], again: &[u8]) -> u16 {
 }
 
 #[test]
-fn redis_answer_has_a_limit() {
+fn redis_reply_has_limit() {
     let _alone = alone();
     for (what, port) in [
         ("a string", flood(b"$17179869184\r\n", b"x")),
@@ -50,7 +50,7 @@ fn redis_answer_has_a_limit() {
 }
 
 #[test]
-fn memcached_answer_has_a_limit() {
+fn memcached_reply_has_limit() {
     let _alone = alone();
     let names = generated(VERSION.to_vec(), Duration::ZERO, |n| {
         (0..1_000)
@@ -62,7 +62,7 @@ fn memcached_answer_has_a_limit() {
 }
 
 #[test]
-fn http_answer_has_a_limit() {
+fn http_response_has_limit() {
     let _alone = alone();
     let chunk = [b"10000\r\n".as_slice(), &vec![b'x'; 65_536], b"\r\n"].concat();
     for template in [COUCHDB, APPLICATION] {
@@ -80,7 +80,7 @@ fn http_answer_has_a_limit() {
 }
 
 #[test]
-fn postgres_answer_has_a_limit() {
+fn postgres_reply_has_limit() {
     let _alone = alone();
     let login = postgres_login();
     let row = |fields: &[u8]| message(b'D', fields);
@@ -101,13 +101,13 @@ fn postgres_answer_has_a_limit() {
 }
 
 #[test]
-fn mysql_answer_has_a_limit() {
+fn mysql_reply_has_limit() {
     let _alone = alone();
     // One column, its definition, and its end.
     let head = |columns: &[u8]| [mysql_login(), packet(1, columns)].concat();
     let definition = b"\x03def\0\0\0\0\0\x0c\x2d\0\xff\xff\0\0\xfd\0\0\0\0\0";
     let result = [head(b"\x01"), packet(2, definition), packet(3, b"\xfe\0\0\x02\0")].concat();
-    // Numbers of packets go round.
+    // Sequence numbers wrap.
     let rows = |body: Vec<u8>| {
         let result = result.clone();
         generated(result, Duration::ZERO, move |n| {

@@ -1,5 +1,5 @@
-//! Servers that drip, flood, announce too much or answer twice: each ends within the time allowed, and makes the
-//! client grow by no more than 64 MB. And servers that are too old.
+//! Servers that send slowly, endlessly, too much or twice, and servers that are too old. Each test ends within the
+//! timeout, and the client's memory grows by at most 64 MB.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 

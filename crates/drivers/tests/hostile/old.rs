@@ -1,9 +1,9 @@
-//! Servers that are too old are refused by what they say of themselves, before anything is asked of them that they cannot do.
+//! Servers that are too old are rejected by their version, before any request that they do not support.
 
 use super::server::*;
 use kurabe_core::ErrorKind;
 
-/// Lets a client in and says its version.
+/// Serves logins and the query of the version.
 fn mysql(version: &str) -> u16 {
     let definition = b"\x03def\0\0\0\0\0\x0c\x2d\0\xff\xff\0\0\xfd\0\0\0\0\0";
     let row = [&[u8::try_from(version.len()).unwrap()][..], version.as_bytes()].concat();
@@ -13,7 +13,7 @@ fn mysql(version: &str) -> u16 {
 }
 
 #[test]
-fn old_mysql_is_refused_with_the_reason() {
+fn old_mysql_is_rejected_with_reason() {
     let _alone = alone();
     for version in ["5.5.9-log", "5.7.4-m14", "10.1.48-MariaDB"] {
         let error = describe(MYSQL, mysql(version));

@@ -1,4 +1,4 @@
-//! A hostile server on loopback: what it sends does not depend on what it is asked.
+//! A hostile server on loopback. Its replies do not depend on the requests.
 
 use kurabe_core::Error;
 use kurabe_core::driver::{ConnectOptions, Driver};
@@ -9,19 +9,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The time allowed in these tests.
+/// Timeout in these tests.
 pub(crate) const ALLOWED: Duration = Duration::from_secs(1);
-/// Beyond it on a busy machine.
+/// Tolerance on a busy machine.
 pub(crate) const SLACK: Duration = Duration::from_secs(8);
 
-/// One test at a time: they measure the memory of the process.
+/// Runs one test at a time, because tests measure the memory of the process; sets the timeout.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ConnectOptions { timeout: ALLOWED, largest_answer: 0 }.make_default();
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves each connection in a thread of its own, for as long as the process lives. Gives the port.
+/// Serves each connection in a separate thread until the process ends; returns the port.
 pub(crate) fn serve(each: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -34,8 +34,8 @@ pub(crate) fn serve(each: impl Fn(TcpStream) + Send + Sync + Clone + 'static) ->
     port
 }
 
-/// Sends `first` at once, then `again` over and over, a piece every `pace`, until the client has gone. What the client
-/// sends is read and forgotten.
+/// Sends `first` at once, then `again` repeatedly at intervals of `pace`, until the client disconnects. Requests are
+/// read and discarded.
 pub(crate) fn endless(first: Vec<u8>, again: Vec<u8>, pace: Duration) -> u16 {
     generated(first, pace, move |_| again.clone())
 }
@@ -48,7 +48,7 @@ pub(crate) fn generated(
 ) -> u16 {
     serve(move |mut stream| {
         let _ = stream.set_nodelay(true);
-        forget_requests(&stream);
+        discard_requests(&stream);
         if stream.write_all(&first).is_err() {
             return;
         }
@@ -63,28 +63,27 @@ pub(crate) fn generated(
     })
 }
 
-/// Accepts and says nothing.
+/// Accepts connections and sends nothing.
 pub(crate) fn silent() -> u16 {
     serve(|mut stream| {
         let _ = stream.read_to_end(&mut Vec::new());
     })
 }
 
-fn forget_requests(stream: &TcpStream) {
+fn discard_requests(stream: &TcpStream) {
     let mut requests = stream.try_clone().unwrap();
     thread::spawn(move || while requests.read(&mut [0; 4_096]).is_ok_and(|got| got > 0) {});
 }
 
-/// Sends `answers` at once, and ends the connection when the client has said as many bytes as `goodbye` has, and
-/// these last.
+/// Sends `answers` at once, and ends the connection when the client's bytes end with `goodbye`.
 pub(crate) fn until_goodbye(answers: Vec<u8>, goodbye: &'static [u8]) -> u16 {
     serve(move |mut stream| {
         let _ = stream.write_all(&answers);
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         let mut buffer = [0; 4_096];
         while let Ok(got @ 1..) = stream.read(&mut buffer) {
-            said.extend_from_slice(&buffer[..got]);
-            if said.ends_with(goodbye) {
+            received.extend_from_slice(&buffer[..got]);
+            if received.ends_with(goodbye) {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
             }
@@ -116,13 +115,13 @@ pub(crate) const APPLICATION: &str = "http://127.0.0.1:{port}";
 pub(crate) const HELLO: &[u8] = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n";
 pub(crate) const VERSION: &[u8] = b"VERSION 1.6.18\r\n";
 
-/// A packet of MySQL's.
+/// Encodes a MySQL packet.
 pub(crate) fn packet(number: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
     [&[length[0], length[1], length[2], number], body].concat()
 }
 
-/// MySQL's greeting, and OK to whatever the client answers.
+/// MySQL's greeting, and OK to the client's response.
 pub(crate) fn mysql_login() -> Vec<u8> {
     let mut greeting = b"\x0a9.7.4\0\x01\0\0\0abcdefgh\0".to_vec();
     // Protocol 4.1, secure connection, plugin authentication; no DEPRECATE_EOF.
@@ -140,13 +139,13 @@ pub(crate) fn mysql_ok(number: u8) -> Vec<u8> {
     packet(number, &[0, 0, 0, 2, 0, 0, 0])
 }
 
-/// A message of PostgreSQL's.
+/// Encodes a PostgreSQL message.
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
     [&[kind], &length[..], body].concat()
 }
 
-/// PostgreSQL lets the client in.
+/// PostgreSQL's replies to a successful login.
 pub(crate) fn postgres_login() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'Z', b"I")].concat()
 }

@@ -1,4 +1,4 @@
-//! At the end of a kept connection, what was not asked for is found.
+//! Surplus replies are detected when a connection is closed.
 
 use super::server::*;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
@@ -12,18 +12,17 @@ fn connect(template: &str, port: u16) -> (Box<dyn Driver>, Box<dyn Session>) {
     (driver, session)
 }
 
-/// A ping, answered, and the goodbye.
-fn asks_and_closes(template: &str, port: u16) -> Result<(), Error> {
+/// Pings and closes with checks.
+fn ping_and_close(template: &str, port: u16) -> Result<(), Error> {
     let (_driver, mut session) = connect(template, port);
     let ping = session.prepare(&Operation::Ping).unwrap();
     session.execute(&ping, &[], &mut Reply::new()).unwrap();
     session.close_checked()
 }
 
-/// URL, login, answer to a ping, goodbye, and the answer to that.
+/// URL, replies to the login, reply to a ping, the client's closing message, and the reply to that.
 type Engine = (&'static str, Vec<u8>, Vec<u8>, &'static [u8], &'static [u8]);
 
-/// Each engine's way of letting a client in, its answer to a ping, the goodbye, and the answer to it.
 fn engines() -> [Engine; 4] {
     let empty = [message(b'I', b""), message(b'Z', b"I")].concat();
     [
@@ -35,50 +34,50 @@ fn engines() -> [Engine; 4] {
 }
 
 #[test]
-fn connection_with_as_many_answers_as_requests_ends_well() {
+fn connection_with_one_reply_per_request_closes_without_error() {
     let _alone = alone();
     for (template, login, pong, goodbye, farewell) in engines() {
         let port = until_goodbye([&login, &pong, farewell].concat(), goodbye);
-        asks_and_closes(template, port).unwrap_or_else(|error| panic!("{template}: {error}"));
+        ping_and_close(template, port).unwrap_or_else(|error| panic!("{template}: {error}"));
     }
 }
 
 #[test]
-fn answer_that_came_twice_is_an_error_of_the_protocol() {
+fn duplicate_reply_is_protocol_error() {
     let _alone = alone();
     for (template, login, pong, goodbye, farewell) in engines() {
         let port = until_goodbye([&login, &pong, &pong, farewell].concat(), goodbye);
-        let error = asks_and_closes(template, port).expect_err(template);
+        let error = ping_and_close(template, port).expect_err(template);
         assert_eq!(error.kind(), ErrorKind::Protocol, "{template}: {error}");
         assert!(error.to_string().contains("more than was asked for"), "{template}: {error}");
     }
 }
 
 #[test]
-fn connection_that_the_server_does_not_end_is_an_error() {
+fn connection_that_server_does_not_close_is_an_error() {
     let _alone = alone();
     for (template, login, pong, _, farewell) in engines() {
-        let port = until_goodbye([&login, &pong, farewell].concat(), b"never said");
-        let error = asks_and_closes(template, port).expect_err(template);
+        let port = until_goodbye([&login, &pong, farewell].concat(), b"never sent");
+        let error = ping_and_close(template, port).expect_err(template);
         assert_eq!(error.kind(), ErrorKind::Timeout, "{template}: {error}");
     }
 }
 
 #[test]
-fn what_servers_send_unasked_is_no_answer() {
+fn unsolicited_messages_are_not_replies() {
     let _alone = alone();
     let idle =
         packet(0, b"\xff\xbf\x0f#08S01The client was disconnected by the server because of inactivity.");
-    let unasked = [
+    let unsolicited = [
         idle.clone(),
         [message(b'S', b"TimeZone\0UTC\0"), message(b'N', b"SNOTICE\0\0")].concat(),
         b">1\r\n+x\r\n".to_vec(),
     ];
-    for ((template, login, pong, goodbye, farewell), unasked) in engines().into_iter().zip(unasked) {
-        let port = until_goodbye([&login, &pong, &unasked, farewell].concat(), goodbye);
-        asks_and_closes(template, port).unwrap_or_else(|error| panic!("{template}: {error}"));
+    for ((template, login, pong, goodbye, farewell), unsolicited) in engines().into_iter().zip(unsolicited) {
+        let port = until_goodbye([&login, &pong, &unsolicited, farewell].concat(), goodbye);
+        ping_and_close(template, port).unwrap_or_else(|error| panic!("{template}: {error}"));
     }
-    // Before the next request it is why that one fails.
+    // An error before the next request is the reason why that request fails.
     let port = until_goodbye([mysql_login(), mysql_ok(1), idle].concat(), b"\x01\0\0\0\x01");
     let (_driver, mut session) = connect(MYSQL, port);
     let ping = session.prepare(&Operation::Ping).unwrap();

@@ -1,11 +1,11 @@
-//! Text that is not UTF-8 is an error, and no panic of a crate.
+//! Text that is not UTF-8 is an error and does not cause a panic in a crate.
 
 use super::server::*;
 use kurabe_core::ErrorKind;
 use std::io::{Read, Write};
 
 #[test]
-fn postgres_text_that_is_not_utf8_is_an_error_of_the_protocol() {
+fn postgres_text_that_is_not_utf8_is_protocol_error() {
     let _alone = alone();
     let column = [b"\0\x01a\0".as_slice(), &[0; 6], &25u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat();
     let row = b"\0\x01\0\0\0\x01\xff";

@@ -1,4 +1,4 @@
-//! Whatever is written into the text of a statement means what it means as a bound value.
+//! Checks that a literal in a statement equals the bound value.
 
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
@@ -26,8 +26,8 @@ impl Row {
     }
 }
 
-/// What ends a literal early, escapes, is taken for a parameter or a comment, or is not ASCII.
-fn nasty() -> impl Strategy<Value = String> {
+/// Texts with quotes, escapes, parameters, comments and non-ASCII characters.
+fn difficult_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "'", "''", "\\", "\\'", "\"", "`", "\0", "\n", "\r", "\u{1a}", "?", "$1", ":1", "--", "/*", "*/",
         ";", "%s", "x'", "E'", "\\x41", "é", "漢", "ソ", "🦀", "\u{bf}", "\u{e000}", "a", " ",
@@ -44,17 +44,11 @@ fn row() -> impl Strategy<Value = Row> {
     let at = prop_oneof![Just(0), Just(-1), -62_135_596_800_000_000i64..253_402_300_799_999_999];
     let n = prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -3i64..3];
     let bytes = || prop_oneof![prop::collection::vec(any::<u8>(), 0..40), Just(b"\\x41'\0\xff".to_vec())];
-    (nasty(), nasty(), bytes(), bytes(), n, at).prop_map(|(word, note, body, tag, n, at)| Row {
-        word,
-        note,
-        body,
-        tag,
-        n,
-        at,
-    })
+    (difficult_text(), difficult_text(), bytes(), bytes(), n, at)
+        .prop_map(|(word, note, body, tag, n, at)| Row { word, note, body, tag, n, at })
 }
 
-fn said(
+fn execute(
     session: &mut dyn Session,
     operation: &Operation,
     values: &[Value<'_>],
@@ -76,8 +70,8 @@ fn is(reply: &Reply, values: &[Value<'_>]) -> bool {
         })
 }
 
-/// Holds literals to bound values on this target. `zeros`: whether its text may hold zero characters.
-pub fn mean_what_they_are(driver: &dyn Driver, zeros: bool, context: &str) {
+/// Compares literals with bound values on this target. `zeros`: whether its text may contain zero characters.
+pub fn check(driver: &dyn Driver, zeros: bool, context: &str) {
     let fields = vec![
         Field { name: "id", kind: FieldType::Text { max: 200 } },
         Field { name: "word", kind: FieldType::Text { max: 200 } },
@@ -105,8 +99,8 @@ pub fn mean_what_they_are(driver: &dyn Driver, zeros: bool, context: &str) {
             let session = &mut **session.borrow_mut();
             number.set(number.get() + 1);
             let id = format!("{} {}", number.get(), one.word);
-            let mut say = |operation: &Operation, values: &[Value<'_>], literal| {
-                said(session, operation, values, literal).map_err(|e| {
+            let mut run = |operation: &Operation, values: &[Value<'_>], literal| {
+                execute(session, operation, values, literal).map_err(|e| {
                     TestCaseError::fail(format!("{context}: {} by literal {literal}: {e}", operation.name()))
                 })
             };
@@ -114,28 +108,28 @@ pub fn mean_what_they_are(driver: &dyn Driver, zeros: bool, context: &str) {
             if !zeros && [&id, &one.note, &two.word, &two.note].iter().any(|text| text.contains('\0')) {
                 let insert = Operation::Insert { collection: c() };
                 prop_assert_eq!(
-                    say(&insert, &one.values(&id), true).is_err(),
+                    run(&insert, &one.values(&id), true).is_err(),
                     id.contains('\0') || one.note.contains('\0')
                 );
                 return Ok(());
             }
-            prop_assert_eq!(say(&Operation::Insert { collection: c() }, &values, true)?.affected(), 1);
+            prop_assert_eq!(run(&Operation::Insert { collection: c() }, &values, true)?.affected(), 1);
             for literal in [false, true] {
-                let reply = say(&get, &values[..1], literal)?;
-                prop_assert!(is(&reply, &values), "{}: {:?} came back as {:?}", context, values, reply);
+                let reply = run(&get, &values[..1], literal)?;
+                prop_assert!(is(&reply, &values), "{}: {:?} was returned as {:?}", context, values, reply);
             }
             let find = Operation::FindEqual { collection: c(), by: vec![0, 1, 4, 5, 6], fields: vec![0] };
             let by = [values[0], values[1], values[4], values[5], values[6]];
-            prop_assert_eq!(say(&find, &by, true)?.rows(), 1, "{}: {:?} is not found", context, by);
+            prop_assert_eq!(run(&find, &by, true)?.rows(), 1, "{}: {:?} is not found", context, by);
             let other = two.values(&id);
             let update = Operation::Update { collection: c(), fields: vec![1, 2, 3, 4, 5, 6] };
             let changed: Vec<Value<'_>> = other[1..].iter().chain(&other[..1]).copied().collect();
-            prop_assert_eq!(say(&update, &changed, true)?.affected(), 1);
-            prop_assert!(is(&say(&get, &values[..1], false)?, &other), "{}: {:?}", context, other);
-            say(&Operation::Put { collection: c() }, &values, true)?;
-            prop_assert!(is(&say(&get, &values[..1], true)?, &values), "{}: {:?}", context, values);
-            prop_assert_eq!(say(&Operation::Delete { collection: c() }, &values[..1], true)?.affected(), 1);
-            prop_assert_eq!(say(&get, &values[..1], true)?.rows(), 0);
+            prop_assert_eq!(run(&update, &changed, true)?.affected(), 1);
+            prop_assert!(is(&run(&get, &values[..1], false)?, &other), "{}: {:?}", context, other);
+            run(&Operation::Put { collection: c() }, &values, true)?;
+            prop_assert!(is(&run(&get, &values[..1], true)?, &values), "{}: {:?}", context, values);
+            prop_assert_eq!(run(&Operation::Delete { collection: c() }, &values[..1], true)?.affected(), 1);
+            prop_assert_eq!(run(&get, &values[..1], true)?.rows(), 0);
             Ok(())
         })
         .unwrap_or_else(|e| panic!("{context}: {e}"));
@@ -143,13 +137,17 @@ pub fn mean_what_they_are(driver: &dyn Driver, zeros: bool, context: &str) {
     let many = Operation::InsertMany { collection: c(), rows: 2 };
     let null = Value::Null;
     let two = ["a", "b"].map(|id| [Value::Text(id), null, null, null, null, null, null]).concat();
-    assert_eq!(said(session, &many, &two, true).unwrap().affected(), 2, "{context}");
-    assert_eq!(said(session, &get, &[Value::Text("b")], true).unwrap().field(0, 6), Some(null), "{context}");
-    let count = said(session, &Operation::Count { collection: c() }, &[], true).unwrap();
+    assert_eq!(execute(session, &many, &two, true).unwrap().affected(), 2, "{context}");
+    assert_eq!(
+        execute(session, &get, &[Value::Text("b")], true).unwrap().field(0, 6),
+        Some(null),
+        "{context}"
+    );
+    let count = execute(session, &Operation::Count { collection: c() }, &[], true).unwrap();
     assert!(count.field_int(0, 0) >= Some(2), "{context}");
-    // A refusal leaves the session usable.
-    assert!(said(session, &Operation::Insert { collection: c() }, &two[..7], true).is_err(), "{context}");
-    assert_eq!(said(session, &get, &[Value::Text("a")], true).unwrap().rows(), 1, "{context}");
+    // The session is usable after an error.
+    assert!(execute(session, &Operation::Insert { collection: c() }, &two[..7], true).is_err(), "{context}");
+    assert_eq!(execute(session, &get, &[Value::Text("a")], true).unwrap().rows(), 1, "{context}");
     namespace.remove(&table.name).unwrap();
     namespace.finish().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Who is let in, who may do what, and what is said to the others.
+//! Logins, privileges and limits, and their errors.
 
 use crate::common::{CLIENTS, ENGINES, by, open, refusal, table, with, with_password};
 use kurabe_core::ErrorKind;
@@ -7,11 +7,11 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_testbed::testing;
 use std::time::Duration;
 
-/// Between two looks at what takes the server a moment, of which there are a hundred.
+/// Interval between up to a hundred attempts while the server needs time.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[test]
-fn what_the_server_says_of_itself() {
+fn server_facts_are_complete() {
     for engine in ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         for client in CLIENTS {
@@ -27,7 +27,7 @@ fn what_the_server_says_of_itself() {
             assert!(facts.durability_settings.len() > 3, "{facts:?}");
             assert!(facts.settings.len() > 10, "{facts:?}");
             assert_eq!(facts.transport, "TCP");
-            // Connections that were just closed may still be counted, for longer where the machine is busy.
+            // The server may still count connections that were just closed, longer on a busy machine.
             let few = (0..100).any(|_| {
                 std::thread::sleep(PAUSE);
                 let now = open(&by(&server, client)).unwrap().describe().unwrap();
@@ -41,7 +41,7 @@ fn what_the_server_says_of_itself() {
 }
 
 #[test]
-fn a_wrong_password_and_a_missing_database_are_told_apart() {
+fn wrong_password_and_missing_database_have_different_errors() {
     for engine in ENGINES {
         let Some(server) = testing::server_with(engine, |options| options.with_password("right:p@ss")) else {
             continue;
@@ -62,7 +62,7 @@ fn a_wrong_password_and_a_missing_database_are_told_apart() {
 }
 
 #[test]
-fn nothing_there_and_a_full_server_are_told_apart() {
+fn stopped_server_and_full_server_have_different_errors() {
     for engine in ENGINES {
         let settings = if engine == "postgres" { 5 } else { 2 };
         let Some(server) = testing::server_with(engine, |options| options.set("max_connections", settings))
@@ -84,7 +84,7 @@ fn nothing_there_and_a_full_server_are_told_apart() {
             for session in held {
                 session.close().unwrap();
             }
-            // The server needs a moment to see them go.
+            // The server needs time to notice the closed connections.
             let again = (0..100).any(|_| {
                 std::thread::sleep(PAUSE);
                 driver.connect(&ConnectOptions::default()).is_ok()
@@ -102,7 +102,7 @@ fn nothing_there_and_a_full_server_are_told_apart() {
 }
 
 #[test]
-fn two_runs_do_not_share_a_database_and_one_run_may_reach_it_twice() {
+fn two_runs_do_not_share_a_database_but_one_run_may_use_it_twice() {
     for engine in ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         for client in CLIENTS {
@@ -114,26 +114,24 @@ fn two_runs_do_not_share_a_database_and_one_run_may_reach_it_twice() {
             assert_eq!(error.kind(), ErrorKind::InUse, "{engine} {client}: {error}");
             assert!(error.to_string().contains("user "), "{engine} {client}: {error}");
             drop(first);
-            // The server needs a moment to see it go.
+            // The server needs time to notice the closed connection.
             let free = (0..100).any(|_| {
                 std::thread::sleep(PAUSE);
                 driver.namespace().unwrap().claim("another").is_ok()
             });
-            assert!(free, "{engine} {client}: the claim outlived its connection");
+            assert!(free, "{engine} {client}: the lease remains after its connection ended");
         }
     }
 }
 
 #[test]
-fn a_storage_engine_may_be_named() {
+fn target_selects_storage_engine() {
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
         for client in CLIENTS {
             let url = by(&server, client);
             let driver = open(&with(&url, "engine=MyISAM")).unwrap();
-            // As it comes, MariaDB repairs such a table after a crash, and MySQL does not.
-            let class = if engine == "mysql" { DurabilityClass::Memory } else { DurabilityClass::OsCache };
-            assert_eq!(driver.describe().unwrap().durability, Some(class));
+            assert_eq!(driver.describe().unwrap().durability, Some(DurabilityClass::Memory));
             let mut namespace = driver.namespace().unwrap();
             namespace.create(&table("kurabe_engine")).unwrap();
             namespace.remove("kurabe_engine").unwrap();

@@ -38,12 +38,12 @@ pub fn connect(url: &str) -> Result<Box<dyn Session>> {
 /// The error of opening a session.
 pub fn refusal(url: &str) -> Error {
     match connect(url) {
-        Ok(_) => panic!("{url} was let in"),
+        Ok(_) => panic!("{url} was accepted"),
         Err(error) => error,
     }
 }
 
-/// A table with a field of every type, its key the first.
+/// A table with a field of every type; the first is the key.
 pub fn table(name: &str) -> Arc<Collection> {
     let fields = vec![
         Field { name: "id", kind: FieldType::Text { max: 72 } },

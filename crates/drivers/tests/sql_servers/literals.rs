@@ -1,4 +1,4 @@
-//! Values in the text of a statement, under every setting of the servers that gives quotes and backslashes a meaning.
+//! Literals in statements, under all server settings that affect quotes and backslashes.
 
 use crate::common::{CLIENTS, by, open};
 use kurabe_testbed::testing;
@@ -6,7 +6,7 @@ use kurabe_testbed::testing;
 #[path = "../shared/literals.rs"]
 mod shared;
 
-/// Engine, settings, and whether its text may hold zero characters.
+/// Engine, settings, and whether its text may contain zero characters.
 type Mode = (&'static str, &'static [(&'static str, &'static str)], bool);
 
 const MODES: [Mode; 6] = [
@@ -28,7 +28,7 @@ const MODES: [Mode; 6] = [
 ];
 
 #[test]
-fn a_literal_means_its_value_whatever_the_servers_settings() {
+fn literals_equal_their_values_under_all_server_settings() {
     for (engine, settings, zeros) in MODES {
         let Some(server) = testing::server_with(engine, |options| {
             settings.iter().fold(options, |options, (name, value)| options.set(*name, *value))
@@ -37,7 +37,7 @@ fn a_literal_means_its_value_whatever_the_servers_settings() {
         };
         for client in CLIENTS {
             let driver = open(&by(&server, client)).unwrap();
-            shared::mean_what_they_are(&*driver, zeros, &format!("{engine} {settings:?} {client}"));
+            shared::check(&*driver, zeros, &format!("{engine} {settings:?} {client}"));
         }
     }
 }

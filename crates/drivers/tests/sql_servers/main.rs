@@ -1,6 +1,5 @@
-//! MySQL, MariaDB and PostgreSQL as they really answer: types, errors, passwords, TLS, sockets, limits, by the lean
-//! clients and by the wrapped ones. What every driver must do stands in `conformance.rs`; this is what these have
-//! beyond it.
+//! Tests with real servers of MySQL, MariaDB and PostgreSQL: types, errors, passwords, TLS, sockets, limits, with the
+//! lean clients and with the driver crates. `conformance.rs` tests what all drivers have in common.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
 

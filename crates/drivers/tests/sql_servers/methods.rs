@@ -1,4 +1,4 @@
-//! Every method of authentication that these servers use.
+//! All authentication methods that these servers use.
 
 use crate::common::{CLIENTS, connect, once, refusal, with};
 use kurabe_core::ErrorKind;
@@ -18,12 +18,12 @@ fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
     if options.is_empty() { url } else { with(&url, options) }
 }
 
-/// Makes users and procedures through a program of the server's family, since not all of that can be prepared.
+/// Creates users and procedures with the `mariadb` program, because not all such statements can be prepared.
 pub fn administer(server: &Server, sql: &str) {
     administer_by(server, ";", sql);
 }
 
-/// As [`administer`], with another sign between statements.
+/// As [`administer`], with another delimiter between statements.
 pub fn administer_by(server: &Server, delimiter: &str, sql: &str) {
     let socket = server.socket().unwrap().display().to_string();
     let output = Command::new("mariadb")
@@ -47,7 +47,7 @@ pub fn has_mariadb_program() -> bool {
 }
 
 #[test]
-fn mysql_knows_us_by_its_cache_and_without_it() {
+fn mysql_authenticates_with_and_without_its_cache() {
     let Some(server) = testing::server_with("mysql", testing_tls) else { return };
     if !has_mariadb_program() {
         return;
@@ -61,7 +61,7 @@ fn mysql_knows_us_by_its_cache_and_without_it() {
     let socket = format!("socket={}", server.socket().unwrap().display());
     for client in CLIENTS {
         for options in ["", "tls=require", &socket] {
-            // Forgets what it has in its cache, so that the first of two connections proves itself in full.
+            // Clears the password cache, so that the first of two connections does full authentication.
             administer(&server, "FLUSH PRIVILEGES");
             works(&as_user(&server, "full:pass%20word", client, options));
         }
@@ -76,7 +76,7 @@ fn testing_tls(options: kurabe_testbed::StartOptions) -> kurabe_testbed::StartOp
 }
 
 #[test]
-fn mariadb_knows_us_by_its_old_and_its_new_method() {
+fn mariadb_authenticates_with_old_and_new_method() {
     let Some(server) = testing::server("mariadb") else { return };
     if !has_mariadb_program() {
         return;
@@ -99,7 +99,7 @@ fn mariadb_knows_us_by_its_old_and_its_new_method() {
 }
 
 #[test]
-fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
+fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     let Some(server) = testing::server_with("mariadb", |options| {
         options.with_tls().set("plugin_load_add", "auth_pam").set("pam_use_cleartext_plugin", "ON")
     }) else {
@@ -123,7 +123,7 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
                 "{client} {options}: {error}"
             );
         }
-        // Now the server has the password, and refuses it, since PAM has no such service.
+        // Now the server receives the password, and rejects it because PAM has no such service.
         let allowed = format!("{verified}&enable_cleartext_plugin=true");
         let error = refusal(&as_user(&server, "pam:secret", client, &allowed));
         assert_eq!(
@@ -135,7 +135,7 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_so() {
+fn user_without_privileges_gets_not_permitted() {
     let Some(server) = testing::server("mariadb") else { return };
     if !has_mariadb_program() {
         return;
@@ -150,7 +150,7 @@ fn a_user_without_rights_is_told_so() {
 }
 
 #[test]
-fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
+fn silent_server_times_out_and_killed_server_loses_connection() {
     for engine in crate::common::ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         let driver = crate::common::open(server.url()).unwrap();
@@ -162,12 +162,12 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
         let mut other = driver.connect(&ConnectOptions::default()).unwrap();
         let other_ping = other.prepare(&Operation::Ping).unwrap();
         server.pause().unwrap();
-        // A thread that runs at this moment may still answer.
+        // A thread that is running may still reply.
         let error = (0..20).try_for_each(|_| session.execute(&ping, &[], &mut out));
         server.resume().unwrap();
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout, "{engine}: {error}");
-        // The late answer must not be taken for the answer to the next request.
+        // The late reply must not be taken for the reply to the next request.
         let error = session.execute(&ping, &[], &mut out).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{engine}: {error}");
         other.execute(&other_ping, &[], &mut out).unwrap();
@@ -181,7 +181,7 @@ fn a_silent_server_times_out_and_a_killed_one_is_a_lost_connection() {
 }
 
 #[test]
-fn server_that_ended_an_idle_connection_is_quoted_and_the_session_is_not_used_again() {
+fn closed_idle_connection_reports_server_error_and_is_not_used_again() {
     let Some(server) = testing::server_with("mysql", |options| options.set("wait_timeout", 1)) else {
         return;
     };
@@ -189,7 +189,7 @@ fn server_that_ended_an_idle_connection_is_quoted_and_the_session_is_not_used_ag
     let ping = session.prepare(&Operation::Ping).unwrap();
     let mut ask = || session.execute(&ping, &[], &mut Reply::new());
     ask().unwrap();
-    // Each request would have the server count anew.
+    // Without a request, which would restart the server's idle timeout.
     std::thread::sleep(std::time::Duration::from_secs(4));
     let error = ask().unwrap_err();
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::ConnectionLost, Some("4031")), "{error}");
@@ -198,7 +198,7 @@ fn server_that_ended_an_idle_connection_is_quoted_and_the_session_is_not_used_ag
 }
 
 #[test]
-fn a_payload_over_the_servers_limit_is_refused_with_the_setting() {
+fn payload_over_server_limit_is_rejected_with_setting() {
     use kurabe_core::value::Value;
     let body = vec![b'x'; 3_000_000];
     for engine in ["mysql", "mariadb"] {

@@ -1,4 +1,4 @@
-//! The ways to a server: TCP, TLS, Unix sockets.
+//! Transports to a server: TCP, TLS, Unix sockets.
 
 use crate::common::{CLIENTS, ENGINES, by, connect, once, open, refusal, with, with_password};
 use kurabe_core::ErrorKind;
@@ -6,7 +6,7 @@ use kurabe_core::operation::Operation;
 use kurabe_testbed::{StartOptions, testing};
 
 #[test]
-fn tls_is_used_where_it_is_asked_for_and_only_with_whom_it_should() {
+fn tls_is_used_if_requested_and_certificate_is_verified() {
     for engine in ENGINES {
         let Some(server) = testing::server_with(engine, |options| options.with_tls().with_password("secret"))
         else {
@@ -39,18 +39,18 @@ fn tls_is_used_where_it_is_asked_for_and_only_with_whom_it_should() {
 }
 
 #[test]
-fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
-    // MySQL and MariaDB make themselves a certificate unless they are told not to.
+fn required_tls_fails_with_server_without_tls() {
+    // MySQL and MariaDB create a certificate by default.
     let Some(server) = testing::server("postgres") else { return };
     for client in CLIENTS {
         let error = refusal(&with(&by(&server, client), "tls=require"));
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{client}: {error}");
-        assert!(error.to_string().contains("no TLS"), "{client}: {error}");
+        assert!(error.to_string().contains("does not support TLS"), "{client}: {error}");
     }
 }
 
 #[test]
-fn a_unix_socket_is_used_where_it_is_named() {
+fn named_unix_socket_is_used() {
     for engine in ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         let Some(socket) = server.socket() else { panic!("{engine} has no socket") };
@@ -65,7 +65,7 @@ fn a_unix_socket_is_used_where_it_is_named() {
 }
 
 #[test]
-fn client_shows_its_own_certificate_where_the_server_asks_for_one() {
+fn client_sends_its_certificate_if_server_requests_one() {
     for engine in ENGINES {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
         let ca = server.ca().unwrap().display().to_string();
@@ -102,7 +102,7 @@ fn client_shows_its_own_certificate_where_the_server_asks_for_one() {
         for client in CLIENTS {
             let url = with(&url, &format!("client={client}"));
             for (without, showing) in &ways {
-                // A server that reloads its rules needs a moment.
+                // The server may still be reloading its rules.
                 let error = (0..100)
                     .find_map(|_| {
                         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -126,10 +126,10 @@ fn client_shows_its_own_certificate_where_the_server_asks_for_one() {
 }
 
 #[test]
-fn sslmode_verify_ca_takes_a_certificate_for_another_host_and_verify_full_does_not() {
+fn only_sslmode_verify_full_checks_host_name() {
     let Some(server) = testing::server_with("postgres", StartOptions::with_tls) else { return };
     let ca = server.ca().unwrap().display().to_string();
-    // This address of the loopback's is not in the certificate.
+    // This loopback address is not in the certificate.
     let elsewhere = server.url().replace("127.0.0.1", "127.0.0.2");
     let relay = std::net::TcpListener::bind(("127.0.0.2", 0)).unwrap();
     let port = relay.local_addr().unwrap().port();
@@ -150,7 +150,7 @@ fn sslmode_verify_ca_takes_a_certificate_for_another_host_and_verify_full_does_n
         connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{client}: {error}"));
         let error = refusal(&with(&url, "sslmode=verify-full"));
         assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
-        // Nobody whom this machine trusts signed it.
+        // No certificate authority of this system signed the certificate.
         let error =
             refusal(&with(&elsewhere, &format!("client={client}&sslmode=verify-ca&sslrootcert=system")));
         assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
@@ -158,7 +158,7 @@ fn sslmode_verify_ca_takes_a_certificate_for_another_host_and_verify_full_does_n
 }
 
 #[test]
-fn settings_of_a_postgres_session_come_with_its_target() {
+fn target_sets_postgres_session_settings() {
     let Some(server) = testing::server("postgres") else { return };
     let mut session = connect(server.url()).unwrap();
     once(&mut *session, &crate::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();

@@ -1,4 +1,4 @@
-//! Tables and procedures that users made, which have types and results that Kurabe's own tables have not.
+//! Custom tables and procedures, with types and results that Kurabe's tables do not have.
 
 use crate::common::{CLIENTS, by, connect, once};
 use crate::methods::{administer_by, has_mariadb_program};
@@ -11,7 +11,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::testing;
 use std::sync::Arc;
 
-/// A statement of a user's own, with a parameter between each two of these texts.
+/// A custom statement: these texts, with a parameter between each two.
 pub fn raw(texts: &[&str]) -> Operation {
     let text = |text: &&str| RawPiece::Text((*text).to_owned());
     let pieces = texts.iter().map(text).flat_map(|text| [RawPiece::Parameter, text]).skip(1).collect();
@@ -40,7 +40,7 @@ const ID: &str = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
 const DAY: i64 = 1_709_164_800_000_000;
 
 #[test]
-fn postgres_types_beyond_those_of_our_tables_are_read_and_written() {
+fn other_postgres_types_are_read_and_written() {
     let Some(server) = testing::server("postgres") else { return };
     for client in CLIENTS {
         let mut session = connect(&by(&server, client)).unwrap();
@@ -75,7 +75,7 @@ fn postgres_types_beyond_those_of_our_tables_are_read_and_written() {
         let expected = [ID, "{\"a\": [1, 2]}", "-12345.60", "2024-02-29", "t", "int 7"];
         assert_eq!(texts(&reply), expected, "{client}");
         let update = Operation::Update { collection: theirs.clone(), fields: vec![2, 4] };
-        // A whole number is a `numeric` too.
+        // An integer is also a `numeric`.
         let changed = once(session, &update, &[Value::Int(5), Value::Null, Value::Text(ID)]).unwrap();
         assert_eq!(changed.affected(), 1, "{client}");
         let sql =
@@ -84,14 +84,14 @@ fn postgres_types_beyond_those_of_our_tables_are_read_and_written() {
         assert_eq!(texts(&reply), ["5.00", "t", "2024-02-29"], "{client}");
         let truth = raw(&["SELECT n FROM theirs WHERE paid IS DISTINCT FROM ", ""]);
         assert_eq!(texts(&once(session, &truth, &[Value::Bool(false)]).unwrap()), ["int 7"], "{client}");
-        // What is no number is the server's error, and the session goes on.
+        // The server rejects an invalid number, and the session remains usable.
         let error = once(session, &update, &[Value::Text("x"), Value::Null, Value::Text(ID)]).unwrap_err();
         assert_eq!(
             (error.kind(), error.server_code()),
             (ErrorKind::Server, Some("22P02")),
             "{client}: {error}"
         );
-        // A type of the user's own has no number that could be known.
+        // A user-defined type has no fixed OID.
         execute(session, "DROP TYPE IF EXISTS mood");
         execute(session, "CREATE TYPE mood AS ENUM ('sad', 'glad')");
         let mood = once(session, &raw(&["SELECT ", "::mood"]), &[Value::Text("glad")]);
@@ -111,7 +111,7 @@ fn postgres_types_beyond_those_of_our_tables_are_read_and_written() {
 }
 
 #[test]
-fn procedure_gives_its_rows_and_the_session_goes_on() {
+fn procedure_returns_its_rows_and_session_remains_usable() {
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::server(engine) else { continue };
         if !has_mariadb_program() {

@@ -1,4 +1,4 @@
-//! Every type goes out and comes back as it was, short and long.
+//! Round trips of values of every type and length, statements and errors.
 
 use crate::common::{CLIENTS, ENGINES, by, connect, once, open, table};
 use kurabe_core::ErrorKind;
@@ -8,7 +8,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_testbed::testing;
 use std::sync::Arc;
 
-/// Bytes of every value, and no short period.
+/// Pseudorandom bytes (xorshift).
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252_u64;
     (0..length)
@@ -21,11 +21,11 @@ fn noise(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Bytes of the largest value, more than a client takes where it asked for none so large.
+/// Length of the largest value, beyond the default reply limit of a client.
 const LARGEST: usize = 40_000_000;
 
 #[test]
-fn every_value_comes_back_as_it_was() {
+fn values_round_trip() {
     for engine in ENGINES {
         // Values beyond MySQL's 16 MB packets need more than its default limit.
         let Some(server) = testing::server_with(engine, |options| match engine {
@@ -85,7 +85,7 @@ fn every_value_comes_back_as_it_was() {
             session.execute(&get, &[Value::Text("nothing")], &mut reply).unwrap();
             assert!((1..6).all(|field| reply.field(0, field) == Some(Value::Null)), "{engine} {client}");
             session.execute(&get, &[Value::Text("NOTHING")], &mut reply).unwrap();
-            assert_eq!(reply.rows(), 0, "text is compared by bytes");
+            assert_eq!(reply.rows(), 0, "text compares by bytes");
             session.close().unwrap();
             namespace.remove("kurabe_types").unwrap();
             namespace.finish().unwrap();
@@ -98,7 +98,7 @@ fn rows_now(session: &mut dyn Session, count: &Operation) -> Option<i64> {
 }
 
 #[test]
-fn changes_are_counted_as_rows_found_and_errors_leave_the_session_usable() {
+fn matched_rows_are_counted_and_session_is_usable_after_errors() {
     for engine in ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         for client in CLIENTS {
@@ -131,7 +131,7 @@ fn changes_are_counted_as_rows_found_and_errors_leave_the_session_usable() {
             let update = Operation::Update { collection: collection(), fields: vec![4] };
             let to = |id| [Value::Int(7), Value::Text(id)];
             assert_eq!(once(session, &update, &to("a")).unwrap().affected(), 1, "{context}");
-            // What it already is still is a row found.
+            // A row that already has the value still counts.
             assert_eq!(once(session, &update, &to("a")).unwrap().affected(), 1, "{context}");
             assert_eq!(once(session, &update, &to("z")).unwrap().affected(), 0, "{context}");
             let put = Operation::Put { collection: collection() };
@@ -167,7 +167,7 @@ fn changes_are_counted_as_rows_found_and_errors_leave_the_session_usable() {
 }
 
 #[test]
-fn a_statement_is_prepared_and_forgotten_on_the_server() {
+fn released_statements_are_closed_on_server() {
     for engine in ENGINES {
         let Some(server) = testing::server_with(engine, |options| match engine {
             "postgres" => options,
@@ -182,7 +182,7 @@ fn a_statement_is_prepared_and_forgotten_on_the_server() {
             namespace.create(&table).unwrap();
             let mut session = connect(&url).unwrap();
             let count = Operation::Count { collection: Arc::clone(&table) };
-            // More than the server would keep, were they not closed.
+            // More than the server's limit of open statements.
             for _ in 0..50 {
                 once(&mut *session, &count, &[]).unwrap_or_else(|e| panic!("{engine} {client}: {e}"));
             }

@@ -45,7 +45,7 @@ impl Sum {
     }
 }
 
-/// What the clients counted.
+/// The counts of the clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-/// What a client counted during warm-up, and afterwards.
+/// The counts of a client during warm-up, and afterwards.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) warmup: Tally,

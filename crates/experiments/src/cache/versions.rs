@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_before_a_read_began_makes_older_versions_stale_and_unknown_ones_wrong() {
+    fn older_than_acknowledged_version_is_stale_and_unknown_version_is_wrong() {
         let versions = Versions::new(3);
         assert_eq!(versions.next(1), 1);
         // The write began and was not acknowledged: both versions are right.

@@ -142,7 +142,7 @@ impl CacheWorkload {
             let mut put_all = || session.pipeline(&put, &parameters, &mut replies[..records.len()]);
             let mut refused = 0;
             while !taken(put_all())? {
-                // memcached frees memory in a thread of its own, which may be late on a busy machine.
+                // memcached frees memory in a separate thread, which may be late on a busy machine.
                 refused += 1;
                 if refused == PATIENCE {
                     return put_all();

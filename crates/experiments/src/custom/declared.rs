@@ -1,4 +1,4 @@
-//! A parsed workload, whatever its language: its collections, its variables and the steps of its transactions.
+//! A parsed workload of any language: its collections, its variables and the steps of its transactions.
 
 use super::expression::Expr;
 use super::rows::Generator;

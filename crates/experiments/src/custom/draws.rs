@@ -150,7 +150,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         || section.has("parameter") && !matches!(*how, "gaussian" | "exponential")
     {
         return Err(
-            section.error("'exponent' goes with zipfian, and 'parameter' with gaussian and exponential")
+            section.error("'exponent' requires zipfian, and 'parameter' requires gaussian or exponential")
         );
     }
     let call = |function, (least, most): (Expr, Expr), parameter: Option<f64>| {

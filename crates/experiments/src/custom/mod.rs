@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};
 
-/// The measured operation: one whole transaction, whatever its steps.
+/// The measured operation: one whole transaction with all its steps.
 const TRANSACTION: &str = "transaction";
 /// Default number of requests: more than most trials reach.
 const REQUESTS: u64 = 1_000_000;

@@ -301,7 +301,7 @@ mod tests {
             ("DO $$ BEGIN DELETE FROM t; END $$", "not understood"),
             ("VACUUM", "not"),
         ] {
-            let why = why(sql, None).unwrap_or_else(|| panic!("it is taken for a read: {sql}"));
+            let why = why(sql, None).unwrap_or_else(|| panic!("classified as a read: {sql}"));
             assert!(why.contains(part), "{sql}: {why}");
         }
     }

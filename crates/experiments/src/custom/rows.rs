@@ -126,8 +126,8 @@ fn content_kind(kind: FieldType) -> Kind {
     }
 }
 
-/// Writes a text that follows a pattern: `#` stands for a random digit, `@` for a random lower-case letter, and any
-/// other character for itself.
+/// Writes a text that follows a pattern: `#` is replaced by a random digit, `@` by a random lower-case letter, and any
+/// other character is kept.
 pub(super) fn template(pattern: &str, rng: &mut Rng, out: &mut Vec<u8>) {
     out.clear();
     // A draw has 64 bits, enough for many digits: each position consumes a part of it.

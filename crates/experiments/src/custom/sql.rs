@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_begin_or_end_a_transaction_are_known() {
+    fn transaction_control_statements_are_detected() {
         assert_eq!(control("BEGIN"), Some(Control::Begin));
         assert_eq!(control(" end "), Some(Control::Commit));
         assert_eq!(control("rollback to savepoint a"), None);

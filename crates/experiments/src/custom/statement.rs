@@ -7,7 +7,7 @@ use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
 
-/// A distinct request, in however many steps it occurs.
+/// A distinct request, which may occur in several steps.
 pub(super) struct Asked {
     pub(super) operation: Operation,
     pub(super) prepared: Option<Prepared>,

@@ -93,7 +93,7 @@ impl Execute {
 /// Rejects keys that have no meaning together with the others.
 fn only(section: &Section<'_>, keys: &[&str]) -> Fault<()> {
     match section.table.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(section.error(format!("'{key}' does not go with '{}'", keys[0]))),
+        Some(key) => Err(section.error(format!("'{key}' cannot be combined with '{}'", keys[0]))),
         None => Ok(()),
     }
 }

@@ -310,7 +310,7 @@ impl State {
             }
             if let Some(asked) = self.rollback.filter(|_| self.open).and_then(|number| self.asked.get(number))
             {
-                // Some engines roll it back by themselves, and may reject another rollback (SQLite).
+                // Some engines roll it back automatically, and may reject another rollback (SQLite).
                 match ask(asked, once, session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
                     _ => self.open = false,

@@ -1,6 +1,6 @@
 //! The data of a record: 96 hexadecimal digits, MD5 (RFC 1321) of `seed:key:1`, of `seed:key:2` and of `seed:key:3`,
-//! all numbers decimal. MD5 protects nothing here. Every language and every SQL database has it, so that anybody who
-//! serves the same pages can fill a table with one statement.
+//! all numbers decimal. MD5 protects nothing here. Every language and every SQL database has it, so that any server of
+//! the same pages can fill a table with one statement.
 
 use crate::ident::hex16;
 use crate::rows::RowData;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_what_md5sum_says() {
+    fn data_equals_md5sum_output() {
         // printf 7:12:1 | md5sum, and so on.
         let mut out = Vec::new();
         Digests { seed: 7 }.write(12, 0, &mut out);

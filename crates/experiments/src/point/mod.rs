@@ -42,7 +42,7 @@ static READ_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-read",
     question: "How fast does a database answer the simplest query, one small row by its key?",
     about: "Reads one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 \
-            rows: what sysbench's oltp_point_select and pgbench's select-only do, so that results are \
+            rows, as sysbench's oltp_point_select and pgbench's select-only do, so that results are \
             comparable.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
@@ -60,9 +60,9 @@ static READ_INFO: ExperimentInfo = ExperimentInfo {
 static WRITE_INFO: ExperimentInfo = ExperimentInfo {
     name: "point-write",
     question: "How fast does a database perform the smallest change, one small row by its key?",
-    about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, each \
-            change a transaction of its own. Clients share the table and no rows: waiting for each other's rows is \
-            another question.",
+    about: "Replaces one field of 100 characters by a whole-number primary key drawn uniformly from 100,000 rows, one \
+            change per transaction. Clients share the table but no rows, so that they do not wait for each other's \
+            row locks.",
     axes: &[CLIENTS, STATEMENT, CONNECTION, PIPELINE],
     operations: &[OperationInfo {
         name: WRITE,

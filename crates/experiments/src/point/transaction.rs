@@ -13,8 +13,8 @@ use kurabe_core::{Error, Result};
 use kurabe_stats::Permutation;
 use std::sync::Arc;
 
-/// The rows that one client changes, in order: a residue class of its own, shuffled. Each row comes once before any
-/// row comes again. If a trial ends earlier, each change can therefore be read back.
+/// The rows that one client changes, in order: its residue class, shuffled. Each row comes once before any
+/// row is repeated. If a trial ends earlier, each change can therefore be read back.
 #[derive(Debug)]
 pub(super) struct Keys {
     order: Permutation,

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn more_writers_than_rows_are_refused_with_the_reason() {
+    fn more_writers_than_rows_are_rejected_with_reason() {
         assert_eq!(planned("10", 10).unwrap().dataset, "kurabe_3_point_write");
         let error = planned("11", 10).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -135,7 +135,7 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
     let area = (prefix / 100) as u32;
     let prefecture =
         PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
-    // Towns of one prefix lie in one city.
+    // Towns of one prefix are in one city.
     let mut place = Rng::new(mix(!seed, prefix));
     let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
     let city = [pick(&HEADS), pick(&TAILS), pick(&CITIES)];

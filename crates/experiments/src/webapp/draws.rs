@@ -1,7 +1,7 @@
 //! The requests of one client: a pure function of its seed, so that the expected data are known after a trial.
 //!
-//! A request changes one of the client's own users (users are dealt out to clients in turn), and changes each of them
-//! once before any again. A request that only logs in draws any user. So all users are equally likely to be changed,
+//! A request changes one of the client's own users (users are assigned to clients in turn), and changes each of them
+//! once before any twice. A request that only logs in draws any user. So all users are equally likely to be changed,
 //! and the last version of each is known exactly for any number of clients.
 
 use kurabe_core::experiment::Client;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_share_users_and_change_none_of_each_others() {
+    fn clients_change_disjoint_users() {
         let mut lines = HashSet::new();
         let mut users = HashSet::new();
         for index in 0..7 {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_twentieth_changes_and_a_tenth_searches() {
+    fn one_in_20_requests_changes_and_one_in_10_searches() {
         let mut draws = draws(0, 1);
         let all: Vec<Draw> = (0..100_000).map(|_| draws.next()).collect();
         let changes = all.iter().filter(|draw| draw.version.is_some()).count();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_changes_each_of_its_users_once_before_any_again() {
+    fn client_changes_each_of_its_users_once_before_any_twice() {
         for index in 0..7 {
             let mut draws = draws(index, 7);
             let own = share(103, index, 7);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_client_draws_the_same_again() {
+    fn same_seed_draws_same_requests() {
         let (mut a, mut b) = (draws(3, 7), draws(3, 7));
         assert!((0..1_000).all(|_| a.next() == b.next()));
     }

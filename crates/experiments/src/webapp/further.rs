@@ -11,7 +11,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What a page shows by its number.
+/// The kind of record that a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Line,

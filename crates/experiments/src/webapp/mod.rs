@@ -2,7 +2,7 @@
 //! or searches the postal codes.
 //!
 //! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
-//! database, each request is one page, and the throughput is summed. A client's seed decides which users log in,
+//! database, each request is one page, and the throughput is summed. A client's seed determines which users log in,
 //! which are changed and what is searched, so that the expected content of every row is known after a trial
 //! ([`draws`]).
 
@@ -41,10 +41,10 @@ static INFO: ExperimentInfo = ExperimentInfo {
                bottleneck?",
     about: "Each request (1) finds a user by exact name and password among 100,000, (2) adds user, address and time to a \
             log, (3) one time in 20 changes the user, (4) one time in 10 searches 120,000 postal codes by their first five \
-            digits; every search by an index, every row of every answer compared. By the clients themselves on a database, \
-            or through one application or several before one database (targets http://host:port and \
-            http://host:port,host:port, or --via). --records says how many users there are; how long each step took \
-            stands beside the figures. After E7 of the published experiments (webapp.csv).",
+            digits. Every search uses an index, and every row of every answer is compared. Clients use a database directly, \
+            or one application or several in front of one database (targets http://host:port and \
+            http://host:port,host:port, or --via). --records sets the number of users; reports show the time of each \
+            step. After E7 of the published experiments (webapp.csv).",
     axes: &[
         AxisInfo { default: &["1", "5", "10", "25", "50"], ..CLIENTS },
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION_OR_VIA },

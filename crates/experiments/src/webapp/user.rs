@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_an_answer_counts() {
+    fn every_field_of_an_answer_is_checked() {
         let right = user(17, 3);
         right.check(&reply(&right)).unwrap();
         for other in [user(17, 4), user(18, 3)] {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_users_have_one_name() {
+    fn user_names_are_unique() {
         let names: std::collections::HashSet<String> = (1..=2_000).map(|n| user(n, 0).name).collect();
         assert_eq!(names.len(), 2_000);
     }

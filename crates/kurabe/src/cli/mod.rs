@@ -183,7 +183,7 @@ fn again() -> [Arg; 2] {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn command_line_is_valid() {
         super::command().debug_assert();
     }
 }

@@ -4,19 +4,19 @@ use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {
     Command::new("selftest")
-        .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names rightly")
+        .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names correctly")
         .arg(
             Arg::new("engine")
                 .value_name("ENGINE")
                 .num_args(0..)
-                .help("Which engines, among those of 'kurabe selftest' without one [default: all that are installed]"),
+                .help("Engines [default: all that are installed]"),
         )
         .arg(
             Arg::new("kind")
                 .long("kind")
                 .value_name("KIND")
                 .value_delimiter(',')
-                .help("Which causes [default: all]"),
+                .help("Causes to plant [default: all]"),
         )
         .arg(
             Arg::new("rounds")
@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
                 .help("How often each cause is planted on each engine; with --differences: rounds of each comparison [16]"),
         )
         .arg(Arg::new("differences").long("differences").value_name("N").conflicts_with("kind").help(
-            "Plants a difference of a known size, and none, N times each over all engines together, and counts right verdicts; \
+            "Makes N comparisons with a planted difference and N without, over all engines, and counts correct verdicts; \
              200 take about 15 minutes",
         ))
         .arg(
@@ -37,28 +37,40 @@ pub(super) fn command() -> Command {
                 .require_equals(true)
                 .default_value("10ms")
                 .default_missing_value("10ms")
-                .help("Interleaves their trials in slices of this length, as 'kurabe run --interleave' does; 'off' makes separate trials"),
+                .help("Interleaves the trials of --differences in slices of this length, as 'kurabe run --interleave' does; 'off': separate trials"),
         )
         .arg(
             Arg::new("clients")
                 .long("clients")
                 .value_name("N")
                 .default_value("1")
-                .help("Clients of each of their trials"),
+                .value_delimiter(',')
+                .help("Numbers of clients"),
+        )
+        .arg(
+            Arg::new("separate")
+                .long("separate")
+                .requires("differences")
+                .conflicts_with_all(["rounds", "duration"])
+                .action(ArgAction::SetTrue)
+                .help(
+                    "Starts two servers for each comparison and restarts them, as a run of two 'up:' targets with default \
+                     options does; about 80 s each",
+                ),
         )
         .arg(
             Arg::new("writes")
                 .long("writes")
                 .requires("differences")
                 .action(ArgAction::SetTrue)
-                .help("Compares writes, each a transaction of its own, and not reads"),
+                .help("Compares writes, one per transaction, instead of reads"),
         )
         .arg(
             Arg::new("effect")
                 .long("effect")
                 .value_name("PERCENT")
                 .default_value("5%")
-                .help("The difference that is planted"),
+                .help("The planted difference"),
         )
         .arg(
             Arg::new("duration")

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// A run to execute.
 pub(super) struct Job {
     pub(super) spec: RunSpec,
-    /// What the user did not set.
+    /// Which values the user did not set.
     pub(super) free: Free,
     /// The target URLs as given, with passwords.
     pub(super) urls: Vec<String>,
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_named_by_their_time_in_utc() {
+    fn run_name_contains_time_in_utc() {
         assert_eq!(stamp(0), "19700101-000000");
         assert_eq!(stamp(951_827_696), "20000229-123456");
         assert_eq!(stamp(1_795_169_864), "20261120-101744");

@@ -1,9 +1,9 @@
-//! Suites, good and bad.
+//! Valid and invalid suites.
 
 use super::*;
 
 #[test]
-fn a_suite_is_read_with_defaults_for_the_rest() {
+fn suite_has_defaults_for_missing_keys() {
     let request = parse(
         "experiment = 'session'\ntargets = ['sqlite:']\nrounds = 3\ndurability = 'os-cache'\nrequests = { write = 10, read = '1k' }\n\
          [axes]\npayload = ['1k', 2000]\nlayout = 'blob'\n",
@@ -19,7 +19,7 @@ fn a_suite_is_read_with_defaults_for_the_rest() {
 }
 
 #[test]
-fn a_misspelt_key_is_refused_with_the_right_one() {
+fn misspelt_key_is_rejected_with_suggestion() {
     for (text, near) in [
         ("experiment = 'session'\ntarget = 'sqlite:'", "'targets'"),
         ("experiment = 'sesion'", "'session'"),
@@ -35,7 +35,7 @@ fn a_misspelt_key_is_refused_with_the_right_one() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_refused() {
+fn invalid_values_are_rejected() {
     for text in [
         "experiment = 'session'\nrounds = 0",
         "experiment = 'session'\nrequests = 0",
@@ -101,7 +101,7 @@ fn named_axis_values_are_never_dropped() {
 }
 
 #[test]
-fn rounds_fill_blocks_between_restarts_and_others_are_refused() {
+fn rounds_fill_blocks_between_restarts_or_are_rejected() {
     let spec = |text: &str| parse(&format!("experiment = 'point-read'\n{text}"), None).unwrap().spec();
     let on = "targets = ['up:redis', 'sqlite:']";
     let made = |text: &str| spec(&format!("{on}\n{text}")).map(|spec| (spec.restarts, spec.rounds)).unwrap();

@@ -1,5 +1,5 @@
-//! A TNS listener of a test: packets as they are framed (two bytes of length before a connection is accepted, four
-//! after), and whatever a test answers.
+//! A TNS listener for tests: packet framing (two bytes of length before a connection is accepted, four after) and a
+//! test's replies.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ pub(super) const REFUSE: u8 = 4;
 pub(super) const DATA: u8 = 6;
 pub(super) const RESEND: u8 = 11;
 
-/// Listens on a free port of loopback until it is dropped. Each connection is served by a thread.
+/// Listens on a free loopback port until it is dropped; serves each connection in a thread.
 pub(super) struct Listener {
     port: u16,
     stop: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ impl Listener {
         Self { port, stop }
     }
 
-    /// `oracle://scott@127.0.0.1:PORT/shop`, with what follows.
+    /// `oracle://scott@127.0.0.1:PORT` followed by `rest`.
     pub(super) fn url(&self, rest: &str) -> String {
         format!("oracle://scott@127.0.0.1:{}{rest}", self.port)
     }
@@ -48,7 +48,7 @@ impl Drop for Listener {
     }
 }
 
-/// A packet before the connection is accepted.
+/// Encodes a packet before the connection is accepted.
 pub(super) fn packet(kind: u8, flags: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = u16::try_from(body.len() + 8).unwrap().to_be_bytes().to_vec();
     bytes.extend([0, 0, kind, flags, 0, 0]);
@@ -56,7 +56,7 @@ pub(super) fn packet(kind: u8, flags: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The body of the next packet before the connection is accepted.
+/// Reads the body of the next packet before the connection is accepted.
 pub(super) fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut head = [0; 8];
     stream.read_exact(&mut head).ok()?;
@@ -65,7 +65,7 @@ pub(super) fn receive(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// The client's request to connect: its descriptor, which comes in a packet of its own where it is long.
+/// Reads the descriptor of the client's connect request; a long one is in a separate packet.
 pub(super) fn receive_connect(stream: &mut TcpStream) -> Option<String> {
     let body = receive(stream)?;
     let length = usize::from(u16::from_be_bytes([*body.get(16)?, *body.get(17)?]));
@@ -73,7 +73,7 @@ pub(super) fn receive_connect(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Refuses with this text.
+/// Refuses the connection with this text.
 pub(super) fn refuse(stream: &mut TcpStream, text: &str) {
     let mut body = vec![34, 0];
     body.extend(u16::try_from(text.len()).unwrap().to_be_bytes());

@@ -1,6 +1,6 @@
-//! What can be proven without a server: the statements, by an independent parser and golden files; the errors, by
-//! listeners that refuse in every way; and what a session sends and makes of answers, by a peer that speaks as much
-//! of the protocol as that takes. The peer is no Oracle: what Oracle answers, only Oracle can show.
+//! Tests without a server: statements, with an independent parser and golden files; errors, with listeners that refuse
+//! connections; and sessions, with a fake server that implements the necessary part of the protocol. The fake server
+//! cannot show how Oracle replies.
 
 mod listener;
 mod peer;

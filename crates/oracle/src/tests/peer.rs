@@ -1,17 +1,17 @@
-//! A peer that speaks as much of the protocol (TTC, as of 19c) as it takes to let a client in and to answer changes.
-//! It checks no password and keeps no rows: it records what is asked, and answers what a test tells it to.
+//! A fake server with the part of the protocol (TTC, as of 19c) for logins and changes. It checks no password and
+//! stores no rows: it records requests and sends a test's replies.
 
 use super::listener::{ACCEPT, DATA, Listener, packet, receive_connect};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
-/// What a client asked.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// A statement, by its text, in full.
+pub(super) enum Request {
+    /// A statement, by its text.
     Execute(String),
-    /// A statement that was executed before, by its cursor.
+    /// A repeated statement, by its cursor.
     Again(u16),
     Commit,
     Rollback,
@@ -20,16 +20,16 @@ pub(super) enum Asked {
     Other(u8),
 }
 
-/// What is answered to a statement.
+/// A reply to a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
-    /// So many rows changed.
+    /// The number of changed rows.
     Rows(u64),
-    /// ORA-number, with its text.
+    /// An ORA number and its text.
     Error(u32, &'static str),
-    /// Errors of a batch, which nobody asked for: the crate has `todo!()` there.
+    /// Unsolicited batch errors, for which the crate has `todo!()`.
     BatchErrors,
-    /// Bytes that are no answer.
+    /// Invalid bytes.
     Nonsense,
     /// Nothing, and the connection stays open.
     Silence,
@@ -37,43 +37,43 @@ pub(super) enum Answer {
     End,
 }
 
-type Script = Arc<dyn Fn(&Asked) -> Answer + Send + Sync>;
+type Script = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
-/// The peer, and what was asked of it by all clients, in order.
+/// The fake server, and the requests of all clients, in order.
 pub(super) struct Peer {
     listener: Listener,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Peer {
-    pub(super) fn start(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+    pub(super) fn start(script: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         Self::new(Arc::new(script), None)
     }
 
-    /// Lets nobody in.
+    /// Rejects all logins with this error.
     pub(super) fn denying(number: u32, text: &'static str) -> Self {
         Self::new(Arc::new(|_| Answer::End), Some((number, text)))
     }
 
     fn new(script: Script, denied: Option<(u32, &'static str)>) -> Self {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let record = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&requests);
         let listener = Listener::start(move |stream| {
             // `None`: the client ended the connection.
             let _ = Connection { stream, next_cursor: 1 }.serve(&*script, denied, &record);
         });
-        Self { listener, asked }
+        Self { listener, requests }
     }
 
     pub(super) fn url(&self, rest: &str) -> String {
         self.listener.url(rest)
     }
 
-    /// What was asked since the last time, goodbyes left out.
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.retain(|what| *what != Asked::Logoff);
-        asked
+    /// The requests since the last call, without logoffs.
+    pub(super) fn requests(&self) -> Vec<Request> {
+        let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.retain(|what| *what != Request::Logoff);
+        requests
     }
 }
 
@@ -85,9 +85,9 @@ struct Connection {
 impl Connection {
     fn serve(
         &mut self,
-        script: &(dyn Fn(&Asked) -> Answer + Send + Sync),
+        script: &(dyn Fn(&Request) -> Answer + Send + Sync),
         denied: Option<(u32, &str)>,
-        record: &Mutex<Vec<Asked>>,
+        record: &Mutex<Vec<Request>>,
     ) -> Option<()> {
         receive_connect(&mut self.stream)?;
         // Version 318, no options; the packet size.
@@ -122,24 +122,24 @@ impl Connection {
         ]))?;
         loop {
             let message = self.receive()?;
-            let asked = understand(&message)?;
-            record.lock().unwrap().push(asked.clone());
-            let cursor = match asked {
-                Asked::Execute(_) => {
+            let request = parse(&message)?;
+            record.lock().unwrap().push(request.clone());
+            let cursor = match request {
+                Request::Execute(_) => {
                     self.next_cursor += 1;
                     self.next_cursor
                 }
-                Asked::Again(cursor) => cursor,
-                Asked::Logoff => {
+                Request::Again(cursor) => cursor,
+                Request::Logoff => {
                     self.send(&[9, 0, 0])?;
                     return None;
                 }
-                Asked::Commit | Asked::Rollback | Asked::Ping | Asked::Other(_) => {
+                Request::Commit | Request::Rollback | Request::Ping | Request::Other(_) => {
                     self.send(&[9, 0, 0])?;
                     continue;
                 }
             };
-            match script(&asked) {
+            match script(&request) {
                 Answer::Rows(rows) => self.send(&end(cursor, rows, false, None))?,
                 Answer::Error(number, text) => self.send(&end(cursor, 0, false, Some((number, text))))?,
                 Answer::BatchErrors => self.send(&end(cursor, 0, true, None))?,
@@ -150,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// The next message, from as many packets as it takes: all but the last are full.
+    /// Reads the next message from its packets, of which all but the last are full.
     fn receive(&mut self) -> Option<Vec<u8>> {
         let mut message = Vec::new();
         loop {
@@ -160,7 +160,7 @@ impl Connection {
             let mut body = vec![0; length.checked_sub(10)?];
             self.stream.read_exact(&mut body).ok()?;
             if head[4] != DATA {
-                // An interrupt, which this peer does not heed.
+                // An interrupt, which is ignored.
                 continue;
             }
             message.extend(body);
@@ -178,7 +178,7 @@ impl Connection {
     }
 }
 
-/// A number as the protocol writes it: its length, then its bytes without the zeros in front.
+/// Encodes a number: its length, then its bytes without leading zeros.
 fn number(out: &mut Vec<u8>, value: u64) {
     let bytes = value.to_be_bytes();
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
@@ -186,7 +186,7 @@ fn number(out: &mut Vec<u8>, value: u64) {
     out.extend(&bytes[zeros..]);
 }
 
-/// Text, after its length twice.
+/// Encodes a text, after its length twice.
 fn text(out: &mut Vec<u8>, text: &str) {
     number(out, text.len() as u64);
     out.push(u8::try_from(text.len()).unwrap());
@@ -211,7 +211,7 @@ fn protocol() -> Vec<u8> {
     out
 }
 
-/// Names and values, and the end of the answer.
+/// Encodes names and values, and the end of the reply.
 fn parameters(pairs: &[(&str, &str)]) -> Vec<u8> {
     let mut out = vec![8];
     number(&mut out, pairs.len() as u64);
@@ -224,14 +224,14 @@ fn parameters(pairs: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// The end of an answer to a statement: its cursor, how many rows it changed, or its error.
+/// Encodes the end of a reply to a statement: its cursor, the number of changed rows, or its error.
 fn end(cursor: u16, rows: u64, batch_errors: bool, error: Option<(u32, &str)>) -> Vec<u8> {
     let mut out = vec![4];
     for value in [0, 0, 0, 0, 0, 0, u64::from(cursor), 0] {
         number(&mut out, value);
     }
     out.extend([0; 6]);
-    // The row's address, with a plain byte in it.
+    // The ROWID, with a plain byte in it.
     number(&mut out, 0);
     number(&mut out, 0);
     out.push(0);
@@ -251,33 +251,33 @@ fn end(cursor: u16, rows: u64, batch_errors: bool, error: Option<(u32, &str)>) -
     out
 }
 
-/// What a message asks, its piggybacks left out.
-fn understand(message: &[u8]) -> Option<Asked> {
+/// Parses a request, without its piggybacks.
+fn parse(message: &[u8]) -> Option<Request> {
     let mut rest = message;
     while let [17, 105, _, _, after @ ..] = rest {
-        // Cursors to close: how many, and each.
+        // Cursors to close: their number, and each cursor.
         let (count, mut after) = take_number(after)?;
         for _ in 0..count {
             after = take_number(after)?.1;
         }
         rest = after;
     }
-    let [3, function, _, body @ ..] = rest else { return Some(Asked::Other(0)) };
+    let [3, function, _, body @ ..] = rest else { return Some(Request::Other(0)) };
     Some(match function {
         94 => {
             let (_, body) = take_number(body)?;
             let (cursor, _) = take_number(body)?;
             match sql_in(message) {
-                Some(sql) => Asked::Execute(sql),
-                None => Asked::Again(cursor as u16),
+                Some(sql) => Request::Execute(sql),
+                None => Request::Again(cursor as u16),
             }
         }
-        4 | 78 => Asked::Again(take_number(body)?.0 as u16),
-        14 => Asked::Commit,
-        15 => Asked::Rollback,
-        147 => Asked::Ping,
-        9 => Asked::Logoff,
-        other => Asked::Other(*other),
+        4 | 78 => Request::Again(take_number(body)?.0 as u16),
+        14 => Request::Commit,
+        15 => Request::Rollback,
+        147 => Request::Ping,
+        9 => Request::Logoff,
+        other => Request::Other(*other),
     })
 }
 
@@ -287,7 +287,7 @@ fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((digits.iter().fold(0, |value, digit| value << 8 | u64::from(*digit)), rest))
 }
 
-/// The statement in a message: the longest run of printable signs that begins with one of its words.
+/// Finds the statement in a message by its first words; the byte before it is its length.
 fn sql_in(message: &[u8]) -> Option<String> {
     let words = [
         "INSERT INTO",

@@ -1,4 +1,5 @@
-//! Listeners that refuse, hang, talk nonsense or speak TLS: each a clear error of the right kind, in time, no panic.
+//! Listeners that refuse connections, hang, send invalid data or use TLS. Each gives an error of the right kind, in
+//! time, without a panic.
 
 use super::super::link::Link;
 use super::config;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const ALLOWED: Duration = Duration::from_secs(2);
 
-/// The error of connecting, which must come in time and without the password.
+/// The error of connecting. It must come in time and must not show the password.
 fn refused(url: &str) -> Error {
     let began = Instant::now();
     let error = Link::connect(&config(url), ALLOWED).err().expect(url);
@@ -35,7 +36,7 @@ fn says(error: &Error, kind: ErrorKind, parts: &[&str]) {
 }
 
 #[test]
-fn a_service_or_sid_that_the_listener_does_not_know() {
+fn unknown_service_or_sid_is_reported() {
     let unknown = |number: u16| {
         move |mut stream: TcpStream| {
             let asked = receive_connect(&mut stream).unwrap();
@@ -51,7 +52,7 @@ fn a_service_or_sid_that_the_listener_does_not_know() {
     let error = of(unknown(12_514), "/shop");
     says(&error, ErrorKind::NotFound, &["no service 'shop'", "127.0.0.1:", "ORA-12514", "lsnrctl services"]);
     let error = of(unknown(12_505), "?sid=shop");
-    says(&error, ErrorKind::NotFound, &["no SID 'shop'", "ORA-12505", "service name rather"]);
+    says(&error, ErrorKind::NotFound, &["no SID 'shop'", "ORA-12505", "if it is a service name"]);
     let error = of(unknown(12_519), "/shop");
     says(&error, ErrorKind::Limit, &["ORA-12519", "fewer clients"]);
     let error = of(unknown(12_528), "/shop");
@@ -59,7 +60,7 @@ fn a_service_or_sid_that_the_listener_does_not_know() {
 }
 
 #[test]
-fn a_refusal_without_a_reason_or_with_one_that_is_no_number() {
+fn refusal_without_reason_or_with_invalid_reason_is_reported() {
     let error = of(
         |mut stream| {
             receive_connect(&mut stream);
@@ -68,7 +69,7 @@ fn a_refusal_without_a_reason_or_with_one_that_is_no_number() {
         "/shop",
     );
     says(&error, ErrorKind::Unreachable, &["refused", "log"]);
-    // The crate parses the number and unwraps.
+    // The crate unwraps the parsed number.
     let error = of(
         |mut stream| {
             receive_connect(&mut stream);
@@ -80,7 +81,7 @@ fn a_refusal_without_a_reason_or_with_one_that_is_no_number() {
 }
 
 #[test]
-fn a_listener_that_asks_once_more_is_asked_once_more() {
+fn request_is_resent_on_demand() {
     let error = of(
         |mut stream| {
             receive_connect(&mut stream).unwrap();
@@ -94,7 +95,7 @@ fn a_listener_that_asks_once_more_is_asked_once_more() {
 }
 
 #[test]
-fn a_listener_that_asks_for_ever_is_given_up() {
+fn endless_resend_requests_time_out() {
     let error = of(
         |mut stream| {
             while receive_connect(&mut stream).is_some() {
@@ -110,8 +111,8 @@ fn a_listener_that_asks_for_ever_is_given_up() {
 }
 
 #[test]
-fn a_packet_that_the_crate_does_not_know_is_contained() {
-    // An acknowledgement where an accept has to be: `todo!()` in the crate.
+fn panic_at_unknown_packet_is_contained() {
+    // An acknowledgement instead of an accept: `todo!()` in the crate.
     let error = of(
         |mut stream| {
             receive_connect(&mut stream);
@@ -124,7 +125,7 @@ fn a_packet_that_the_crate_does_not_know_is_contained() {
 }
 
 #[test]
-fn nonsense_is_an_error_and_no_panic() {
+fn invalid_data_is_an_error_without_panic() {
     let nonsense: [&[u8]; 5] = [
         &[0; 64],
         b"\x00\x05\x00\x00\x02",
@@ -149,7 +150,7 @@ fn nonsense_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn a_listener_that_hangs_up_or_never_answers() {
+fn closing_or_silent_listener_is_reported() {
     let error = of(drop, "/shop");
     says(&error, ErrorKind::ConnectionLost, &["closed the connection", "tls=verify"]);
     let error = of(|mut stream| wait_for_end(&mut stream), "/shop");
@@ -157,7 +158,7 @@ fn a_listener_that_hangs_up_or_never_answers() {
 }
 
 #[test]
-fn a_port_where_nothing_listens() {
+fn closed_port_is_reported_at_once() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     drop(socket);
@@ -167,16 +168,17 @@ fn a_port_where_nothing_listens() {
         says(&error, ErrorKind::Unreachable, &["nothing listens at 127.0.0.1:", "lsnrctl status"]);
         began.elapsed()
     };
-    // The crate would sleep for a second after it, every time; a busy machine is slow now and then.
+    // By default, the crate sleeps for a second after each failure. Several attempts, because a busy machine may be
+    // slow.
     let soonest = (0..5).map(|_| took()).min().unwrap();
     assert!(soonest < Duration::from_millis(900), "{soonest:?}");
 }
 
 #[test]
-fn tls_to_a_plain_listener_and_plain_to_tls() {
+fn tls_to_plain_listener_and_plain_to_tls_listener_are_reported() {
     let error = of(
         |mut stream| {
-            // What a plain listener makes of a TLS hello: a refusal in plain text.
+            // A plain listener replies to a TLS hello with a refusal in plain text.
             refuse(&mut stream, "(ERR=12560)");
             wait_for_end(&mut stream);
         },
@@ -184,18 +186,18 @@ fn tls_to_a_plain_listener_and_plain_to_tls() {
     );
     says(&error, ErrorKind::Protocol, &["no TLS connection", "tls=off"]);
     let listener = tls_listener();
-    // To TLS our first packet is no hello: it sends an alert and hangs up.
+    // The first packet is not a TLS hello: the listener sends an alert and closes the connection.
     let error = refused(&listener.url("/shop"));
     assert!(matches!(error.kind(), ErrorKind::ConnectionLost | ErrorKind::Protocol), "{error}");
     assert!(error.to_string().contains("TLS") || error.to_string().contains("oracledb"), "{error}");
-    // And with TLS its certificate is signed by nobody whom we know.
+    // With TLS, no trusted certificate authority signed its certificate.
     let error = refused(&listener.url("/shop?tls=verify"));
     says(&error, ErrorKind::Denied, &["ertificate", "wallet="]);
     let error = refused(&listener.url("/shop?tls=verify&wallet=/nowhere"));
     says(&error, ErrorKind::NotFound, &["/nowhere", "ewallet.pem"]);
 }
 
-/// Speaks TLS with a certificate of its own.
+/// A TLS listener with a self-signed certificate.
 fn tls_listener() -> Listener {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -224,7 +226,7 @@ fn tls_listener() -> Listener {
     })
 }
 
-/// A certificate for 127.0.0.1 and its key, by the `openssl` program.
+/// Creates a certificate for 127.0.0.1 and its key with the `openssl` program.
 fn certificate(folder: &std::path::Path) -> (String, String) {
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
     let made = std::process::Command::new("openssl")

@@ -1,9 +1,9 @@
-//! What a session sends and in what order, what it commits and takes back, and that it survives the crate's panics.
+//! Requests of a session and their order, commits and rollbacks, and containment of the crate's panics.
 
 use super::super::link::Link;
 use super::super::session::OracleSession;
 use super::config;
-use super::peer::{Answer, Asked, Peer};
+use super::peer::{Answer, Peer, Request};
 use crate::prelude::*;
 use kurabe_core::collection::Field;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const ALLOWED: Duration = Duration::from_secs(2);
 
-/// A session on the peer; not asked how it sorts, which takes a query.
+/// A session on the fake server, without the query for the sort order.
 fn session(peer: &Peer, rest: &str) -> OracleSession {
     let config = config(&peer.url(rest));
     config.sorts_by_language.set(false).unwrap();
@@ -55,30 +55,30 @@ const THREE: [Value<'_>; 6] =
     [Value::Int(1), Value::Text("one"), Value::Int(2), Value::Text(""), Value::Int(3), Value::Null];
 const DUPLICATE: Answer = Answer::Error(1, "ORA-00001: unique constraint (SCOTT.SYS_C1) violated");
 
-/// The kinds of what was asked: E(xecute), A(gain), C(ommit), R(ollback), P(ing).
+/// The types of the requests: E(xecute), A(gain), C(ommit), R(ollback), P(ing).
 fn order(peer: &Peer) -> String {
-    let letter = |asked: &Asked| match asked {
-        Asked::Execute(_) => 'E',
-        Asked::Again(_) => 'A',
-        Asked::Commit => 'C',
-        Asked::Rollback => 'R',
-        Asked::Ping => 'P',
-        Asked::Logoff | Asked::Other(_) => '?',
+    let letter = |request: &Request| match request {
+        Request::Execute(_) => 'E',
+        Request::Again(_) => 'A',
+        Request::Commit => 'C',
+        Request::Rollback => 'R',
+        Request::Ping => 'P',
+        Request::Logoff | Request::Other(_) => '?',
     };
-    peer.asked().iter().map(letter).collect()
+    peer.requests().iter().map(letter).collect()
 }
 
 #[test]
-fn a_change_is_committed_and_its_statement_parsed_once() {
+fn change_is_committed_and_its_statement_parsed_once() {
     let peer = Peer::start(|_| Answer::Rows(1));
     let mut session = session(&peer, "/shop");
     assert_eq!(run(&mut session, &insert(), &ROW), Ok(1));
-    let asked = peer.asked();
+    let requests = peer.requests();
     assert_eq!(
-        asked,
+        requests,
         [
-            Asked::Execute("INSERT INTO \"kurabe_plain\" (\"id\", \"word\") VALUES (:1, :2)".to_owned()),
-            Asked::Commit
+            Request::Execute("INSERT INTO \"kurabe_plain\" (\"id\", \"word\") VALUES (:1, :2)".to_owned()),
+            Request::Commit
         ]
     );
     for _ in 0..3 {
@@ -101,7 +101,7 @@ fn without_a_statement_cache_each_execution_is_parsed() {
 }
 
 #[test]
-fn a_transaction_commits_once_at_its_end() {
+fn transaction_commits_once_at_its_end() {
     let peer = Peer::start(|_| Answer::Rows(1));
     let mut session = session(&peer, "/shop");
     run(&mut session, &Operation::Begin, &[]).unwrap();
@@ -118,7 +118,7 @@ fn a_transaction_commits_once_at_its_end() {
 }
 
 #[test]
-fn many_rows_are_one_request_and_are_taken_back_together() {
+fn many_rows_are_one_request_and_rolled_back_together() {
     let calls = AtomicUsize::new(0);
     let peer =
         Peer::start(
@@ -133,42 +133,42 @@ fn many_rows_are_one_request_and_are_taken_back_together() {
 }
 
 #[test]
-fn within_a_transaction_many_rows_are_taken_back_to_a_savepoint() {
-    let peer = Peer::start(|asked| match asked {
-        Asked::Execute(sql) if sql.starts_with("INSERT") => DUPLICATE,
+fn within_transaction_many_rows_are_rolled_back_to_savepoint() {
+    let peer = Peer::start(|request| match request {
+        Request::Execute(sql) if sql.starts_with("INSERT") => DUPLICATE,
         _ => Answer::Rows(0),
     });
     let mut session = session(&peer, "/shop");
     run(&mut session, &Operation::Begin, &[]).unwrap();
     run(&mut session, &many(), &THREE).unwrap_err();
-    let asked = peer.asked();
-    let texts: Vec<&str> = asked
+    let requests = peer.requests();
+    let texts: Vec<&str> = requests
         .iter()
-        .map(|asked| match asked {
-            Asked::Execute(sql) => sql.split(' ').next().unwrap_or_default(),
+        .map(|request| match request {
+            Request::Execute(sql) => sql.split(' ').next().unwrap_or_default(),
             _ => "?",
         })
         .collect();
-    assert_eq!(texts, ["SAVEPOINT", "INSERT", "ROLLBACK"], "{asked:?}");
+    assert_eq!(texts, ["SAVEPOINT", "INSERT", "ROLLBACK"], "{requests:?}");
 }
 
 #[test]
-fn a_row_with_a_lob_is_updated_and_inserted_only_where_there_is_none() {
+fn row_with_lob_is_updated_and_inserted_only_if_missing() {
     let there = Peer::start(|_| Answer::Rows(1));
     let put = Operation::Put { collection: with_lob() };
     let long = vec![7; 100_000];
     let row = [Value::Int(1), Value::Bytes(&long)];
     assert_eq!(run(&mut session(&there, "/shop"), &put, &row), Ok(1));
     assert_eq!(order(&there), "EC");
-    let absent = Peer::start(|asked| {
-        Answer::Rows(u64::from(matches!(asked, Asked::Execute(sql) if sql.starts_with("INSERT"))))
+    let absent = Peer::start(|request| {
+        Answer::Rows(u64::from(matches!(request, Request::Execute(sql) if sql.starts_with("INSERT"))))
     });
     assert_eq!(run(&mut session(&absent, "/shop"), &put, &row), Ok(1));
     assert_eq!(order(&absent), "EEC");
-    // Another session adds it in between.
+    // Another session inserts the row in between.
     let updates = AtomicUsize::new(0);
-    let raced = Peer::start(move |asked| match asked {
-        Asked::Execute(sql) if sql.starts_with("INSERT") => DUPLICATE,
+    let raced = Peer::start(move |request| match request {
+        Request::Execute(sql) if sql.starts_with("INSERT") => DUPLICATE,
         _ => Answer::Rows(u64::from(updates.fetch_add(1, Ordering::SeqCst) > 0)),
     });
     assert_eq!(run(&mut session(&raced, "/shop"), &put, &row), Ok(1));
@@ -176,7 +176,7 @@ fn a_row_with_a_lob_is_updated_and_inserted_only_where_there_is_none() {
 }
 
 #[test]
-fn an_error_is_the_servers_in_words_and_the_session_goes_on() {
+fn server_error_is_reported_and_session_remains_usable() {
     let calls = AtomicUsize::new(0);
     let peer = Peer::start(move |_| match calls.fetch_add(1, Ordering::SeqCst) {
         0 => Answer::Error(1_653, "ORA-01653: unable to extend table SCOTT.kurabe_plain by 128"),
@@ -190,7 +190,7 @@ fn an_error_is_the_servers_in_words_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_wrong_password_is_denied_and_not_repeated() {
+fn wrong_password_is_denied_and_not_shown() {
     let peer = Peer::denying(1_017, "ORA-01017: invalid credential or not authorized; logon denied");
     let error = Link::connect(&config(&peer.url("/shop")), ALLOWED).err().unwrap();
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("ORA-01017")));
@@ -201,8 +201,8 @@ fn a_wrong_password_is_denied_and_not_repeated() {
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
 }
 
-/// Executes on a peer that answers like this; gives the error, and what comes of the next call.
-fn ends(answer: Answer, operation: &Operation, row: &[Value<'_>]) -> (Error, Error) {
+/// Executes on a fake server with this reply; returns the error, and that of the next call.
+fn errors_of(answer: Answer, operation: &Operation, row: &[Value<'_>]) -> (Error, Error) {
     let peer = Peer::start(move |_| answer.clone());
     let mut session = session(&peer, "/shop");
     let began = Instant::now();
@@ -214,9 +214,9 @@ fn ends(answer: Answer, operation: &Operation, row: &[Value<'_>]) -> (Error, Err
 }
 
 #[test]
-fn a_panic_of_the_crate_is_an_error_and_the_process_goes_on() {
+fn panic_of_the_crate_becomes_an_error() {
     for (operation, row) in [(insert(), &ROW[..]), (many(), &THREE[..])] {
-        let (first, second) = ends(Answer::BatchErrors, &operation, row);
+        let (first, second) = errors_of(Answer::BatchErrors, &operation, row);
         assert_eq!(first.kind(), ErrorKind::Protocol, "{first}");
         let text = first.to_string();
         assert!(text.contains("oracledb crate") && text.contains("not yet implemented"), "{text}");
@@ -225,21 +225,21 @@ fn a_panic_of_the_crate_is_an_error_and_the_process_goes_on() {
 }
 
 #[test]
-fn an_answer_that_is_none_or_no_answer_at_all() {
-    let (first, second) = ends(Answer::Nonsense, &insert(), &ROW);
+fn invalid_or_missing_reply_is_an_error() {
+    let (first, second) = errors_of(Answer::Nonsense, &insert(), &ROW);
     assert_eq!(first.kind(), ErrorKind::Protocol, "{first}");
     assert_eq!(second.kind(), ErrorKind::ConnectionLost, "{second}");
-    let (first, second) = ends(Answer::End, &insert(), &ROW);
+    let (first, second) = errors_of(Answer::End, &insert(), &ROW);
     assert_eq!(first.kind(), ErrorKind::ConnectionLost, "{first}");
     assert_eq!(second.kind(), ErrorKind::ConnectionLost, "{second}");
-    // Twice the time allowed: once for the answer, once for the answer to the interrupt.
-    let (first, second) = ends(Answer::Silence, &insert(), &ROW);
+    // Twice the timeout: once for the reply, once for the reply to the interrupt.
+    let (first, second) = errors_of(Answer::Silence, &insert(), &ROW);
     assert!(matches!(first.kind(), ErrorKind::Timeout | ErrorKind::ConnectionLost), "{first}");
     assert_eq!(second.kind(), ErrorKind::ConnectionLost, "{second}");
 }
 
 #[test]
-fn asking_for_durability_is_one_statement_when_connecting() {
+fn required_durability_is_one_statement_when_connecting() {
     let peer = Peer::start(|_| Answer::Rows(0));
     let mut config = config(&peer.url("/shop"));
     config.sorts_by_language.set(true).unwrap();
@@ -247,5 +247,5 @@ fn asking_for_durability_is_one_statement_when_connecting() {
     Link::connect(&config, ALLOWED).unwrap();
     let expected =
         "ALTER SESSION SET NLS_COMP = BINARY NLS_SORT = BINARY COMMIT_LOGGING = IMMEDIATE COMMIT_WAIT = WAIT";
-    assert_eq!(peer.asked().first(), Some(&Asked::Execute(expected.to_owned())));
+    assert_eq!(peer.requests().first(), Some(&Request::Execute(expected.to_owned())));
 }

@@ -1,5 +1,5 @@
-//! Every statement that the driver sends: in golden files (`KURABE_GOLDEN=write` writes them anew), and read by
-//! `sqlparser`, which knows Oracle's dialect, with rules of our own where that is too lenient.
+//! All statements of the driver: compared with golden files (`KURABE_GOLDEN=write` rewrites them), and parsed by
+//! `sqlparser` in Oracle's dialect, with additional rules where the parser is too lenient.
 
 use super::super::dialect::dialect;
 use super::super::plan::{Steps, literal_plan, plan};
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Every type, in and out of keys, and at the lengths where one type gives way to another.
+/// Collections with every type, in keys and outside, and lengths at the limits of column types.
 fn collections() -> Vec<Arc<Collection>> {
     let field = |name, kind| Field { name, kind };
     let all = Collection {
@@ -89,7 +89,7 @@ fn operations(collection: &Arc<Collection>) -> Vec<Operation> {
     operations
 }
 
-/// The statements of a plan, each with the parameters that it takes of the operation's.
+/// The statements of a plan, each with the positions of its parameters in the operation's.
 fn statements_of(d: &Dialect, operation: &Operation) -> Vec<(String, Vec<usize>)> {
     let made = plan(d, operation).unwrap();
     let all: Vec<usize> = (0..made.shape.takes.len()).collect();
@@ -101,8 +101,8 @@ fn statements_of(d: &Dialect, operation: &Operation) -> Vec<(String, Vec<usize>)
     }
 }
 
-/// Everything that is sent beside operations: `(sql, is a PL/SQL block)`.
-fn housekeeping(d: &Dialect) -> Vec<String> {
+/// All statements other than those of operations.
+fn other_statements(d: &Dialect) -> Vec<String> {
     let mut all = vec![create_table(d, &marker()).unwrap(), drop_table(d, MARKER)];
     for collection in collections() {
         all.push(create_table(d, &collection).unwrap());
@@ -114,7 +114,7 @@ fn housekeeping(d: &Dialect) -> Vec<String> {
         namespace::insert_lock_row(),
         namespace::lock_row(),
         namespace::take_lock(),
-        namespace::sign_lock("process 7 run 2026"),
+        namespace::write_holder("process 7 run 2026"),
         namespace::objects_named("kurabe_all"),
         facts::BANNER.to_owned(),
         facts::CHARACTER_SETS.to_owned(),
@@ -141,11 +141,11 @@ fn dialect_of(options: &str) -> Dialect {
 }
 
 #[test]
-fn every_statement_and_its_binds_are_what_they_were() {
+fn statements_and_binds_match_golden_files() {
     for (options, name) in VARIANTS {
         let d = dialect_of(options);
         let mut made = String::new();
-        for sql in housekeeping(&d) {
+        for sql in other_statements(&d) {
             writeln!(made, "{sql}").unwrap();
         }
         for collection in collections() {
@@ -166,16 +166,16 @@ fn every_statement_and_its_binds_are_what_they_were() {
     }
 }
 
-/// The type that a missing value of a field is declared as to the server.
+/// The declared type of NULL for a field.
 fn declared(kind: FieldType) -> &'static str {
     Bind::new(kind, &Value::Null).unwrap().as_crate().db_type().name()
 }
 
 #[test]
-fn every_statement_is_oracles_sql_to_an_independent_parser() {
+fn independent_parser_accepts_all_statements() {
     for (options, _) in VARIANTS {
         let d = dialect_of(options);
-        let mut all = housekeeping(&d);
+        let mut all = other_statements(&d);
         for collection in collections() {
             for operation in operations(&collection) {
                 all.extend(statements_of(&d, &operation).into_iter().map(|(sql, _)| sql));
@@ -190,11 +190,11 @@ fn every_statement_is_oracles_sql_to_an_independent_parser() {
     }
 }
 
-/// What stands for a statement before the parser, which lacks a few of Oracle's forms. What is taken away here is what
-/// the parser does not prove; `obeys_oracle` holds it to a shape instead.
+/// Rewrites a statement for the parser, which does not know some of Oracle's forms. The parser does not check the
+/// removed parts; assertions here do.
 fn readable(sql: &str) -> String {
     if sql.starts_with("BEGIN ") {
-        // A PL/SQL block: the statement in it.
+        // A PL/SQL block: parse the statement in it.
         assert!(sql.starts_with("BEGIN EXECUTE IMMEDIATE 'DROP TABLE \"") && sql.ends_with(" END;"), "{sql}");
         return sql.split('\'').nth(1).unwrap().to_owned();
     }
@@ -207,7 +207,7 @@ fn readable(sql: &str) -> String {
         return readable(table);
     }
     if let Some(settings) = sql.strip_prefix("ALTER SESSION SET ") {
-        // Several in one statement, without a comma: each as one of its own shape.
+        // Several settings without commas: check all, and parse the first.
         let words: Vec<&str> = settings.split(' ').collect();
         assert!(words.chunks(3).all(|chunk| chunk.len() == 3 && chunk[1] == "="), "{sql}");
         return format!("SET {} = {}", words[0], words[2]);
@@ -218,12 +218,12 @@ fn readable(sql: &str) -> String {
     sql.to_owned()
 }
 
-/// Rules that the parser does not hold statements to.
+/// Checks rules that the parser does not check.
 fn obeys_oracle(sql: &str) {
     let is_block = sql.starts_with("BEGIN ");
     assert_eq!(sql.ends_with(';'), is_block, "a semicolon ends PL/SQL and nothing else: {sql}");
     let upper = sql.to_ascii_uppercase();
-    // IF [NOT] EXISTS and several rows behind VALUES came with 23ai; the others are not Oracle's at all.
+    // IF [NOT] EXISTS and several rows after VALUES require 23ai; Oracle has none of the others.
     for foreign in [
         " LIMIT ",
         "IF EXISTS",
@@ -238,7 +238,7 @@ fn obeys_oracle(sql: &str) {
     ] {
         assert!(!upper.contains(foreign), "{foreign}: {sql}");
     }
-    // To Oracle '' is no value, and nothing equals or differs from it.
+    // In Oracle, '' is NULL, and no comparison with it is true.
     assert!(!sql.replace("''", "\u{1}").contains('\u{1}'), "an empty text: {sql}");
     for token in Tokenizer::new(&OracleDialect {}, sql).tokenize().unwrap() {
         if let Token::Word(word) = token {
@@ -251,7 +251,7 @@ fn obeys_oracle(sql: &str) {
     assert!(!select_without_from, "before 23ai a SELECT has a FROM: {sql}");
 }
 
-/// What follows each colon outside of texts and names.
+/// The tokens after colons, outside texts and names.
 fn binds_in(sql: &str) -> Vec<String> {
     let tokens = Tokenizer::new(&OracleDialect {}, sql).tokenize().unwrap();
     let after_colon = |pair: &[Token]| matches!(pair[0], Token::Colon).then(|| pair[1].to_string());
@@ -259,7 +259,7 @@ fn binds_in(sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn binds_are_as_many_as_a_statement_has_places_for() {
+fn number_of_binds_matches_placeholders() {
     for (options, _) in VARIANTS {
         let d = dialect_of(options);
         for collection in collections() {
@@ -273,7 +273,7 @@ fn binds_are_as_many_as_a_statement_has_places_for() {
 }
 
 #[test]
-fn no_name_is_longer_than_oracle_takes_from_12_2_on() {
+fn names_fit_limit_of_oracle_12_2() {
     let d = dialect_of("");
     let fields = vec![Field { name: "id", kind: FieldType::Int }, Field { name: "n", kind: FieldType::Int }];
     let longest = Collection {
@@ -290,7 +290,7 @@ fn no_name_is_longer_than_oracle_takes_from_12_2_on() {
 }
 
 #[test]
-fn a_row_of_lobs_is_updated_or_inserted_and_any_other_merged() {
+fn put_merges_unless_row_has_lobs() {
     let d = dialect_of("");
     for collection in collections() {
         let lobs = super::super::dialect::lobs(&d, &collection);
@@ -310,14 +310,14 @@ fn a_row_of_lobs_is_updated_or_inserted_and_any_other_merged() {
 }
 
 #[test]
-fn the_marker_entry_is_valid_too() {
+fn ownership_entry_is_valid_sql() {
     let sql = insert_into_marker(&dialect_of(""), "kurabe_all");
     assert_eq!(Parser::parse_sql(&OracleDialect {}, &sql).map(|s| s.len()), Ok(1), "{sql}");
     obeys_oracle(&sql);
 }
 
-/// A value of each type, with all in it that has a meaning to Oracle.
-fn nasty(kind: FieldType) -> Value<'static> {
+/// A value of each type with all characters that are special in Oracle.
+fn difficult_value(kind: FieldType) -> Value<'static> {
     match kind {
         FieldType::Text { .. } | FieldType::LongText => Value::Text("it's :1 \\ q'[x]' \0 \u{e9}"),
         FieldType::Bytes { .. } | FieldType::LongBytes => Value::Bytes(b"\0'\xff"),
@@ -327,7 +327,7 @@ fn nasty(kind: FieldType) -> Value<'static> {
 }
 
 #[test]
-fn statements_with_their_values_in_the_text_are_what_they_were_and_oracles_sql() {
+fn statements_with_literals_match_golden_file_and_parse() {
     let d = dialect_of("");
     let mut made = String::new();
     for collection in collections() {
@@ -339,7 +339,7 @@ fn statements_with_their_values_in_the_text_are_what_they_were_and_oracles_sql()
                 continue;
             };
             let takes = super::super::plan::plan(&d, &operation).unwrap().shape.takes;
-            let values: Vec<Value<'_>> = takes.iter().map(|kind| nasty(*kind)).collect();
+            let values: Vec<Value<'_>> = takes.iter().map(|kind| difficult_value(*kind)).collect();
             let mut sql = String::new();
             plan.template.fill(&values, &mut sql).unwrap();
             let parsed = Parser::parse_sql(&OracleDialect {}, &sql);

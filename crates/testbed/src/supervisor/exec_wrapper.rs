@@ -1,8 +1,8 @@
-//! A wrapper between the supervisor and a server. The process changes to the server's user, asks for a signal at its
-//! parent's death, and then executes the server.
+//! A wrapper between the supervisor and a server. The process changes to the server's user, sets its parent death
+//! signal, and then executes the server.
 //!
-//! The order matters, since a change of user resets that request. `std::process::Command` cannot do this after the
-//! change without unsafe code.
+//! The order matters, since a change of user resets the parent death signal. `std::process::Command` cannot set it
+//! after the change without unsafe code.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -85,7 +85,7 @@ fn replace(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
         change().map_err(|error| format!("cannot become user {uid}: {error}"))?;
     }
     set_parent_process_death_signal(Some(last.unwrap_or(Signal::KILL))).map_err(|error| error.to_string())?;
-    // If the supervisor had ended before, the signal would never come.
+    // If the supervisor had ended earlier, the signal would never be sent.
     if getppid().map(|pid| Pid::as_raw_nonzero(pid).get() as u32) != parent {
         return Err("the supervisor has exited".to_owned());
     }

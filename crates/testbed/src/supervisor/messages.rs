@@ -11,7 +11,7 @@ use crate::TestbedError;
 pub(crate) enum Request {
     /// Kill the server, as in a power failure.
     Kill,
-    /// Start it again with the same data and port, after [`Request::Kill`] or instead of the running one.
+    /// Start it again with the same data and port; a running server is killed first.
     Restart,
     /// Stop all its processes (SIGSTOP).
     Pause,

@@ -1,10 +1,9 @@
-//! The supervisor: a process that runs one server, and stops it when its parent process ends in any way.
+//! The supervisor: a process that runs one server, and stops it when its parent process ends.
+//!
 //! The tool starts its own program with [`SUBCOMMAND`], and that process calls [`run`]. It has its own process group,
 //! so that Ctrl-C in the terminal does not reach it, and reads requests from a pipe on standard input. The system
 //! closes the pipe when the tool ends, even by kill -9. Then the supervisor stops the server, removes its folder and
-//! exits. It also creates the folder, so that the tool's death never leaves anything behind.
-//! folder and exits. The supervisor does everything from making the folder on, so there is no time at which the tool's
-//! death would leave anything behind.
+//! exits. It also creates the folder, so that the end of the tool never leaves anything behind.
 //!
 //! If the supervisor itself is killed, the system kills the server (its "parent death signal" is set), and the next
 //! start sweeps the folder.

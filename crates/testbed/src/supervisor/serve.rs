@@ -25,7 +25,7 @@ use crate::{log, port, registry, template, tls};
 const GRACE: Duration = Duration::from_secs(5);
 /// The interval of checks whether a starting server answers.
 const ASK_EVERY: Duration = Duration::from_millis(10);
-/// How many ports in a row may be taken by others.
+/// Maximum number of attempts with a port that another process has taken.
 const PORTS: u32 = 5;
 
 pub(super) fn serve() -> ExitCode {
@@ -147,7 +147,7 @@ impl Supervisor {
                 other => break other?,
             }
         }
-        // They may contain the password, and have been read.
+        // These may contain the password, and are not needed after the first start.
         for secret in ["password", "init.sql"] {
             let _ = fs::remove_file(self.instance.dir.join(secret));
         }
@@ -211,7 +211,7 @@ impl Supervisor {
     fn wait_until_ready(&self, running: &mut ChildProcess, deadline: Instant) -> Result<(), TestbedError> {
         loop {
             let why = match self.engine.ping(&self.instance, running.pid()) {
-                // The answer may come from another server on a port that ours could not get.
+                // The answer may be from another server, on a port that this one could not bind.
                 Ok(()) if running.ended().is_none() => return Ok(()),
                 Ok(()) => "another server answers on this port".to_owned(),
                 Err(why) => why,
@@ -229,7 +229,7 @@ impl Supervisor {
         loop {
             match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Event::Hangup) | Err(RecvTimeoutError::Disconnected) => {
-                    // Repeated for the next wait: nothing continues after this.
+                    // Sent again for the next wait, so that everything is cancelled.
                     let _ = self.sender.send(Event::Hangup);
                     return Err(self.error("the start was cancelled"));
                 }
@@ -295,7 +295,7 @@ impl Supervisor {
         report(&Report::Died(format!("it exited with {status}{log}")));
     }
 
-    /// Stops the server and removes its folder. What cannot be removed is left for the next sweep.
+    /// Stops the server and removes its folder. If that fails, the next sweep removes the folder.
     fn remove(mut self) -> ExitCode {
         if let Some(mut running) = self.running.take() {
             running.stop(self.engine.stop_signal(), GRACE);

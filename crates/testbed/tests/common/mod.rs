@@ -42,7 +42,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// As started by a shell: the leader of a process group.
+    /// The command as a shell would start it: as the leader of a process group.
     pub fn command(engine: &str, base: &Path) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(["up", engine]).env("KURABE_TMP", base).process_group(0);

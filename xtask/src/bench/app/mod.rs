@@ -1,6 +1,6 @@
 //! `cargo xtask bench app`: the web tier's own cost for a request.
 //!
-//! Each round measures, one after another and beginning with another each time: the program's `kurabe app`, that of
+//! Each round measures, one after another and in a rotating order: the program's `kurabe app`, that of
 //! another build if one is named, the same database calls without a web tier, and the minimum: a program that only
 //! receives a request and answers it. The load generator is ab.
 
@@ -54,7 +54,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let options = asked(args)?;
     if programs::find("ab", &programs::folders()).is_none() {
-        return Err("ab is not installed; to get it: apt-get install apache2-utils".to_owned());
+        return Err("ab is not installed; to install it: apt-get install apache2-utils".to_owned());
     }
     let bench = Bench::new(program()?, &options)?;
     let mut groups = Vec::new();

@@ -98,12 +98,12 @@ const ABOUT: &str = "\
 Figures are medians over the rounds, with the least and the most; differences are taken within each round.
 
 - **CPU of `kurabe app`**: all threads of the process, as the kernel's scheduler counts them, while ab asks.
-- **The call alone**: what `kurabe run kv` of the same build takes from its processors for the same operation, by the same
-  driver, with 16 clients: drawing, asking, comparing, and keeping the time.
-- **Difference**: what the web tier adds. A part of it is the kernel's, which no server is spared:
-- **Kernel's floor**: a program that does nothing but wait for a request, read it and write a fixed answer of the same length;
-  per request it is one thread that accepts, reads, writes and closes (`accept4`, `read`, `write`, `close`), kept a thread for each
-  connection. What ab makes the kernel do in its own time is not in it.
+- **The call alone**: the CPU time of `kurabe run kv` of the same build for the same operation, with the same
+  driver and 16 clients. It includes drawing, sending, comparing and timing.
+- **Difference**: what the web tier adds. It includes the kernel's share, which every server has:
+- **Kernel's floor**: a program that only waits for a request, reads it and writes a fixed answer of the same length. With a
+  connection per request, one thread accepts, reads, writes and closes (`accept4`, `read`, `write`, `close`); with kept connections, each
+  has a thread. It excludes the kernel's work for ab.
 ";
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use tools::{ENGINES, Engine, Length, Report, Tool};
 
 /// The file of the table.
 const PAGE: &str = "docs/performance.md";
-/// Client and server, each on a processor of its own.
+/// The processors of client and server.
 pub(super) const CLIENT: &str = "0";
 pub(super) const SERVER: &str = "1";
 /// Up to this many clients, the tools without a default place in the table are measured too.

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::process;
 
-/// Ends when this value is dropped: the supervisor of the server notices that `kurabe up` is gone.
+/// Ends when this value is dropped: the supervisor of the server notices that `kurabe up` has ended.
 pub struct Server {
     up: Child,
     pub url: String,

@@ -92,7 +92,7 @@ pub fn page(
     let problems: String = problems.iter().fold(String::new(), |all, line| all + "- " + line + "\n");
     format!(
         "# Performance\n\n\
-         What reading one row by its key costs the client, with the field's tools and with ours. Made by\n\n\
+         What reading one row by its key costs the client, with other tools and with kurabe. Made by\n\n\
          ```\n{command}\n```\n\n\
          on {date} UTC; {machine}; {versions}; kurabe {kurabe}. {rounds} rounds, three times as many at one client, the tools in turn.\n\n\
          | engine | processors | clients | tool | reads/s (range) | client CPU, µs/read (range) | server CPU, µs/read \
@@ -113,19 +113,19 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 - **The work**: 100,000 rows, one field of one row by an integer primary key drawn uniformly, without transactions. The
   field has 120 characters in sysbench, is a whole number in pgbench, and has 100 characters in memcaslap and in
   kurabe. kurabe compares every answer byte for byte, within its CPU time; the others compare nothing.
-- **Client CPU** of the others is what the kernel counts for their process, in hundredths of a second, less that of a run
-  with the same connections and (nearly) no reads, so that connecting and loading are left out. kurabe's is its report's
+- **Client CPU** of the others is what the kernel counts for their process, in hundredths of a second. That of a run
+  with the same connections and (nearly) no reads is subtracted, so that connecting and loading are excluded. kurabe's is its report's
   `client_cpu_us_per_op`: the whole process, in the measured phase only.
-- **Server CPU** is that of all processes of the server, less the same; rough, since kurabe loads its table in each run.
+- **Server CPU** is that of all processes of the server, with the same subtracted; rough, since kurabe loads its table in each run.
 - **Rates** are what each tool reports. A trial of the others takes a second (memcaslap: 100,000 reads; pgbench, which connects within its
   time: up to 15 s at many clients); one of kurabe's is the
   mean of two halves of a second.
-- **mysqlslap** draws no keys: it repeats a thousand statements whose keys are spread over the table. Its rate is 16,000 reads over
-  the time that it reports, which is rounded to a thousandth of a second and holds its threads' start.
+- **mysqlslap** draws no keys: it repeats a thousand statements whose keys are spread over the table. Its rate is 16,000 reads divided by
+  the time that it reports, which is rounded to a thousandth of a second and includes the start of its threads.
 - **Left out**: memcaslap above 16 clients, where it does not end reliably; text protocols and `?client=driver` above 16
   clients and with processors free.
 
-To get the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools`.
+To install the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools`.
 ";
 
 pub fn machine() -> String {

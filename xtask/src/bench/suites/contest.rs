@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tools_first_second_is_left_out() {
+    fn first_second_of_a_tool_is_excluded() {
         let pgbench = "number of transactions actually processed: 5700\ntps = 1900.0 (without initial connection time)\n\
                        progress: 1.0 s, 1700.0 tps, lat 2.786 ms stddev 1.038, 0 failed\n";
         let sysbench = "[ 1s ] thds: 8 tps: 1700.00 qps: 34000.00 (r/w/o: 1/2/3)\n\
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_is_put_on_the_table_that_is_there() {
+    fn suite_uses_existing_table() {
         let text = "name = \"x\"\n[axes]\nclients = [1]\n\n[variables]\nrows = 5\n\n[collection.sbtest1]\nrows = 5\n\
                     fields.id = \"int\"\n\n[transaction.t]\nsteps = []\n";
         let made = on_their_table(text, 8).unwrap();

@@ -1,6 +1,6 @@
-//! `cargo xtask bench suites`: whole transactions through us and through the tool whose workload they are, on one server
-//! and the same tables, in turn. First what each sends for a transaction, through a relay that counts; then how many it
-//! makes in a second: with the server on one processor and the client on another, and with both wherever they like.
+//! `cargo xtask bench suites`: whole transactions by kurabe and by the tool that defines the workload, on one server
+//! and the same tables, in turn. First the traffic of each for a transaction, through a relay that counts. Then the
+//! transactions per second: with server and client on separate processors, and with both placed by the scheduler.
 
 mod contest;
 mod interval;
@@ -182,7 +182,7 @@ impl Bench {
         // Retries and background messages of drivers are less than this.
         if (trips[0] - trips[1]).abs() >= 0.05 {
             measured.problems.push(format!(
-                "{engine}, {}: {:.2} round trips through {}, {:.2} through us",
+                "{engine}, {}: {:.2} round trips with {}, {:.2} with kurabe",
                 contest.name, trips[0], contest.tool, trips[1]
             ));
         }

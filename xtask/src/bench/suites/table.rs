@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ratio_is_taken_within_each_pair() {
+    fn ratio_is_taken_within_each_pair() {
         let pairs = vec![[100.0, 110.0], [200.0, 210.0], [50.0, 60.0]];
         let rates =
             Rates { engine: "x".to_owned(), workload: "w", tool: "t", clients: 8, apart: true, pairs };

@@ -72,13 +72,13 @@ impl Protocol for Http {
 
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
         let body = message.windows(4).position(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);
-        // Of JSON the longest string: a revision or an identifier is shorter than a record.
+        // The longest string of the JSON: revisions and identifiers are shorter than a record.
         let found = longest(message, body, |byte| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte));
         if found.len() < 40 { body..body } else { found }
     }
 }
 
-/// The last part of the path that a request names.
+/// The last segment of a request's path.
 fn last_segment(request: &[u8]) -> Vec<u8> {
     let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let path = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
@@ -86,7 +86,7 @@ fn last_segment(request: &[u8]) -> Vec<u8> {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec()
 }
 
-/// The first line and the fields of a message.
+/// The first line and the header fields of a message.
 struct Head {
     first: String,
     fields: Vec<(String, String)>,
@@ -138,7 +138,7 @@ fn body(head: &Head, from: &mut Peer, out: &mut Vec<u8>) -> io::Result<()> {
     if let Some(length) = head.length() {
         return from.take(length, out);
     }
-    // It lasts until the connection ends.
+    // The body ends with the connection.
     while from.peek(1)?.is_some() {
         from.take(1, out)?;
     }

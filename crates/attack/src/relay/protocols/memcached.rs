@@ -1,4 +1,4 @@
-//! memcached: the meta commands, and of the classic ones those that answer with lines.
+//! memcached: the meta commands, and the classic commands that answer with lines.
 
 use crate::relay::peer::{Peer, number};
 use crate::relay::protocol::{Kind, Protocol, Request, without_numbers};
@@ -68,7 +68,7 @@ impl Protocol for Memcached {
     }
 
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {
-        // Behind the first line, which is the frame.
+        // After the first line, which is framing.
         let line = message.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if line + 2 < message.len() { line..message.len() - 2 } else { 0..0 }
     }

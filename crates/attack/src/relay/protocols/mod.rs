@@ -1,4 +1,4 @@
-//! The protocols that the relay speaks, a file each.
+//! The supported protocols, one file each.
 
 pub(super) mod http;
 pub(super) mod memcached;

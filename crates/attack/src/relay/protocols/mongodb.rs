@@ -1,4 +1,4 @@
-//! `MongoDB`'s wire protocol, framed by the length that each message begins with.
+//! `MongoDB`'s wire protocol; each message begins with its length.
 
 use crate::relay::peer::Peer;
 use crate::relay::protocol::{Kind, Protocol, Request};
@@ -7,11 +7,11 @@ use std::io;
 /// A connection to a `MongoDB`.
 pub struct Mongodb;
 
-/// Length, number of the message, number of the one that it answers, and code.
+/// Length, request number, number of the answered request, and opcode.
 const HEADER: usize = 16;
-/// The code of `OP_MSG`.
+/// The opcode of `OP_MSG`.
 const OP_MSG: u32 = 2013;
-/// A message that is followed by another without being answered.
+/// The flag of a message that is followed by another and not answered.
 const MORE_TO_COME: u32 = 2;
 
 impl Protocol for Mongodb {
@@ -23,7 +23,8 @@ impl Protocol for Mongodb {
         let (mut class, mut kind, mut answered) = ("legacy".to_owned(), Kind::Other, true);
         if word(&bytes, 12) == OP_MSG {
             answered = word(&bytes, 16) & MORE_TO_COME == 0;
-            // Flags, the kind of the first section, its document's length and its first field: the command and its collection.
+            // Flags, the kind of the first section, its document's length and its first field: the command and its
+            // collection.
             let name = text(&bytes, 26);
             let collection = text(&bytes, 26 + name.len() + 1 + 4);
             kind = match name.as_str() {

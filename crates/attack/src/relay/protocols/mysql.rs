@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::io;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
-/// The flag of MySQL's own clients; without it MariaDB's further flags follow.
+/// The flag of MySQL's own clients; without it, MariaDB's extended flags follow.
 const CLIENT_MYSQL: u32 = 1;
-/// Of MariaDB's further flags: the definitions of columns may be left out.
+/// MariaDB's extended flag for omitting column definitions.
 const CACHE_METADATA: u32 = 1 << 4;
 const MORE_RESULTS: u16 = 8;
 
@@ -22,10 +22,10 @@ pub struct Mysql {
 
 impl Protocol for Mysql {
     fn handshake(&mut self, client: &mut Peer, server: &mut Peer) -> io::Result<()> {
-        // The server's capabilities pass unchanged, but for TLS: the relay reads along.
+        // The server's capabilities are unchanged except TLS, since the relay must read the traffic.
         let (_, mut greeting) = packet(server)?;
         if let Some(at) = greeting.get(5..).and_then(|rest| rest.iter().position(|byte| *byte == 0)) {
-            // Behind the version: connection 4, scramble 8, filler 1, then the lower flags.
+            // After the version: connection 4, scramble 8, filler 1, then the lower flags.
             if let Some(flags) = greeting.get_mut(5 + at + 1 + 13 + 1) {
                 *flags &= !0x08;
             }
@@ -41,7 +41,7 @@ impl Protocol for Mysql {
             client.send(&bytes)?;
             let more = match first {
                 0x00 | 0xff => return Ok(()),
-                // Of caching_sha2_password: 3 says that the client is known, and OK follows.
+                // In caching_sha2_password, 3 means fast authentication: OK follows.
                 0x01 => bytes.get(5) != Some(&3),
                 _ => true,
             };
@@ -74,7 +74,7 @@ impl Protocol for Mysql {
     }
 
     fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
-        // On another connection a prepared statement has another number.
+        // A prepared statement has another number on another connection.
         if message.get(4) == Some(&0x17) { message.get(9..).unwrap_or(message) } else { message }
     }
 
@@ -123,7 +123,7 @@ impl Protocol for Mysql {
 }
 
 impl Mysql {
-    /// Reads columns and rows behind the packet that announces them. Whether more results follow.
+    /// Reads the columns and rows after the packet that announces them; returns whether more results follow.
     fn rows(&self, header: &[u8], server: &mut Peer, out: &mut Vec<u8>) -> io::Result<bool> {
         let (columns, used) = length(header);
         let defined = !self.cache_metadata || header.get(used) != Some(&0);
@@ -152,7 +152,7 @@ impl Mysql {
     }
 }
 
-/// Reads one packet with all its parts; its first byte, and all bytes.
+/// Reads one packet with all its parts; returns its first byte, and all bytes.
 fn packet(from: &mut Peer) -> io::Result<(u8, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
@@ -177,7 +177,7 @@ fn ok_status(payload: &[u8]) -> u16 {
     short(payload, at)
 }
 
-/// A length-encoded number, and how many bytes it takes.
+/// A length-encoded number, and its size in bytes.
 fn length(bytes: &[u8]) -> (u64, usize) {
     let size = match bytes.first() {
         None => return (0, 0),

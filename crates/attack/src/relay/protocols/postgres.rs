@@ -5,9 +5,9 @@ use crate::relay::protocol::{Kind, Protocol, Request, of_sql, without_numbers};
 use std::collections::HashMap;
 use std::io;
 
-/// The code by which a client asks for TLS.
+/// The request code for TLS.
 const SSL_REQUEST: u32 = 80_877_103;
-/// The code by which a client asks for encryption by GSSAPI.
+/// The request code for GSSAPI encryption.
 const GSS_REQUEST: u32 = 80_877_104;
 
 /// A connection to a PostgreSQL.
@@ -37,7 +37,7 @@ impl Protocol for Postgres {
             client.send(&bytes)?;
             match kind {
                 b'Z' => return Ok(()),
-                // All but "ok" and the end of a SASL exchange are answered by the client.
+                // The client answers all except "ok" and the end of a SASL exchange.
                 b'R' if !matches!(word(&bytes[5..]), 0 | 12) => {
                     let mut bytes = Vec::new();
                     message(client, &mut bytes)?;
@@ -83,7 +83,7 @@ impl Protocol for Postgres {
     }
 
     fn essence<'a>(&self, message: &'a [u8]) -> &'a [u8] {
-        // Each preparation gives a statement another name.
+        // Each preparation uses another statement name.
         if message.first() != Some(&b'B') {
             return message;
         }
@@ -97,7 +97,7 @@ impl Protocol for Postgres {
             let kind = message(server, &mut bytes)?;
             match kind {
                 b'Z' => return Ok(bytes),
-                // COPY FROM STDIN: the client goes on.
+                // COPY FROM STDIN: the client sends the data.
                 b'G' => {
                     client.send(&bytes)?;
                     bytes.clear();

@@ -26,7 +26,7 @@ impl Protocol for Resp {
         let key = words.get(1).map(|word| String::from_utf8_lossy(word).into_owned()).unwrap_or_default();
         let ours = key.contains("marker") || key.contains("claim");
         let kind = if ours { Kind::Other } else { kind };
-        // Behind the colon is the record.
+        // The record follows the colon.
         let collection = key.split(':').next().unwrap_or_default();
         let class = format!("{command}/{} {}", words.len(), without_numbers(collection));
         Ok(Some(Request { bytes, class, kind, answered: true }))
@@ -34,7 +34,7 @@ impl Protocol for Resp {
 
     fn answer(&mut self, _: &Request, _: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        // What the server says unasked stands before the answer.
+        // Push messages of the server precede the answer.
         while server.peek(1)?.is_some_and(|first| first == b">") {
             value(server, &mut bytes)?;
         }
@@ -43,7 +43,7 @@ impl Protocol for Resp {
     }
 }
 
-/// Reads one value, with all in it.
+/// Reads one value with its nested values.
 fn value(from: &mut Peer, out: &mut Vec<u8>) -> io::Result<()> {
     let mut left = 1_i64;
     while left > 0 {

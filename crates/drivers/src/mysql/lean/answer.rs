@@ -1,4 +1,4 @@
-//! What the server answers to a command ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
+//! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
 use super::Outcome;
 use super::packets::{MOST, Packets, length_encoded};
@@ -7,32 +7,32 @@ use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::{Peer, malformed};
 
-/// What both sides agreed on that decides how answers look.
+/// Agreed capabilities that affect the format of replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Agreed {
-    /// No EOF packet after the columns; the rows end with an OK packet (`CLIENT_DEPRECATE_EOF`).
+    /// No EOF packet follows the columns, and an OK packet ends the rows (`CLIENT_DEPRECATE_EOF`).
     pub(super) no_eof: bool,
-    /// A byte after the number of columns says whether their definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
+    /// A byte after the column count shows whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
     pub(super) cached_columns: bool,
 }
 
-/// How a column's binary value is read.
+/// Encoding of a column's binary value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A whole number of so many bytes.
+    /// An integer.
     Int { bytes: u8, signed: bool },
     /// A date, or a date and time.
     Time,
-    /// Text or bytes, with their length in front.
+    /// Text or bytes, after their length.
     Bytes,
-    /// A number of floating point of so many bytes, which a user's own statement may give.
+    /// A floating-point number, which a custom statement may return.
     Real { bytes: u8 },
     /// A type that Kurabe's tables do not have.
     Foreign,
 }
 
 impl Kind {
-    /// By the type's number and the column's flags (`field_types.h`).
+    /// The encoding for a type number and column flags (`field_types.h`).
     fn of(number: u8, flags: u16) -> Self {
         let int = |bytes| Self::Int { bytes, signed: flags & 0x20 == 0 };
         match number {
@@ -49,19 +49,18 @@ impl Kind {
     }
 }
 
-/// The flag in a result's status that says that another result follows (`SERVER_MORE_RESULTS_EXISTS`).
+/// Status flag of a result that another one follows (`SERVER_MORE_RESULTS_EXISTS`).
 const MORE_RESULTS: u64 = 8;
 
-/// How one result of an answer ended.
+/// The end of one result.
 struct Ended {
-    /// Whether it was a set of rows.
+    /// Whether the result was a set of rows.
     rows: bool,
     /// Whether another result follows.
     more: bool,
 }
 
-/// Reads the answer to a command whose rows come in binary, with the columns as they were announced; brings them up
-/// to date.
+/// Reads a reply with binary rows. `columns` are the known column types; new definitions replace them.
 pub(super) fn binary<S: Peer>(
     packets: &mut Packets<S>,
     agreed: Agreed,
@@ -72,13 +71,13 @@ pub(super) fn binary<S: Peer>(
     all(|| binary_result(packets, agreed, columns, bitmap, out))
 }
 
-/// Reads the answer to a command whose rows come as text.
+/// Reads a reply with text rows.
 pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
     all(|| text_result(packets, agreed, out))
 }
 
-/// Reads all results of an answer: `CALL` has those of the procedure's statements, and one of its own without rows. Of
-/// several sets of rows the reply could hold but one.
+/// Reads all results of a reply: `CALL` has those of the procedure's statements and a final one without rows. Several
+/// sets of rows are an error, because [`Reply`] holds one.
 fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
     let mut sets = 0;
     loop {
@@ -96,8 +95,8 @@ fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
 
 /// The error of a statement with more than one set of rows.
 pub(crate) fn several_sets() -> Error {
-    Error::unsupported("the statement gives several sets of rows, and a reply holds one")
-        .hint("have the procedure give one")
+    Error::unsupported("the statement returns several sets of rows; one is supported")
+        .hint("change the procedure to return one")
 }
 
 fn binary_result<S: Peer>(
@@ -110,7 +109,7 @@ fn binary_result<S: Peer>(
     match begin(packets, agreed, Some(columns), out)? {
         Begun::Ended(result) => return Ok(result),
         Begun::Rows(count) if count != columns.len() => {
-            return Err(malformed(format!("{count} columns where {} were announced", columns.len())));
+            return Err(malformed(format!("{count} columns, expected {}", columns.len())));
         }
         Begun::Rows(_) => {}
     }
@@ -163,12 +162,12 @@ fn end_of_rows<S: Peer>(packets: &mut Packets<S>, agreed: Agreed) -> Result<Ende
     Ok(Ended { rows: true, more })
 }
 
-/// Reads `OK_Packet`: how many rows were affected, and whether another result follows.
+/// Reads `OK_Packet`: the number of affected rows, and whether another result follows.
 fn ok<S: Peer>(packets: &mut Packets<S>) -> Result<(u64, bool)> {
     packets.int(1)?;
-    let affected = packets.length()?.ok_or_else(|| malformed("a number of rows that is none"))?;
+    let affected = packets.length()?.ok_or_else(|| malformed("an invalid number of rows"))?;
     if packets.left() > 0 {
-        // The last number that the server gave a row by itself.
+        // The last AUTO_INCREMENT value.
         packets.length()?;
     }
     Ok((affected, more_results(packets)?))
@@ -182,9 +181,9 @@ fn more_results<S: Peer>(packets: &mut Packets<S>) -> Result<bool> {
 }
 
 enum Begun {
-    /// No rows come.
+    /// No rows follow.
     Ended(Result<Ended>),
-    /// Rows of so many columns come.
+    /// Rows with this number of columns follow.
     Rows(usize),
 }
 
@@ -203,12 +202,12 @@ fn begin<S: Peer>(
             return Ok(Begun::Ended(Ok(Ended { rows: false, more })));
         }
         0xff => return error(packets).map(|error| Begun::Ended(Err(error))),
-        0xfb => return Err(malformed("the server asks for a file of ours")),
+        0xfb => return Err(malformed("the server requests a local file")),
         _ => {}
     }
     let (count, rest) = length_encoded(packets.rest()?)?;
     let count = usize::try_from(count).ok().filter(|count| (1..=0xffff).contains(count));
-    let count = count.ok_or_else(|| malformed("an impossible number of columns"))?;
+    let count = count.ok_or_else(|| malformed("an invalid number of columns"))?;
     let definitions_follow = !(agreed.cached_columns && rest.first() == Some(&0));
     if definitions_follow {
         read_columns(packets, agreed, count, columns)?;
@@ -218,7 +217,7 @@ fn begin<S: Peer>(
     Ok(Begun::Rows(count))
 }
 
-/// Reads `count` column definitions; keeps what they say of the types.
+/// Reads `count` column definitions and stores their types in `columns`.
 pub(super) fn read_columns<S: Peer>(
     packets: &mut Packets<S>,
     agreed: Agreed,
@@ -237,20 +236,20 @@ pub(super) fn read_columns<S: Peer>(
     if count > 0 && !agreed.no_eof {
         packets.next()?;
         if packets.first()? != 0xfe {
-            return Err(malformed("the columns do not end where they should"));
+            return Err(malformed("no EOF packet after the columns"));
         }
     }
     Ok(())
 }
 
-/// The type in a column definition (`Protocol::ColumnDefinition41`). Its fields of fixed length are the last 13 bytes:
-/// 0x0c, character set (2), length (4), type (1), flags (2), decimals (1), filler (2).
+/// Reads the type from a column definition (`Protocol::ColumnDefinition41`). The last 13 bytes are its fixed-length
+/// fields: 0x0c, character set (2), length (4), type (1), flags (2), decimals (1), filler (2).
 fn column(definition: &[u8]) -> Result<Kind> {
     match definition.last_chunk::<13>() {
         Some(&[0x0c, _, _, _, _, _, _, number, low, high, ..]) => {
             Ok(Kind::of(number, u16::from_le_bytes([low, high])))
         }
-        _ => Err(malformed("a column's definition that is none")),
+        _ => Err(malformed("an invalid column definition")),
     }
 }
 
@@ -264,7 +263,7 @@ fn binary_row<S: Peer>(
     bitmap.clear();
     packets.take_into((columns.len() + 9) / 8, bitmap)?;
     for (at, kind) in columns.iter().enumerate() {
-        // The first two bits are of no use.
+        // The first two bits are reserved.
         if bitmap[(at + 2) / 8] & (1 << ((at + 2) % 8)) != 0 {
             out.push_null();
             continue;
@@ -281,16 +280,16 @@ fn binary_row<S: Peer>(
                 out.push_bytes(text.as_bytes());
             }
             Kind::Time => {
-                let moment = moment(packets)?;
-                out.push_time(moment.micros().ok_or_else(|| Error::unsupported("a date that is none"))?);
+                let time = datetime(packets)?;
+                out.push_time(time.micros().ok_or_else(|| Error::unsupported("an invalid date"))?);
             }
             Kind::Bytes => {
-                let length = packets.length()?.ok_or_else(|| malformed("a length that is none"))?;
+                let length = packets.length()?.ok_or_else(|| malformed("an invalid length"))?;
                 value(packets, length, out)?;
             }
             Kind::Foreign => {
                 return Err(Error::unsupported(
-                    "the reply holds a value that is no text, bytes, whole number or moment",
+                    "the reply has a value that is not text, bytes, an integer or a timestamp",
                 ));
             }
         }
@@ -300,16 +299,16 @@ fn binary_row<S: Peer>(
 
 fn end_row<S: Peer>(packets: &mut Packets<S>, out: &mut Reply) -> Result<()> {
     if packets.left() > 0 {
-        return Err(malformed("a row that is longer than its fields"));
+        return Err(malformed("a row longer than its fields"));
     }
-    // A row that fills its packet exactly is followed by an empty one.
+    // An empty packet follows a row that fills its packet exactly.
     packets.skip_rest()?;
     out.end_row();
     Ok(())
 }
 
 fn value<S: Peer>(packets: &mut Packets<S>, length: u64, out: &mut Reply) -> Result<()> {
-    let length = usize::try_from(length).map_err(|_| malformed("a value of impossible length"))?;
+    let length = usize::try_from(length).map_err(|_| malformed("a value of invalid length"))?;
     out.push_bytes_with(|to| packets.take_into(length, to))
 }
 
@@ -318,14 +317,14 @@ fn int(value: u64, bytes: u8, signed: bool) -> Result<i64> {
         let unused = 64 - 8 * u32::from(bytes);
         return Ok((value << unused) as i64 >> unused);
     }
-    i64::try_from(value).map_err(|_| Error::unsupported("a whole number beyond 63 bits"))
+    i64::try_from(value).map_err(|_| Error::unsupported("an integer of more than 63 bits"))
 }
 
-/// A date and time, of which the parts that are zero may be left out ("Binary Protocol Value").
-fn moment<S: Peer>(packets: &mut Packets<S>) -> Result<DateTime> {
+/// Reads a date and time; the server may omit trailing parts that are zero ("Binary Protocol Value").
+fn datetime<S: Peer>(packets: &mut Packets<S>) -> Result<DateTime> {
     let length = packets.int(1)?;
     if !matches!(length, 0 | 4 | 7 | 11) {
-        return Err(malformed(format!("a moment of {length} bytes")));
+        return Err(malformed(format!("a timestamp of {length} bytes")));
     }
     let mut part = |from: u64, bytes: usize| if length > from { packets.int(bytes) } else { Ok(0) };
     Ok(DateTime {
@@ -339,13 +338,13 @@ fn moment<S: Peer>(packets: &mut Packets<S>) -> Result<DateTime> {
     })
 }
 
-/// The current packet as an error of the server's.
+/// Reads the current packet as `ERR_Packet`.
 pub(super) fn error<S: Peer>(packets: &mut Packets<S>) -> Result<Error> {
     let [0xff, low, high, message @ ..] = packets.rest()? else {
-        return Err(malformed("an error that is none"));
+        return Err(malformed("an invalid error packet"));
     };
     let number = u16::from_le_bytes([*low, *high]);
-    // '#' and the SQLSTATE, which errors before the handshake have not.
+    // '#' and the SQLSTATE; errors before the handshake have neither.
     let message = match message {
         [b'#', ..] => message.get(6..).unwrap_or_default(),
         _ => message,

@@ -1,4 +1,4 @@
-//! Who we are ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
+//! Authentication ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
 
 use super::packets::Packets;
 use super::{answer, key, push_header};
@@ -7,13 +7,13 @@ use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
 use mysql_common::scramble::{create_response_for_ed25519, scramble_native, scramble_sha256};
 
-/// A method of authentication.
+/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
     Native,
     CachingSha2,
     Ed25519,
-    /// The password as it is; only where the user allows it, over TLS with a certificate that is checked.
+    /// The password in plain text: only if the user allows it, over TLS with a verified certificate.
     Clear,
 }
 
@@ -33,8 +33,8 @@ impl Plugin {
         }
     }
 
-    /// The nonce in the data that the server sent for this method. MySQL's has 20 bytes and a zero byte behind it. That of
-    /// MariaDB's ed25519 has 32 random bytes and nothing behind them (`NONCE_BYTES`), so that its last byte may be zero.
+    /// The nonce in the data that the server sent for this method. MySQL's has 20 bytes, followed by a zero byte.
+    /// MariaDB's ed25519 has 32 random bytes without a terminator (`NONCE_BYTES`), so the last byte may be zero.
     pub(super) fn nonce(self, data: &[u8]) -> Result<&[u8]> {
         let length = match self {
             Self::Native | Self::CachingSha2 => 20,
@@ -42,11 +42,11 @@ impl Plugin {
             Self::Clear => 0,
         };
         data.get(..length).ok_or_else(|| {
-            malformed(format!("a nonce of {} bytes for {}, which takes {length}", data.len(), self.name()))
+            malformed(format!("a nonce of {} bytes for {}, expected {length}", data.len(), self.name()))
         })
     }
 
-    /// The answer to the server's nonce. An empty password has an empty one.
+    /// The response to the server's nonce; empty for an empty password.
     pub(super) fn first_answer(self, config: &Config, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
         let password = config.password.expose().as_bytes();
         Ok(match self {
@@ -62,13 +62,13 @@ impl Plugin {
     }
 }
 
-/// The error where the server asks for the password as it is and the user has not allowed that.
+/// The error if the server requests a plain-text password and the user has not allowed that.
 pub(crate) fn cleartext_refused() -> Error {
-    Error::new(ErrorKind::Denied, "the server wants the password in plain text (mysql_clear_password)")
-        .hint("add enable_cleartext_plugin=true and tls=verify if this server may have the password")
+    Error::new(ErrorKind::Denied, "the server requests the password in plain text (mysql_clear_password)")
+        .hint("add enable_cleartext_plugin=true and tls=verify if you trust this server with the password")
 }
 
-/// Answers the server until it is content.
+/// Responds to the server until it accepts or rejects the login.
 pub(super) fn finish<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
@@ -77,7 +77,7 @@ pub(super) fn finish<S: Peer>(
     private: bool,
 ) -> Result<()> {
     let password = config.password.expose();
-    // A server that never comes to an end must not keep us for ever.
+    // Bounded, in case the server never ends the exchange.
     for _ in 0..8 {
         packets.next()?;
         match packets.first()? {
@@ -98,20 +98,20 @@ pub(super) fn finish<S: Peer>(
                 let more = packets.rest()?.get(1).copied();
                 packets.skip_rest()?;
                 match more {
-                    // The server had the password in its cache; OK follows.
+                    // The password is in the server's cache; OK follows.
                     Some(3) => {}
                     Some(4) if private => send(packets, &[password.as_bytes(), b"\0"].concat())?,
                     Some(4) => {
                         let key = ask_for_key(packets)?;
                         send(packets, &key::encrypt(password, &nonce, &key)?)?;
                     }
-                    _ => return Err(malformed("an answer to caching_sha2_password that is none")),
+                    _ => return Err(malformed("an invalid reply for caching_sha2_password")),
                 }
             }
-            other => return Err(malformed(format!("{other:#04x} while authenticating"))),
+            other => return Err(malformed(format!("unexpected byte {other:#04x} during authentication"))),
         }
     }
-    Err(malformed("an authentication that does not end"))
+    Err(malformed("the authentication does not end"))
 }
 
 fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
@@ -120,7 +120,7 @@ fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
     match packets.first()? {
         1 => {}
         0xff => return Err(answer::error(packets)?),
-        other => return Err(malformed(format!("{other:#04x} where an RSA key was due"))),
+        other => return Err(malformed(format!("byte {other:#04x} instead of an RSA key"))),
     }
     let key = packets.rest()?[1..].to_vec();
     packets.skip_rest()?;
@@ -134,7 +134,7 @@ fn send<S: Peer>(packets: &mut Packets<S>, payload: &[u8]) -> Result<()> {
     packets.wire.send(&out)
 }
 
-/// A name up to a zero byte, and what follows it.
+/// Splits at the first zero byte; returns the name before it and the bytes after it.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.iter().position(|b| *b == 0) {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
@@ -144,7 +144,7 @@ fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 fn unknown(name: &[u8]) -> Error {
     let name = if name.is_empty() { "mysql_old_password".into() } else { String::from_utf8_lossy(name) };
-    let message = format!("the server wants the authentication method {name}, which is not supported");
+    let message = format!("the server requests the authentication method {name}, which is not supported");
     Error::new(ErrorKind::Denied, message)
         .hint("supported: caching_sha2_password, mysql_native_password, client_ed25519, mysql_clear_password")
 }

@@ -1,4 +1,4 @@
-//! The execution of a prepared statement as it is sent (`COM_STMT_EXECUTE`, "Binary Protocol Value").
+//! Request that executes a prepared statement (`COM_STMT_EXECUTE`, "Binary Protocol Value").
 
 use super::packets::{length_width, push_length};
 use crate::datetime::DateTime;
@@ -8,19 +8,19 @@ use crate::wire::{Outbox, Peer};
 /// Command, statement (4), flags, iterations (4).
 const HEAD: usize = 10;
 
-/// A value's type, with 0 for "signed" (`field_types.h`). What has no value keeps the type it had.
+/// A value's type number (`field_types.h`). NULL keeps the previous type.
 fn kind(value: &Value<'_>, before: u8) -> u8 {
     match value {
         Value::Null => before,
         Value::Int(_) | Value::Bool(_) => 8,
         Value::Time(_) => 12,
-        // Bytes must not be taken for text of the connection's character set.
+        // Bytes must not be converted from the connection's character set.
         Value::Bytes(_) => 252,
         Value::Text(_) => 253,
     }
 }
 
-/// Brings the types that were announced to the server up to date; says whether they must be announced again.
+/// Updates the parameter types; returns whether they must be sent again.
 pub(super) fn retype(types: &mut [u8], parameters: &[Value<'_>]) -> bool {
     let mut changed = false;
     for (before, value) in types.iter_mut().zip(parameters) {
@@ -44,7 +44,7 @@ pub(super) fn length(parameters: &[Value<'_>], with_types: bool) -> Result<usize
             + match value {
                 Value::Null => 0,
                 Value::Int(_) | Value::Bool(_) => 8,
-                // Whether it can be sent at all is found out before anything is.
+                // Validates the timestamp before anything is sent.
                 Value::Time(micros) => DateTime::from_micros(*micros).map(|_| 12)?,
                 Value::Text(text) => slice(text.as_bytes()),
                 Value::Bytes(bytes) => slice(bytes),
@@ -76,11 +76,11 @@ pub(super) fn head(
     }
 }
 
-/// Where values go.
+/// Destination of values.
 pub(super) trait Sink<'v> {
     fn copy(&mut self, bytes: &[u8]);
 
-    /// A value of any length, with its length in front.
+    /// Appends a value of any length, after its length.
     fn slice(&mut self, bytes: &'v [u8]) -> Result<()>;
 }
 
@@ -107,7 +107,7 @@ impl<'v> Sink<'v> for Vec<u8> {
     }
 }
 
-/// The values.
+/// Appends the values.
 pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> Result<()> {
     for value in parameters {
         match *value {

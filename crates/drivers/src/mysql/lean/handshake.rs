@@ -1,4 +1,4 @@
-//! From nothing to a connection that is ready ("Connection Phase").
+//! Connection set-up ("Connection Phase").
 
 use super::answer::{self, Agreed};
 use super::authentication::{self, Plugin};
@@ -21,30 +21,30 @@ const PROTOCOL_41: u32 = 1 << 9;
 const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
-/// The server may answer a request with several results, as `CALL` has, …
+/// The server may send several results for a query, such as `CALL`.
 const MULTI_RESULTS: u32 = 1 << 17;
-/// … that of a prepared statement too.
+/// The same for prepared statements.
 const PS_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRS: u32 = 1 << 20;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 const DEPRECATE_EOF: u32 = 1 << 24;
-/// MariaDB's own, in a field of its own: a client may keep the columns that it was told when it prepared.
+/// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.
 const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 
 /// `utf8mb4_general_ci`, which every version has.
 const UTF8MB4: u8 = 45;
 
-/// The longest packet that we take; a request to a server that does not stick to it anyway.
+/// Maximum packet that the client accepts. Servers do not enforce it.
 const MOST_TAKEN: u32 = 1 << 30;
 
 impl Lean<Stream> {
-    /// The local port, where this is TCP.
+    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.packets.wire.stream().port()
     }
 
-    /// Connects, encrypts where that is asked for, and authenticates.
+    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(
         config: &Config,
         options: &ConnectOptions,
@@ -78,7 +78,7 @@ impl Lean<Stream> {
     }
 }
 
-/// The answer to the greeting, and the authentication that follows.
+/// Sends the handshake response and authenticates.
 pub(super) fn log_in<S: Peer>(
     packets: &mut Packets<S>,
     config: &Config,
@@ -97,17 +97,17 @@ pub(super) fn log_in<S: Peer>(
     authentication::finish(packets, config, plugin, nonce.to_vec(), private)
 }
 
-/// What the server says first (`Protocol::HandshakeV10`).
+/// The server's first packet (`Protocol::HandshakeV10`).
 #[derive(Debug)]
 pub(super) struct Greeting {
     capabilities: u32,
     mariadb: u32,
-    /// The nonce as it was sent, which the method of authentication reads.
+    /// The data for the authentication method, as sent.
     nonce: Vec<u8>,
     plugin: Vec<u8>,
 }
 
-/// The capabilities that both sides have.
+/// The capabilities of both sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours {
     capabilities: u32,
@@ -115,7 +115,7 @@ pub(super) struct Ours {
 }
 
 impl Greeting {
-    /// Reads the greeting; or the error of a server that is full or does not like our address.
+    /// Reads the greeting, or the error of a server that has too many connections or rejects the client's address.
     pub(super) fn read<S: Peer>(packets: &mut Packets<S>) -> Result<Self> {
         packets.next()?;
         match packets.first()? {
@@ -127,8 +127,7 @@ impl Greeting {
                 );
             }
         }
-        let greeting =
-            Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a greeting that is cut off"))?;
+        let greeting = Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a truncated greeting"))?;
         packets.skip_rest()?;
         Ok(greeting)
     }
@@ -155,18 +154,20 @@ impl Greeting {
         Some(Self { capabilities, mariadb, nonce, plugin: plugin.to_vec() })
     }
 
-    /// What of it we take.
+    /// The capabilities to use: those that both sides support.
     pub(super) fn agree(&self, tls: bool) -> Result<Ours> {
         let needed = PROTOCOL_41 | SECURE_CONNECTION;
         if self.capabilities & needed != needed {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & TLS == 0 {
-            return Err(Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out"));
+            return Err(
+                Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
+            );
         }
         let wanted = needed
             | LONG_PASSWORD
-            // An update that changes nothing has found its row all the same.
+            // Count matched rows, even if an update does not change them.
             | FOUND_ROWS
             | LONG_FLAG
             | CONNECT_WITH_DB
@@ -183,7 +184,7 @@ impl Greeting {
 }
 
 impl Ours {
-    /// What this means for answers.
+    /// The part that affects the format of replies.
     pub(super) fn agreed(self) -> Agreed {
         Agreed {
             no_eof: self.capabilities & DEPRECATE_EOF != 0,
@@ -195,7 +196,7 @@ impl Ours {
         self.capabilities & capability != 0
     }
 
-    /// The first 32 bytes of the answer, which are also the request for TLS (`Protocol::SSLRequest`).
+    /// Appends the first 32 bytes of the response, which are also the TLS request (`Protocol::SSLRequest`).
     fn push(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.capabilities.to_le_bytes());
         out.extend_from_slice(&MOST_TAKEN.to_le_bytes());
@@ -211,7 +212,7 @@ fn response(config: &Config, ours: Ours, plugin: Plugin, proof: &[u8]) -> Result
     ours.push(&mut out);
     let text = |out: &mut Vec<u8>, text: &str| {
         if text.contains('\0') {
-            return Err(Error::usage("a user or database name holds a zero byte"));
+            return Err(Error::usage("a user or database name contains a zero byte"));
         }
         out.extend_from_slice(text.as_bytes());
         out.push(0);

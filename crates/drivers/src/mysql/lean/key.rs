@@ -1,7 +1,7 @@
-//! The server's RSA key, with which a password may cross a connection that others can read ("`Caching_sha2_password`
+//! Encryption of a password with the server's RSA key, for an unencrypted connection ("`Caching_sha2_password`
 //! information", "RSA Public Key-based password exchange").
 //!
-//! `mysql_common` encrypts; it also reads keys, but panics at those that are none.
+//! `mysql_common` encrypts. Its key parser is not used because it panics on invalid keys.
 
 use crate::wire::malformed;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -10,10 +10,10 @@ use mysql_common::num_bigint::BigUint;
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject as _;
 
-/// Bytes that OAEP with SHA-1 takes of a block (RFC 8017, section 7.1.1).
+/// Overhead of OAEP with SHA-1 in a block, in bytes (RFC 8017, section 7.1.1).
 const PADDING: usize = 42;
 
-/// The password, made unreadable by the nonce, for the holder of the key alone.
+/// Masks the password with the nonce and encrypts it with the key.
 pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8>> {
     let key = read(pem)?;
     let mut secret = [password.as_bytes(), b"\0"].concat();
@@ -27,9 +27,9 @@ pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8
     Ok(key.encrypt_block(secret, Pkcs1OaepPadding::new(GetRandom)))
 }
 
-/// `SubjectPublicKeyInfo` (RFC 5280, section 4.1) around `RSAPublicKey` (RFC 8017, appendix A.1.1).
+/// Parses `SubjectPublicKeyInfo` (RFC 5280, section 4.1), which contains `RSAPublicKey` (RFC 8017, appendix A.1.1).
 fn read(pem: &[u8]) -> Result<PublicKey> {
-    let bad = || malformed("the server's RSA key is none");
+    let bad = || malformed("the server sent an invalid RSA public key");
     let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| bad())?;
     let (info, _) = element(&der, 0x30).ok_or_else(bad)?;
     let (_, after_algorithm) = element(info, 0x30).ok_or_else(bad)?;
@@ -38,14 +38,14 @@ fn read(pem: &[u8]) -> Result<PublicKey> {
     let (modulus, rest) = element(numbers, 0x02).ok_or_else(bad)?;
     let (exponent, _) = element(rest, 0x02).ok_or_else(bad)?;
     let (modulus, exponent) = (BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(exponent));
-    // Neither too weak nor so large that the arithmetic never ends.
+    // Reject weak keys, and keys too large for reasonable computing time.
     if !(1_024..=16_384).contains(&modulus.bits()) || !(2..=64).contains(&exponent.bits()) {
         return Err(bad());
     }
     Ok(PublicKey::new(modulus, exponent))
 }
 
-/// The content of the DER element of this kind that `bytes` start with, and what follows it.
+/// Splits off the DER element of this kind at the start of `bytes`; returns its content and the remaining bytes.
 fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let (&length, rest) = rest.split_first()?;
@@ -78,7 +78,7 @@ YQIDAQAB
 ";
 
     #[test]
-    fn a_password_fills_one_block_of_the_key() {
+    fn encrypted_password_is_one_block() {
         assert_eq!(encrypt("secret", b"12345678901234567890", KEY.as_bytes()).unwrap().len(), 256);
         let error = encrypt(&"x".repeat(300), b"1", KEY.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
@@ -86,7 +86,7 @@ YQIDAQAB
 
     proptest! {
         #[test]
-        fn a_damaged_key_is_refused_or_used(at in 0usize..450, byte: u8, bytes: Vec<u8>) {
+        fn damaged_key_never_panics(at in 0usize..450, byte: u8, bytes: Vec<u8>) {
             let mut pem = KEY.as_bytes().to_vec();
             let at = at % pem.len();
             pem[at] = byte;

@@ -1,7 +1,7 @@
-//! The lean MySQL and MariaDB client: one write and one read per operation, nothing allocated for it.
+//! The lean MySQL and MariaDB client: one write and one read per operation, without allocation.
 //!
-//! Packet layouts: MySQL Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base,
-//! "Client/Server Protocol" for what MariaDB adds.
+//! Packet layouts: MySQL Source Code Documentation, "Client/Server Protocol"; for MariaDB's additions, MariaDB
+//! Knowledge Base, "Client/Server Protocol".
 
 mod answer;
 mod authentication;
@@ -23,25 +23,25 @@ use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// For the facts.
+/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
-/// Requests up to this are sent without asking how much the server takes: no version takes less by default.
+/// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
 const SURELY_TAKEN: usize = 1_000_000;
 
 /// A connection that is ready for commands.
 pub(crate) struct Lean<S> {
     packets: Packets<S>,
     agreed: Agreed,
-    /// The request being made; kept for its memory.
+    /// Buffer of the request, reused.
     out: Vec<u8>,
-    /// The empty fields of a row; kept for its memory.
+    /// Buffer of a row's NULL bitmap, reused.
     bitmap: Vec<u8>,
-    /// Statements that the server is to forget, sent along with the next request; there is no answer to it.
-    forgotten: Vec<u8>,
-    /// `max_allowed_packet`, shared by the driver's connections; 0 until one of them had to know.
+    /// Commands that close statements, sent with the next request; they have no reply.
+    closes: Vec<u8>,
+    /// `max_allowed_packet`, shared by the driver's connections; 0 until one of them reads it.
     allowed: Arc<AtomicUsize>,
-    /// Whether an answer was lost or not understood: what comes next cannot be told from it any more.
+    /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
     /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
@@ -50,32 +50,31 @@ pub(crate) struct Lean<S> {
 /// A statement as text (`COM_QUERY`).
 const COM_QUERY: u8 = 3;
 
-/// A statement that the server keeps.
+/// A prepared statement.
 pub(crate) struct Statement {
     number: u32,
-    /// The types of its parameters as they were last announced; 6, NULL, before.
-    takes: Vec<u8>,
-    announced: bool,
-    gives: Vec<Kind>,
+    /// Parameter types last sent; 6 (NULL) before the first execution.
+    parameter_types: Vec<u8>,
+    types_sent: bool,
+    column_kinds: Vec<Kind>,
 }
 
-/// What went on between client and server: the outer error means that the connection is of no more use, the inner
-/// one that it is.
+/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
 type Outcome<T> = Result<Result<T>>;
 
 impl<S: Peer> Lean<S> {
     fn over(packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
-        let (out, bitmap, forgotten) = (Vec::new(), Vec::new(), Vec::new());
-        Self { packets, agreed, out, bitmap, forgotten, allowed, broken: false, times: None }
+        let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { packets, agreed, out, bitmap, closes, allowed, broken: false, times: None }
     }
 
-    fn converse<T>(&mut self, talk: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
+    fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
         if self.broken {
             return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
         }
-        // Until the answer has been read to its end, even if this unwinds.
+        // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = talk(self)?;
+        let result = work(self)?;
         self.broken = false;
         result
     }
@@ -85,41 +84,41 @@ impl<S: Peer> Lean<S> {
         let length = text.len() + 1;
         self.out.clear();
         if length < MOST {
-            self.out.append(&mut self.forgotten);
+            self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
             self.out.push(command);
             self.out.extend_from_slice(text);
             self.packets.expect_answer(1);
-            return self.packets.wire.send(&self.out).map_err(|e| self.last_words(e));
+            return self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e));
         }
-        self.send_forgotten()?;
+        self.send_closes()?;
         self.out.push(command);
         self.out.extend_from_slice(text);
         self.send_long()
     }
 
-    /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no answer.
+    /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
     fn close_with_next_request(&mut self, statement: u32) {
-        push_header(&mut self.forgotten, 5, 0);
-        self.forgotten.push(0x19);
-        self.forgotten.extend_from_slice(&statement.to_le_bytes());
+        push_header(&mut self.closes, 5, 0);
+        self.closes.push(0x19);
+        self.closes.extend_from_slice(&statement.to_le_bytes());
     }
 
-    /// Before a request of several packets, which begins with its own.
-    fn send_forgotten(&mut self) -> Result<()> {
-        if !self.forgotten.is_empty() {
-            self.packets.wire.send(&self.forgotten)?;
-            self.forgotten.clear();
+    /// Sends queued commands before a request of several packets, which is sent separately.
+    fn send_closes(&mut self) -> Result<()> {
+        if !self.closes.is_empty() {
+            self.packets.wire.send(&self.closes)?;
+            self.closes.clear();
         }
         Ok(())
     }
 
-    /// Sends what stands in `out` as one command of several packets.
+    /// Sends the content of `out` as one command of several packets.
     fn send_long(&mut self) -> Result<()> {
         self.packets.wire.begin()?;
         let mut header = Vec::with_capacity(4);
         let mut sent = 0;
-        // A last piece that fills its packet is followed by an empty one.
+        // An empty packet follows a last piece that fills its packet.
         for at in (0..=self.out.len()).step_by(MOST) {
             let piece = &self.out[at..self.out.len().min(at + MOST)];
             header.clear();
@@ -128,28 +127,29 @@ impl<S: Peer> Lean<S> {
             let result = self.packets.wire.push_parts([&header, piece, &[]]);
             if let Err(error) = result {
                 self.packets.expect_answer(sent);
-                return Err(self.last_words(error));
+                return Err(self.server_reason(error));
             }
         }
         self.packets.expect_answer(sent);
-        // Such a request is rare, and its memory is better used elsewhere.
+        // Such requests are rare: free the buffer.
         self.out = Vec::new();
         Ok(())
     }
 
-    /// The server may have said why before it closed the connection that could not be written to.
-    fn last_words(&mut self, error: Error) -> Error {
+    /// Replaces a write error by the reason that the server may have sent before it closed the connection.
+    fn server_reason(&mut self, error: Error) -> Error {
         if error.kind() == ErrorKind::ConnectionLost
             && self.packets.next().is_ok()
             && self.packets.first() == Ok(0xff)
-            && let Ok(said) = answer::error(&mut self.packets)
+            && let Ok(reason) = answer::error(&mut self.packets)
         {
-            return said;
+            return reason;
         }
         error
     }
 
-    /// Refuses a request that the server would answer by closing the connection, often before the reason arrives.
+    /// Rejects a request longer than `max_allowed_packet`: the server would close the connection, often before the
+    /// reason arrives.
     fn check_length(&mut self, length: usize) -> Outcome<()> {
         if length <= SURELY_TAKEN {
             return Ok(Ok(()));
@@ -175,7 +175,7 @@ impl<S: Peer> Lean<S> {
     }
 
     fn simple(&mut self, command: u8, text: &[u8], out: &mut Reply) -> Result<()> {
-        self.converse(|this| {
+        self.exchange(|this| {
             if let Err(error) = this.check_length(text.len() + 1)? {
                 return Ok(Err(error));
             }
@@ -185,47 +185,47 @@ impl<S: Peer> Lean<S> {
     }
 
     fn send_execute(&mut self, statement: &mut Statement, parameters: &[Value<'_>]) -> Outcome<()> {
-        let with_types = execute::retype(&mut statement.takes, parameters) || !statement.announced;
+        let with_types = execute::retype(&mut statement.parameter_types, parameters) || !statement.types_sent;
         let length = match execute::length(parameters, with_types) {
             Ok(length) => length,
             Err(error) => {
-                statement.announced = false;
+                statement.types_sent = false;
                 return Ok(Err(error));
             }
         };
         if let Err(error) = self.check_length(length)? {
-            statement.announced = false;
+            statement.types_sent = false;
             return Ok(Err(error));
         }
         let fits = length < MOST;
         self.out.clear();
         if !fits {
-            self.send_forgotten()?;
+            self.send_closes()?;
         }
         if fits {
-            self.out.append(&mut self.forgotten);
+            self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
         }
-        execute::head(&mut self.out, statement.number, &statement.takes, parameters, with_types);
-        statement.announced = true;
+        execute::head(&mut self.out, statement.number, &statement.parameter_types, parameters, with_types);
+        statement.types_sent = true;
         if fits {
             let mut outbox = Outbox::new(&mut self.packets.wire, &mut self.out);
             let sent = execute::values(&mut outbox, parameters).and_then(|()| outbox.flush());
             self.packets.expect_answer(1);
-            return sent.map(Ok).map_err(|e| self.last_words(e));
+            return sent.map(Ok).map_err(|e| self.server_reason(e));
         }
         execute::values(&mut self.out, parameters)?;
         self.send_long().map(Ok)
     }
 }
 
-/// How a connection reaches its server.
+/// Description of a connection's transport.
 pub(crate) trait Transport {
-    fn way(&self) -> String;
+    fn description(&self) -> String;
 }
 
 impl Transport for Lean<Stream> {
-    fn way(&self) -> String {
+    fn description(&self) -> String {
         self.packets.wire.stream().transport()
     }
 }
@@ -247,7 +247,7 @@ where
         said
     }
 
-    /// A server that ended the connection before may have said why.
+    /// Accepts an ERR packet as the last data: the server may have closed the connection with a reason.
     fn quit_checked(&mut self) -> Result<()> {
         if self.broken {
             return Ok(());
@@ -264,7 +264,7 @@ where
     }
 
     fn transport(&self) -> String {
-        self.way()
+        self.description()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {
@@ -284,42 +284,49 @@ where
 
     /// `COM_STMT_PREPARE_OK`: 0, statement (4), columns (2), parameters (2), filler (1), warnings (2).
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.converse(|this| {
+        self.exchange(|this| {
             this.command(0x16, sql.as_bytes())?;
             this.packets.next()?;
             match this.packets.first()? {
                 0 => {}
                 0xff => return answer::error(&mut this.packets).map(Err),
-                other => return Err(malformed(format!("a statement that starts with {other:#04x}"))),
+                other => {
+                    return Err(malformed(format!(
+                        "a reply to a prepared statement that starts with {other:#04x}"
+                    )));
+                }
             }
             let body = this.packets.rest()?;
             let Some(&[_, a, b, c, d, columns_low, columns_high, low, high]) = body.first_chunk::<9>() else {
-                return Err(malformed("a statement that is too short"));
+                return Err(malformed("a truncated reply to a prepared statement"));
             };
             let number = u32::from_le_bytes([a, b, c, d]);
             let columns = usize::from(u16::from_le_bytes([columns_low, columns_high]));
             let parameters = usize::from(u16::from_le_bytes([low, high]));
             answer::read_columns(&mut this.packets, this.agreed, parameters, None)?;
-            let mut gives = Vec::with_capacity(columns);
-            answer::read_columns(&mut this.packets, this.agreed, columns, Some(&mut gives))?;
+            let mut column_kinds = Vec::with_capacity(columns);
+            answer::read_columns(&mut this.packets, this.agreed, columns, Some(&mut column_kinds))?;
             this.packets.skip_rest()?;
-            if gives.contains(&Kind::Foreign) {
+            if column_kinds.contains(&Kind::Foreign) {
                 this.close_with_next_request(number);
-                return Ok(Err(Error::unsupported(
-                    "the statement gives a value of a type that is not supported",
-                )));
+                return Ok(Err(Error::unsupported("the statement returns a value of an unsupported type")));
             }
-            Ok(Ok(Statement { number, takes: vec![6; parameters], announced: false, gives }))
+            Ok(Ok(Statement {
+                number,
+                parameter_types: vec![6; parameters],
+                types_sent: false,
+                column_kinds,
+            }))
         })
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        check_parameters("the statement", statement.takes.len(), parameters.len())?;
-        self.converse(|this| {
+        check_parameters("the statement", statement.parameter_types.len(), parameters.len())?;
+        self.exchange(|this| {
             if let Err(error) = this.send_execute(statement, parameters)? {
                 return Ok(Err(error));
             }
-            answer::binary(&mut this.packets, this.agreed, &mut statement.gives, &mut this.bitmap, out)
+            answer::binary(&mut this.packets, this.agreed, &mut statement.column_kinds, &mut this.bitmap, out)
         })
     }
 

@@ -1,20 +1,20 @@
-//! Packets: what is said is cut into pieces of at most 16 MB, each with its length and a number
-//! (MySQL Source Code Documentation, "MySQL Packets").
+//! Packets: pieces of at most 16 MB, each with a length and a sequence number (MySQL Source Code Documentation,
+//! "MySQL Packets").
 
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 
-/// The longest payload of one packet. One that is so long is followed by another.
+/// Maximum payload of a packet. Another packet follows a payload of this length.
 pub(super) const MOST: usize = 0xff_ffff;
 
 /// A connection that reads packets. The packet being read is the current one.
 pub(super) struct Packets<S> {
     pub(super) wire: Wire<S>,
-    /// The number that the next packet must have.
+    /// Sequence number expected of the next packet.
     number: u8,
-    /// Bytes of the current packet that are not read.
+    /// Unread bytes of the current packet.
     left: usize,
-    /// Whether the current packet goes on in the next one.
+    /// Whether the next packet continues the current one.
     continued: bool,
 }
 
@@ -23,7 +23,7 @@ impl<S: Peer> Packets<S> {
         Self { wire, number: 0, left: 0, continued: false }
     }
 
-    /// Another stream for the same conversation: with TLS around it.
+    /// Replaces the stream, to add TLS.
     pub(super) fn rewire<T: Peer>(self, change: impl FnOnce(S) -> Result<T>) -> Result<Packets<T>> {
         Ok(Packets {
             wire: Wire::new(change(self.wire.into_stream()?)?),
@@ -33,21 +33,21 @@ impl<S: Peer> Packets<S> {
         })
     }
 
-    /// The number for the next packet that is sent within a conversation.
+    /// Returns the sequence number for the next packet to send.
     pub(super) fn take_number(&mut self) -> u8 {
         let number = self.number;
         self.number = number.wrapping_add(1);
         number
     }
 
-    /// After a command of so many packets, the answer is numbered on from there.
+    /// Prepares for the reply to a command of `sent` packets, whose numbers continue from there.
     pub(super) fn expect_answer(&mut self, sent: usize) {
         self.number = sent as u8;
         self.left = 0;
         self.continued = false;
     }
 
-    /// Goes to the next packet, past the rest of the current one.
+    /// Skips the rest of the current packet and starts the next one.
     pub(super) fn next(&mut self) -> Result<()> {
         self.skip_rest()?;
         self.header()
@@ -59,9 +59,9 @@ impl<S: Peer> Packets<S> {
         };
         self.wire.consume(4);
         self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
-        // A server that ends an idle connection says so unasked, as the first packet of a conversation.
-        let unasked = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == 0xff;
-        if number != self.number && !unasked {
+        // When a server closes an idle connection, it sends an unsolicited ERR packet with sequence number 0.
+        let unsolicited = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == 0xff;
+        if number != self.number && !unsolicited {
             let what = format!("MySQL packet out of order: sequence {number}, expected {}", self.number);
             return Err(malformed(what));
         }
@@ -70,12 +70,12 @@ impl<S: Peer> Packets<S> {
         Ok(())
     }
 
-    /// How long the current packet still is, as far as is known yet.
+    /// Unread bytes of the current packet, without packets that continue it.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// The first byte of the current packet, which stays unread.
+    /// Peeks at the next byte of the current packet.
     pub(super) fn first(&mut self) -> Result<u8> {
         if self.left == 0 {
             return Err(malformed("an empty packet"));
@@ -83,15 +83,15 @@ impl<S: Peer> Packets<S> {
         Ok(self.wire.peek(1)?[0])
     }
 
-    /// The rest of the current packet, which must be a short one.
+    /// The rest of the current packet. It must not continue in another packet.
     pub(super) fn rest(&mut self) -> Result<&[u8]> {
         if self.continued {
-            return Err(malformed("a packet of 16 MB that is no row"));
+            return Err(malformed("a packet of 16 MB outside a row"));
         }
         self.wire.peek(self.left)
     }
 
-    /// Ends the current packet.
+    /// Skips the rest of the current packet, including packets that continue it.
     pub(super) fn skip_rest(&mut self) -> Result<()> {
         loop {
             self.wire.skip(std::mem::take(&mut self.left))?;
@@ -102,7 +102,7 @@ impl<S: Peer> Packets<S> {
         }
     }
 
-    /// A number of `n` bytes, at most 8, little endian.
+    /// Reads a little-endian integer of `n` bytes, at most 8.
     pub(super) fn int(&mut self, n: usize) -> Result<u64> {
         let mut bytes = [0; 8];
         if n <= self.left {
@@ -111,7 +111,7 @@ impl<S: Peer> Packets<S> {
             self.left -= n;
             return Ok(u64::from_le_bytes(bytes));
         }
-        // Across the border of two packets.
+        // The integer spans two packets.
         for byte in &mut bytes[..n] {
             self.go_on()?;
             *byte = self.wire.peek(1)?[0];
@@ -121,11 +121,11 @@ impl<S: Peer> Packets<S> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Makes sure that the current packet has a byte to read, going on to the one that continues it.
+    /// Ensures that the current packet has a byte to read; starts the packet that continues it if needed.
     fn go_on(&mut self) -> Result<()> {
         while self.left == 0 {
             if !self.continued {
-                return Err(malformed("a packet that is shorter than what it holds"));
+                return Err(malformed("a packet shorter than its content"));
             }
             self.header()?;
         }
@@ -144,28 +144,28 @@ impl<S: Peer> Packets<S> {
         Ok(())
     }
 
-    /// A length-encoded number; nothing for the NULL of a text row (`Protocol::LengthEncodedInteger`).
+    /// Reads a length-encoded integer; `None` for NULL in a text row (`Protocol::LengthEncodedInteger`).
     pub(super) fn length(&mut self) -> Result<Option<u64>> {
         Ok(Some(match self.int(1)? {
             0xfb => return Ok(None),
             0xfc => self.int(2)?,
             0xfd => self.int(3)?,
             0xfe => self.int(8)?,
-            0xff => return Err(malformed("a length that is none")),
+            0xff => return Err(malformed("an invalid length")),
             short => short,
         }))
     }
 }
 
-/// A length-encoded number at the start of `bytes`, and what follows it.
+/// Splits off a length-encoded integer at the start of `bytes`; returns it and the remaining bytes.
 pub(super) fn length_encoded(bytes: &[u8]) -> Result<(u64, &[u8])> {
-    let short = || malformed("a length that does not end");
+    let short = || malformed("a truncated length");
     let (&first, rest) = bytes.split_first().ok_or_else(short)?;
     let width = match first {
         0xfc => 2,
         0xfd => 3,
         0xfe => 8,
-        0xfb | 0xff => return Err(malformed("a length that is none")),
+        0xfb | 0xff => return Err(malformed("an invalid length")),
         short => return Ok((short.into(), rest)),
     };
     let (number, rest) = rest.split_at_checked(width).ok_or_else(short)?;
@@ -174,7 +174,7 @@ pub(super) fn length_encoded(bytes: &[u8]) -> Result<(u64, &[u8])> {
     Ok((u64::from_le_bytes(eight), rest))
 }
 
-/// How many bytes a length takes.
+/// Encoded size of a length, in bytes.
 pub(super) fn length_width(length: usize) -> usize {
     match length {
         0..0xfb => 1,
@@ -184,7 +184,7 @@ pub(super) fn length_width(length: usize) -> usize {
     }
 }
 
-/// Appends a length-encoded number.
+/// Appends a length-encoded integer.
 pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
     let bytes = (length as u64).to_le_bytes();
     match length_width(length) {

@@ -8,7 +8,7 @@ use mysql_common::scramble::create_response_for_ed25519;
 use proptest::prelude::*;
 
 impl Transport for Lean<Script> {
-    fn way(&self) -> String {
+    fn description(&self) -> String {
         "script".to_owned()
     }
 }
@@ -20,7 +20,7 @@ fn over(answers: Vec<u8>, piece: usize, agreed: Agreed) -> Lean<Script> {
     Lean::over(packets, agreed, Arc::new(AtomicUsize::new(0)))
 }
 
-/// These payloads as packets, numbered from `first`.
+/// Encodes payloads as packets, numbered from `first`.
 fn packets(first: u8, payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, payload) in payloads.iter().enumerate() {
@@ -45,13 +45,18 @@ fn good_answer() -> Vec<u8> {
 }
 
 fn statement() -> Statement {
-    Statement { number: 258, takes: vec![6, 6], announced: false, gives: vec![Kind::Bytes; 4] }
+    Statement {
+        number: 258,
+        parameter_types: vec![6, 6],
+        types_sent: false,
+        column_kinds: vec![Kind::Bytes; 4],
+    }
 }
 
 const PARAMETERS: [Value<'static>; 2] = [Value::Int(258), Value::Bytes(b"xy")];
 
 #[test]
-fn an_operation_is_one_packet_and_types_are_announced_once() {
+fn operation_is_one_packet_and_types_are_sent_once() {
     let mut lean = over([good_answer(), good_answer(), good_answer()].concat(), usize::MAX, AGREED);
     let mut statement = statement();
     let mut out = Reply::new();
@@ -69,14 +74,14 @@ fn an_operation_is_one_packet_and_types_are_announced_once() {
     out.clear();
     lean.run(&mut statement, &PARAMETERS, &mut out).unwrap();
     assert_eq!(sent(&lean)[first.len()..].escape_ascii().to_string(), again.escape_ascii().to_string());
-    // What has no value leaves the types as they are.
+    // NULL does not change the types.
     lean.run(&mut statement, &[Value::Null, PARAMETERS[1]], &mut out).unwrap();
     let before = first.len() + again.len();
     assert_eq!(sent(&lean)[before..].escape_ascii().to_string(), null.escape_ascii().to_string());
 }
 
 #[test]
-fn an_error_leaves_the_connection_in_step() {
+fn connection_is_usable_after_error() {
     let refusal = packets(1, &[b"\xff\x26\x04#23000Duplicate entry".to_vec()]);
     let mut lean = over([refusal, good_answer()].concat(), 7, AGREED);
     let mut out = Reply::new();
@@ -86,10 +91,10 @@ fn an_error_leaves_the_connection_in_step() {
 }
 
 #[test]
-fn statement_is_closed_although_the_request_before_was_never_sent() {
+fn statement_is_closed_although_request_was_not_sent() {
     let mut lean = over(packets(1, &[OK.to_vec()]), 100, AGREED);
     lean.forget(statement()).unwrap();
-    // No datetime of the server's holds it.
+    // Out of range for the server's DATETIME.
     let beyond = [Value::Time(i64::MAX), Value::Null];
     lean.run(&mut statement(), &beyond, &mut Reply::new()).unwrap_err();
     lean.ping().unwrap();
@@ -97,8 +102,8 @@ fn statement_is_closed_although_the_request_before_was_never_sent() {
 }
 
 #[test]
-fn statement_that_gives_an_unsupported_type_is_closed_on_the_server() {
-    // One column of the type TIME.
+fn statement_with_unsupported_result_type_is_closed_on_server() {
+    // One column of type TIME.
     let prepared = packets(1, &[b"\0\x02\x01\0\0\x01\0\0\0\0\0\0".to_vec(), column(11)]);
     let mut lean = over([prepared, packets(1, &[OK.to_vec()])].concat(), 100, AGREED);
     let error = lean.prepare("x").map(drop).unwrap_err();
@@ -109,7 +114,7 @@ fn statement_that_gives_an_unsupported_type_is_closed_on_the_server() {
 }
 
 #[test]
-fn an_older_server_ends_columns_and_rows_with_eof() {
+fn older_server_ends_columns_and_rows_with_eof() {
     let eof = vec![0xfe, 0, 0, 2, 0];
     let payloads = [vec![1], column(253), eof.clone(), b"\x02hi".to_vec(), b"\xfb".to_vec(), eof];
     let mut lean = over(packets(1, &payloads), 3, Agreed::default());
@@ -120,7 +125,7 @@ fn an_older_server_ends_columns_and_rows_with_eof() {
 }
 
 #[test]
-fn call_gives_its_rows_and_ends_with_a_result_of_its_own() {
+fn call_returns_its_rows_and_a_final_result() {
     let int = || b"\0\0\x2a\0\0\0\0\0\0\0".to_vec();
     let more = [0xfe, 0, 0, 10, 0, 0, 0].to_vec();
     let set = |end: &Vec<u8>| vec![vec![1], column(8), int(), end.clone()];
@@ -129,7 +134,7 @@ fn call_gives_its_rows_and_ends_with_a_result_of_its_own() {
     let failed = answer(&[set(&more), vec![b"\xff\x26\x04#23000Duplicate entry".to_vec()]]);
     let two = answer(&[set(&more), set(&more), vec![OK.to_vec()]]);
     let mut lean = over([one.clone(), two, failed, one].concat(), 7, AGREED);
-    let mut statement = Statement { takes: Vec::new(), gives: Vec::new(), ..statement() };
+    let mut statement = Statement { parameter_types: Vec::new(), column_kinds: Vec::new(), ..statement() };
     let mut run = || {
         let mut out = Reply::new();
         lean.run(&mut statement, &[], &mut out).map(|()| (out.rows(), out.field_int(0, 0), out.affected()))
@@ -138,7 +143,7 @@ fn call_gives_its_rows_and_ends_with_a_result_of_its_own() {
     assert_eq!(run().unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(run().unwrap_err().server_code(), Some("1062"));
     assert_eq!(run(), Ok((1, Some(42), 1)));
-    // The same of a server that ends columns and rows with EOF, in the text format.
+    // The same in the text format, with a server that ends columns and rows with EOF.
     let (eof, more) = (vec![0xfe, 0, 0, 2, 0], vec![0xfe, 0, 0, 10, 0]);
     let payloads = [vec![1], column(253), eof, b"\x02hi".to_vec(), more, OK.to_vec()];
     let mut lean = over([packets(1, &payloads), packets(1, &[OK.to_vec()])].concat(), 3, Agreed::default());
@@ -149,8 +154,8 @@ fn call_gives_its_rows_and_ends_with_a_result_of_its_own() {
 }
 
 #[test]
-fn columns_that_mariadb_leaves_out_are_remembered() {
-    let mut statement = Statement { gives: vec![Kind::Int { bytes: 8, signed: true }], ..statement() };
+fn columns_omitted_by_mariadb_are_cached() {
+    let mut statement = Statement { column_kinds: vec![Kind::Int { bytes: 8, signed: true }], ..statement() };
     let payloads = [vec![1, 0], b"\0\0\x2a\0\0\0\0\0\0\0".to_vec(), END.to_vec()];
     let mut lean = over(packets(1, &payloads), 100, Agreed { no_eof: true, cached_columns: true });
     let mut out = Reply::new();
@@ -159,7 +164,7 @@ fn columns_that_mariadb_leaves_out_are_remembered() {
 }
 
 #[test]
-fn a_row_of_several_packets_is_put_together() {
+fn row_of_several_packets_is_joined() {
     for length in [MOST - 5, MOST - 4, MOST, 2 * MOST + 3] {
         let value: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
         let mut row = Vec::new();
@@ -179,7 +184,7 @@ fn a_row_of_several_packets_is_put_together() {
 }
 
 #[test]
-fn a_packet_out_of_step_is_an_error() {
+fn packet_out_of_order_is_an_error() {
     let mut lean = over(packets(2, &[OK.to_vec()]), 100, AGREED);
     let error = lean.ping().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);
@@ -194,7 +199,7 @@ fn greeting() -> Vec<u8> {
     greeting_of("caching_sha2_password", b"abcdefghijklmnopqrst\0")
 }
 
-/// The greeting of a server whose default method of authentication sends this data.
+/// The greeting of a server with this default authentication method and its data.
 fn greeting_of(plugin: &str, data: &[u8]) -> Vec<u8> {
     let mut out = b"\x0a9.7.0\0\x01\0\0\0".to_vec();
     out.extend_from_slice(&data[..8]);
@@ -219,7 +224,7 @@ fn log_in_with(config: &Config, answers: Vec<u8>, piece: usize, private: bool) -
 }
 
 #[test]
-fn a_password_never_crosses_an_open_connection_as_it_is() {
+fn password_is_never_sent_in_plain_text_unencrypted() {
     let switch = b"\xfemysql_clear_password\0".to_vec();
     let answers = [packets(0, &[greeting()]), packets(2, &[switch])].concat();
     let (result, sent) = log_in(answers, 100);
@@ -234,7 +239,7 @@ fn a_password_never_crosses_an_open_connection_as_it_is() {
 }
 
 #[test]
-fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
+fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     let switch = b"\xfemysql_clear_password\0".to_vec();
     let switched = [packets(0, &[greeting()]), packets(2, &[switch]), packets(4, &[OK.to_vec()])].concat();
     let by_default = greeting_of("mysql_clear_password", &[0; 21]);
@@ -244,7 +249,7 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
     let (plain, allowed) = (config(url), config(&format!("{url}&enable_cleartext_plugin=true")));
     let sends = |sent: &[u8]| sent.windows(7).any(|bytes| bytes == b"secret\0");
     for answers in [switched, greeted] {
-        // Encryption is not enough: a server that was not verified would receive the password.
+        // Encryption is not enough: an unverified server would receive the password.
         for (config, private) in [(&plain, false), (&plain, true), (&allowed, false)] {
             let (result, sent) = log_in_with(config, answers.clone(), 100, private);
             let error = result.unwrap_err();
@@ -258,7 +263,7 @@ fn password_is_sent_as_it_is_only_where_the_url_allows_it_by_name() {
 }
 
 #[test]
-fn ed25519_signs_all_of_a_nonce_whose_last_byte_is_zero() {
+fn ed25519_signs_whole_nonce_with_trailing_zero_byte() {
     let nonce = [&[7; 31][..], &[0]].concat();
     let proof = create_response_for_ed25519(b"secret", &nonce);
     let switch = [&b"\xfeclient_ed25519\0"[..], &nonce].concat();
@@ -275,7 +280,7 @@ fn ed25519_signs_all_of_a_nonce_whose_last_byte_is_zero() {
     assert!(result.unwrap_err().to_string().contains("a nonce of 9 bytes"));
 }
 
-/// Executes, prepares, queries and logs in with these answers; nothing may panic or go on for ever.
+/// Executes, prepares, queries and logs in with these replies; nothing may panic or loop endlessly.
 fn exercise(answers: &[u8], piece: usize) {
     for cached_columns in [false, true] {
         for no_eof in [false, true] {
@@ -292,12 +297,12 @@ fn exercise(answers: &[u8], piece: usize) {
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_answer_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
+    fn any_bytes_are_a_reply_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
         exercise(&answers, piece);
     }
 
     #[test]
-    fn any_packets_are_an_answer_or_an_error(
+    fn any_packets_are_a_reply_or_an_error(
         payloads in prop::collection::vec(
             prop::collection::vec(prop_oneof![prop::sample::select(vec![0u8, 1, 2, 3, 0xfb, 0xfe, 0xff]), any::<u8>()], 0..40), 0..8),
         first in 0u8..3,
@@ -307,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_answer_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
+    fn truncated_reply_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
         let whole = good_answer();
         let keep = keep % whole.len();
         let mut lean = over(whole[..keep].to_vec(), piece, AGREED);
@@ -317,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_answer_never_panics(at in 0usize..1000, byte: u8, piece in 1usize..64) {
+    fn damaged_reply_never_panics(at in 0usize..1000, byte: u8, piece in 1usize..64) {
         for mut answers in [good_answer(), packets(0, &[greeting()])] {
             let at = at % answers.len();
             answers[at] = byte;

@@ -1,4 +1,4 @@
-//! What the server answers, up to `ReadyForQuery`.
+//! Replies of the server, up to `ReadyForQuery`.
 
 use super::Outcome;
 use crate::postgres::errors;
@@ -6,36 +6,36 @@ use crate::postgres::values::Form;
 use crate::prelude::*;
 use crate::wire::{Peer, Wire, malformed};
 
-/// The longest message other than a row that is believed: the description of 65,535 columns with long names is shorter.
+/// Maximum message other than a row: the description of 65,535 columns with long names is shorter.
 const LONGEST: usize = 16 * 1024 * 1024;
 
-/// Bytes of the longest number: the least one of 64 bits, in digits.
+/// Length of the longest number: the smallest 64-bit integer, in digits.
 const MOST_DIGITS: usize = 20;
 
-/// What a statement takes and gives, as the server describes it.
+/// The server's description of a statement.
 #[derive(Debug, Default)]
-pub(super) struct Announced {
-    pub(super) takes: Vec<Form>,
-    pub(super) gives: Vec<Form>,
+pub(super) struct Described {
+    pub(super) parameter_forms: Vec<Form>,
+    pub(super) column_forms: Vec<Form>,
 }
 
-/// What becomes of the rows and descriptions that come.
+/// Destination of rows and descriptions.
 pub(super) enum Rows<'a> {
     /// Rows of a simple query.
     Text(&'a mut Reply),
-    /// Rows of columns in these forms.
+    /// Rows with columns in these forms.
     Typed(&'a [Form], &'a mut Reply),
-    /// Descriptions.
-    Announced(&'a mut Announced),
+    /// A statement's description.
+    Described(&'a mut Described),
 }
 
-/// Reads messages until the server is ready for as many times as Sync or Query was sent.
+/// Reads messages up to the `syncs`th `ReadyForQuery`, one for each Sync or Query sent.
 pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: usize) -> Outcome<()> {
     let mut ended = Ok(());
     loop {
         let (kind, length) = match header(wire) {
             Ok(header) => header,
-            // The last words of a server that ends the connection say more than the end does.
+            // If the server sent an error before it closed the connection, that error is the more specific one.
             Err(error) => return ended.and(Err(error)),
         };
         match kind {
@@ -62,25 +62,25 @@ pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: 
             }
             b't' | b'T' => {
                 let body = body(wire, length)?;
-                if let Rows::Announced(announced) = rows {
+                if let Rows::Described(described) = rows {
                     if kind == b't' {
-                        announced.takes = parameter_forms(body)?;
+                        described.parameter_forms = parameter_forms(body)?;
                     } else {
-                        announced.gives = column_forms(body)?;
+                        described.column_forms = column_forms(body)?;
                     }
                 }
                 wire.consume(length);
             }
             // Parse, Bind and Close completed; NoData; EmptyQueryResponse; ParameterStatus; notices, notifications.
             b'1' | b'2' | b'3' | b'n' | b'I' | b'S' | b'N' | b'A' => wire.skip(length)?,
-            // CopyInResponse and its like among them: none of our statements leads there.
+            // Includes CopyInResponse and similar, to which Kurabe's statements do not lead.
             other => return Err(malformed(format!("unexpected message '{}'", other.escape_ascii()))),
         }
     }
 }
 
-/// Reads to the end of the connection, before which nothing may come but what a server sends unasked: notices,
-/// notifications, settings, and why it ends the connection.
+/// Reads to the end of the connection. Only unsolicited messages may precede it: notices, notifications, settings, and
+/// the reason why the server ends the connection.
 pub(super) fn until_end<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     while !wire.has_ended()? {
         if !matches!(wire.buffered(), [b'N' | b'A' | b'S' | b'E', ..]) {
@@ -92,7 +92,7 @@ pub(super) fn until_end<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     Ok(())
 }
 
-/// The type of the next message and how many bytes follow.
+/// The type of the next message, and the number of bytes that follow.
 pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<(u8, usize)> {
     let &[kind, a, b, c, d] = wire.peek(5)? else {
         return Err(malformed("a message without a header"));
@@ -105,7 +105,7 @@ pub(super) fn header<S: Peer>(wire: &mut Wire<S>) -> Result<(u8, usize)> {
     }
 }
 
-/// A whole message that is no row.
+/// Reads a whole message other than a row.
 pub(super) fn body<S: Peer>(wire: &mut Wire<S>, length: usize) -> Result<&[u8]> {
     if length > LONGEST {
         return Err(malformed(format!("a message of {length} bytes")));
@@ -115,7 +115,7 @@ pub(super) fn body<S: Peer>(wire: &mut Wire<S>, length: usize) -> Result<&[u8]> 
 
 /// `DataRow`.
 fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Result<()> {
-    let short = || malformed("a row that is shorter than its fields");
+    let short = || malformed("a row shorter than its fields");
     let mut left = length.checked_sub(2).ok_or_else(short)?;
     let &[a, b] = wire.peek(2)? else { return Err(short()) };
     let count = usize::from(u16::from_be_bytes([a, b]));
@@ -124,9 +124,9 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         Rows::Text(out) => (None, out),
         Rows::Typed(forms, out) if forms.len() == count => (Some(*forms), out),
         Rows::Typed(forms, _) => {
-            return Err(malformed(format!("a row of {count} fields where {} were announced", forms.len())));
+            return Err(malformed(format!("a row of {count} fields, expected {}", forms.len())));
         }
-        Rows::Announced(_) => return Err(malformed("a row in answer to a description")),
+        Rows::Described(_) => return Err(malformed("a row instead of a description")),
     };
     for field in 0..count {
         left = left.checked_sub(4).ok_or_else(short)?;
@@ -147,13 +147,13 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         }
     }
     if left > 0 {
-        return Err(malformed("a row that is longer than its fields"));
+        return Err(malformed("a row longer than its fields"));
     }
     out.end_row();
     wire.check_reply(out)
 }
 
-/// `CommandComplete`: the rows that a statement changed; nothing for one that only reads.
+/// `CommandComplete`: the number of rows that a statement changed; `None` if it only reads.
 fn affected(body: &[u8]) -> Option<u64> {
     let mut words = body.strip_suffix(b"\0")?.split(|b| *b == b' ');
     if !matches!(words.next()?, b"INSERT" | b"UPDATE" | b"DELETE" | b"MERGE") {
@@ -170,8 +170,7 @@ pub(super) fn error(body: &[u8]) -> Result<Error> {
         if kind == 0 {
             return Ok(errors::server(state, message.as_deref().unwrap_or("an error without a message")));
         }
-        let end =
-            after.iter().position(|b| *b == 0).ok_or_else(|| malformed("an error that does not end"))?;
+        let end = after.iter().position(|b| *b == 0).ok_or_else(|| malformed("a truncated error message"))?;
         match kind {
             b'C' => state = std::str::from_utf8(&after[..end]).unwrap_or(""),
             b'M' => message = Some(String::from_utf8_lossy(&after[..end])),
@@ -179,7 +178,7 @@ pub(super) fn error(body: &[u8]) -> Result<Error> {
         }
         rest = &after[end + 1..];
     }
-    Err(malformed("an error that does not end"))
+    Err(malformed("a truncated error message"))
 }
 
 /// `ParameterDescription`.
@@ -187,15 +186,15 @@ fn parameter_forms(body: &[u8]) -> Result<Vec<Form>> {
     let (count, types) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of parameters"))?;
     let (types, rest) = types.as_chunks::<4>();
     if types.len() != usize::from(u16::from_be_bytes(*count)) || !rest.is_empty() {
-        return Err(malformed("a description of parameters whose count is wrong"));
+        return Err(malformed("a parameter description with a wrong count"));
     }
     Ok(types.iter().map(|number| Form::of(u32::from_be_bytes(*number))).collect())
 }
 
-/// `RowDescription`: of each column, after its name, table (4 bytes) and number (2), the type (4); then 8 bytes.
+/// `RowDescription`. Each column has a name, table (4 bytes), number (2), type (4), and 8 more bytes.
 fn column_forms(body: &[u8]) -> Result<Vec<Form>> {
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of columns"))?;
-    let short = || malformed("a description of columns that does not end");
+    let short = || malformed("a truncated column description");
     let columns = (0..u16::from_be_bytes(*count)).map(|_| {
         let name = rest.iter().position(|b| *b == 0).ok_or_else(short)?;
         let (column, after) =

@@ -1,4 +1,4 @@
-//! Who we are: trust, password, MD5, SCRAM-SHA-256 (manual, "Message Flow", "Start-up"; "SASL Authentication").
+//! Authentication: trust, password, MD5, SCRAM-SHA-256 (manual, "Message Flow", "Start-up"; "SASL Authentication").
 
 use super::{answer, request};
 use crate::postgres::config::Config;
@@ -8,24 +8,24 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use std::time::{Duration, Instant};
 
-/// The most rounds of hashing that a server may ask for, since they take this processor's time and no deadline ends them.
-/// PostgreSQL asks for 4,096 (`scram_iterations`).
-const MOST_ROUNDS: u64 = 1_000_000;
+/// Maximum number of SCRAM iterations that a server may request: they use CPU time, and no deadline interrupts them.
+/// PostgreSQL's default is 4,096 (`scram_iterations`).
+const MAX_ITERATIONS: u64 = 1_000_000;
 
-/// How far SCRAM has come.
+/// State of a SCRAM exchange.
 enum Scram {
-    NotAsked,
+    NotRequested,
     Begun(Box<ScramSha256>),
-    /// The server has proved that it knows the password too.
+    /// The server has also proved that it knows the password.
     Proved,
 }
 
-/// Answers the server until it is content. `private`: whether a password may be sent as it is. Gives the time from the
-/// server's first question to our last answer; none passes where it asks nothing.
+/// Responds to the server until it accepts or rejects the login. `private`: whether a password may be sent in plain
+/// text. Returns the time from the server's first request to the last response; zero if the server requests nothing.
 pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
-    let mut asked = None;
+    let mut requested = None;
     let mut took = Duration::ZERO;
-    let mut scram = Scram::NotAsked;
+    let mut scram = Scram::NotRequested;
     let mut out = Vec::new();
     loop {
         let (kind, length) = answer::header(wire)?;
@@ -37,15 +37,15 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 continue;
             }
             other => {
-                let what = format!("unexpected message '{}' while authenticating", other.escape_ascii());
+                let what = format!("unexpected message '{}' during authentication", other.escape_ascii());
                 return Err(malformed(what));
             }
         }
         let body = answer::body(wire, length)?;
-        let asked = *asked.get_or_insert_with(Instant::now);
+        let requested = *requested.get_or_insert_with(Instant::now);
         let (number, data) = body
             .split_first_chunk::<4>()
-            .ok_or_else(|| malformed("a request for authentication without a kind"))?;
+            .ok_or_else(|| malformed("an authentication request without a type"))?;
         out.clear();
         match u32::from_be_bytes(*number) {
             0 if matches!(scram, Scram::Begun(_)) => {
@@ -60,8 +60,8 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 request::password(&mut out, &secret)?;
             }
             3 => {
-                return Err(Error::new(ErrorKind::Denied, "the server wants the password in plain text")
-                    .hint("reach it with tls=verify, tls=require or over a Unix socket"));
+                return Err(Error::new(ErrorKind::Denied, "the server requests the password in plain text")
+                    .hint("connect with tls=verify, with tls=require or over a Unix socket"));
             }
             5 => {
                 let salt = data.try_into().map_err(|_| malformed("a salt that is not four bytes"))?;
@@ -72,23 +72,23 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             10 => scram = Scram::Begun(begin(data, config, &mut out)?),
             11 => match &mut scram {
                 Scram::Begun(scram) => {
-                    check_rounds(data)?;
+                    check_iterations(data)?;
                     scram.update(data).map_err(|e| malformed(format!("SCRAM: {e}")))?;
                     request::password(&mut out, scram.message())?;
                 }
-                _ => return Err(malformed("SCRAM goes on before it began")),
+                _ => return Err(malformed("SCRAM continues before its start")),
             },
             12 => match &mut scram {
                 Scram::Begun(begun) => {
                     begun.finish(data).map_err(|e| malformed(format!("SCRAM: {e}")))?;
                     scram = Scram::Proved;
                 }
-                _ => return Err(malformed("SCRAM ends before it began")),
+                _ => return Err(malformed("SCRAM ends before its start")),
             },
             other => {
                 return Err(Error::new(
                     ErrorKind::Denied,
-                    "the server wants an authentication that is not supported",
+                    "the server requests an unsupported authentication method",
                 )
                 .code(other)
                 .hint("supported: trust, password, md5, scram-sha-256"));
@@ -97,25 +97,25 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
         wire.consume(length);
         if !out.is_empty() {
             wire.send(&out)?;
-            took = asked.elapsed();
+            took = requested.elapsed();
         }
     }
 }
 
-/// Refuses a `server-first-message` (RFC 5802, section 7) that asks for too many rounds.
-fn check_rounds(message: &[u8]) -> Result<()> {
-    let rounds = message.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
-    let rounds: Option<u64> = rounds.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    match rounds.filter(|rounds| *rounds > MOST_ROUNDS) {
-        Some(rounds) => Err(malformed(format!("SCRAM: the server asks for {rounds} rounds of hashing"))),
+/// Rejects a `server-first-message` (RFC 5802, section 7) that requests too many iterations.
+fn check_iterations(message: &[u8]) -> Result<()> {
+    let count = message.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
+    let count: Option<u64> = count.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    match count.filter(|count| *count > MAX_ITERATIONS) {
+        Some(count) => Err(malformed(format!("SCRAM: the server requests {count} iterations"))),
         None => Ok(()),
     }
 }
 
 fn password(config: &Config) -> Result<&[u8]> {
     let missing = || {
-        Error::new(ErrorKind::Denied, "the server wants a password and none is known")
-            .hint("give it in the URL, in PGPASSWORD or in ~/.pgpass")
+        Error::new(ErrorKind::Denied, "the server requires a password, but none is given")
+            .hint("set it in the URL, in PGPASSWORD or in ~/.pgpass")
     };
     config.password.as_ref().map(|secret| secret.expose().as_bytes()).ok_or_else(missing)
 }

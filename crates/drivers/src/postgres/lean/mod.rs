@@ -1,4 +1,4 @@
-//! The lean PostgreSQL client: one write and one read per operation, nothing allocated for it.
+//! The lean PostgreSQL client: one write and one read per operation, without allocation.
 //!
 //! Message layouts: PostgreSQL manual, "Frontend/Backend Protocol", "Message Formats"; their order: "Message Flow".
 
@@ -14,99 +14,98 @@ use crate::prelude::*;
 use crate::slots::check_parameters;
 use crate::wire::link::{Link, Query};
 use crate::wire::{Outbox, Peer, Stream, Wire};
-use answer::{Announced, Rows};
+use answer::{Described, Rows};
 
-/// For the facts.
+/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
-/// The most bytes of parameters that are sent before an answer is read: no more than sockets hold.
+/// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
 const MOST_PIPELINED: usize = 1 << 20;
 
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
     wire: Wire<S>,
-    /// The request being made; kept for its memory.
+    /// Buffer of the request, reused.
     out: Vec<u8>,
-    /// Names prepared statements.
+    /// Number of prepared statements, used in their names.
     prepared: u64,
-    /// What the server is to forget with the next request: a round trip of its own would be a second one.
-    forgotten: Vec<u8>,
-    /// Whether an answer was lost or not understood: what comes next cannot be told from it any more.
+    /// Messages that close statements, sent with the next request to save a round trip.
+    closes: Vec<u8>,
+    /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
     /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
 }
 
-/// A statement that the server keeps.
+/// A prepared statement.
 pub(crate) struct Statement {
     name: String,
-    /// Bind up to its parameters' count.
+    /// Bind up to the parameter count.
     head: Vec<u8>,
-    /// What follows the parameters, with Execute and Sync.
+    /// The bytes after the parameters, including Execute and Sync.
     tail: Vec<u8>,
-    takes: Vec<Form>,
-    gives: Vec<Form>,
+    parameter_forms: Vec<Form>,
+    column_forms: Vec<Form>,
 }
 
 impl Statement {
-    fn new(name: String, takes: Vec<Form>, gives: Vec<Form>) -> Self {
-        let (head, tail) = (request::bind_head(&name, &takes), request::bind_tail(&gives));
-        Self { name, head, tail, takes, gives }
+    fn new(name: String, parameter_forms: Vec<Form>, column_forms: Vec<Form>) -> Self {
+        let (head, tail) = (request::bind_head(&name, &parameter_forms), request::bind_tail(&column_forms));
+        Self { name, head, tail, parameter_forms, column_forms }
     }
 }
 
-/// What went on between client and server: the outer error means that the connection is of no more use, the inner
-/// one that it is.
+/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
 type Outcome<T> = Result<Result<T>>;
 
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
-        Self { wire, out: Vec::new(), prepared: 0, forgotten: Vec::new(), broken: false, times: None }
+        Self { wire, out: Vec::new(), prepared: 0, closes: Vec::new(), broken: false, times: None }
     }
 
-    fn converse<T>(&mut self, talk: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
+    fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
         if self.broken {
             return Err(Error::new(ErrorKind::ConnectionLost, "the connection failed before"));
         }
-        // Until the answer has been read to its end, even if this unwinds.
+        // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = talk(self)?;
+        let result = work(self)?;
         self.broken = false;
         result
     }
 
-    /// Starts a request with what the server is to forget, which stays queued until the request is sent.
+    /// Starts a request with the queued closes, which stay queued until the request is sent.
     fn begin(&mut self) {
         self.out.clear();
-        self.out.extend_from_slice(&self.forgotten);
+        self.out.extend_from_slice(&self.closes);
     }
 
     /// Sends the request.
     fn send(&mut self) -> Result<()> {
-        self.forgotten.clear();
+        self.closes.clear();
         self.wire.send(&self.out)
     }
 
-    /// Has the server prepare and describe a statement.
-    fn describe(&mut self, sql: &str) -> Result<(String, Announced)> {
+    /// Prepares and describes a statement.
+    fn describe(&mut self, sql: &str) -> Result<(String, Described)> {
         self.prepared += 1;
         let name = format!("k{}", self.prepared);
-        self.converse(|this| {
+        self.exchange(|this| {
             this.begin();
             if let Err(error) = request::prepare(&mut this.out, &name, sql) {
                 return Ok(Err(error));
             }
             this.send()?;
-            let mut announced = Announced::default();
-            let ended = answer::read(&mut this.wire, &mut Rows::Announced(&mut announced), 1)?;
-            Ok(ended.map(|()| (name, announced)))
+            let mut described = Described::default();
+            let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1)?;
+            Ok(ended.map(|()| (name, described)))
         })
     }
 
     fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        self.converse(|this| {
+        self.exchange(|this| {
             this.begin();
-            // A simple query does not end a row of messages, as Sync does.
+            // Unlike Sync, a simple query does not end a sequence of extended-query messages.
             let syncs = if this.out.is_empty() { 1 } else { 2 };
             if syncs == 2 {
                 request::sync(&mut this.out);
@@ -147,26 +146,26 @@ where
     }
 
     fn transport(&self) -> String {
-        self.way()
+        self.description()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.times
     }
 
-    /// A session tells what it counted at most once a second, an idle one after ten.
+    /// A session flushes its counters at most once a second, and an idle one after ten seconds.
     fn settling(&self) -> Option<&'static str> {
         Some("SELECT pg_catalog.pg_stat_force_next_flush()")
     }
 }
 
-/// How a connection reaches its server.
+/// Description of a connection's transport.
 pub(crate) trait Transport {
-    fn way(&self) -> String;
+    fn description(&self) -> String;
 }
 
 impl Transport for Lean<Stream> {
-    fn way(&self) -> String {
+    fn description(&self) -> String {
         self.wire.stream().transport()
     }
 }
@@ -182,22 +181,22 @@ where
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let (name, Announced { takes, gives }) = self.describe(sql)?;
-        Ok(Statement::new(name, takes, gives))
+        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
+        Ok(Statement::new(name, parameter_forms, column_forms))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
-        // What a user's own statement takes and gives, in the text format: it knows no types of values.
-        let (name, Announced { takes, gives }) = self.describe(sql)?;
-        let takes = vec![Form::Text; takes.len()];
-        Ok(Statement::new(name, takes, gives.into_iter().map(Form::as_text).collect()))
+        // A custom statement's parameters and columns use the text format, because their types are arbitrary.
+        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
+        let parameter_forms = vec![Form::Text; parameter_forms.len()];
+        Ok(Statement::new(name, parameter_forms, column_forms.into_iter().map(Form::as_text).collect()))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        check_parameters("the statement", statement.takes.len(), parameters.len())?;
-        self.converse(|this| {
-            // All of them once before anything is sent: a value that does not fit must not leave half a message.
-            let length = match request::parameters_length(&statement.takes, parameters) {
+        check_parameters("the statement", statement.parameter_forms.len(), parameters.len())?;
+        self.exchange(|this| {
+            // Encodes all values once before anything is sent: an invalid value must not leave a partial message.
+            let length = match request::parameters_length(&statement.parameter_forms, parameters) {
                 Ok(length) => length,
                 Err(error) => return Ok(Err(error)),
             };
@@ -205,67 +204,70 @@ where
             if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
                 return Ok(Err(error));
             }
-            this.forgotten.clear();
+            this.closes.clear();
             let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
-            request::parameters(&mut outbox, &statement.takes, parameters)?;
+            request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
             outbox.text.extend_from_slice(&statement.tail);
             outbox.flush()?;
-            answer::read(&mut this.wire, &mut Rows::Typed(&statement.gives, out), 1)
+            answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, out), 1)
         })
     }
 
-    /// Each request ends with a Sync of its own, so that each is a transaction of its own and an error takes back no
-    /// other ("Pipelining" in the manual's "Message Flow").
+    /// Each request ends with a Sync, so each is a separate transaction and an error rolls back no other ("Pipelining"
+    /// in the manual's "Message Flow").
     fn pipeline(
         &mut self,
         statement: &mut Statement,
         parameters: &[Value<'_>],
         out: &mut [Reply],
     ) -> Result<()> {
-        let each = statement.takes.len();
+        let each = statement.parameter_forms.len();
         check_parameters("the statement", each * out.len(), parameters.len())?;
-        self.converse(|this| {
+        self.exchange(|this| {
             this.begin();
             let mut lengths = 0;
             for n in 0..out.len() {
-                match request::parameters_length(&statement.takes, &parameters[n * each..(n + 1) * each]) {
+                match request::parameters_length(
+                    &statement.parameter_forms,
+                    &parameters[n * each..(n + 1) * each],
+                ) {
                     Ok(length) => lengths += length,
                     Err(error) => return Ok(Err(error)),
                 }
             }
             if lengths > MOST_PIPELINED {
-                // A server that cannot send stops to receive: both sides would wait for ever.
-                let why =
-                    format!("{} requests of {lengths} bytes are too many to be sent at once", out.len());
+                // A server that cannot send stops receiving: both sides would wait forever.
+                let why = format!("{} requests of {lengths} bytes are too many to send at once", out.len());
                 return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
             }
             for n in 0..out.len() {
                 let values = &parameters[n * each..(n + 1) * each];
-                let length = match request::parameters_length(&statement.takes, values) {
+                let length = match request::parameters_length(&statement.parameter_forms, values) {
                     Ok(length) => length,
                     Err(error) => return Ok(Err(error)),
                 };
                 if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
                     return Ok(Err(error));
                 }
-                request::copied(&mut this.out, &statement.takes, values)?;
+                request::copied(&mut this.out, &statement.parameter_forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
             this.send()?;
             let mut ended = Ok(());
             for reply in out {
-                let answer = answer::read(&mut this.wire, &mut Rows::Typed(&statement.gives, reply), 1)?;
-                if answer.is_err() {
+                let result =
+                    answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, reply), 1)?;
+                if result.is_err() {
                     reply.clear();
                 }
-                ended = ended.and(answer);
+                ended = ended.and(result);
             }
             Ok(ended)
         })
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {
-        request::close(&mut self.forgotten, &statement.name);
+        request::close(&mut self.closes, &statement.name);
         Ok(())
     }
 }

@@ -1,25 +1,25 @@
-//! What the client sends.
+//! Messages that the client sends.
 
 use crate::postgres::values::{Encoded, Form};
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
 
-/// The longest message that the server takes (`PQ_LARGE_MESSAGE_LIMIT`).
+/// Maximum message that the server accepts (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
 
-/// Execute of portal "" without a limit of rows, and Sync.
+/// Execute of portal "" without a row limit, and Sync.
 const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::new(ErrorKind::Usage, "a text for the server holds a zero byte"));
+        return Err(Error::new(ErrorKind::Usage, "a text for the server contains a zero byte"));
     }
     out.extend_from_slice(text.as_bytes());
     out.push(0);
     Ok(())
 }
 
-/// Writes a message's length, which counts itself and not its type, into its place at `at`.
+/// Writes a message's length at `at`. The length counts itself but not the type byte.
 pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
     let length = out.len() - at;
     if length > LONGEST {
@@ -78,14 +78,15 @@ pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
 
 /// Close of a statement.
 pub(super) fn close(out: &mut Vec<u8>, name: &str) {
-    // Names are ours and short: nothing here can fail.
+    // Cannot fail: the names are generated and short.
     let _ = message(out, b'C', |out| {
         out.push(b'S');
         text(out, name)
     });
 }
 
-/// The formats of values of these forms, 0 for text and 1 for binary: one for all where they are alike, else one for each.
+/// Appends the format codes of these forms, 0 for text and 1 for binary: one for all if they are equal, else one for
+/// each.
 fn push_formats(out: &mut Vec<u8>, forms: &[Form]) {
     let mut formats = forms.iter().map(|form| u8::from(form.is_binary()));
     let first = formats.next().unwrap_or(1);
@@ -93,32 +94,32 @@ fn push_formats(out: &mut Vec<u8>, forms: &[Form]) {
         out.extend_from_slice(&[0, 1, 0, first]);
         return;
     }
-    // The protocol counts them in 16 bits, and so does the description that they come from.
+    // The count fits 16 bits, as in the description from which the forms come.
     out.extend_from_slice(&(forms.len() as u16).to_be_bytes());
     for form in forms {
         out.extend_from_slice(&[0, u8::from(form.is_binary())]);
     }
 }
 
-/// What every Bind of a statement starts with, its length left open, for parameters of these forms.
-pub(super) fn bind_head(name: &str, takes: &[Form]) -> Vec<u8> {
+/// Builds the start of every Bind of a statement, with a blank length, for parameters of these forms.
+pub(super) fn bind_head(name: &str, parameter_forms: &[Form]) -> Vec<u8> {
     let mut head = vec![b'B', 0, 0, 0, 0, 0];
     head.extend_from_slice(name.as_bytes());
     head.push(0);
-    push_formats(&mut head, takes);
-    head.extend_from_slice(&(takes.len() as u16).to_be_bytes());
+    push_formats(&mut head, parameter_forms);
+    head.extend_from_slice(&(parameter_forms.len() as u16).to_be_bytes());
     head
 }
 
-/// What follows the parameters: the end of Bind, which is the formats of the columns; Execute and Sync.
-pub(super) fn bind_tail(gives: &[Form]) -> Vec<u8> {
+/// Builds the bytes after the parameters: the column formats, which end Bind; Execute; and Sync.
+pub(super) fn bind_tail(column_forms: &[Form]) -> Vec<u8> {
     let mut tail = Vec::new();
-    push_formats(&mut tail, gives);
+    push_formats(&mut tail, column_forms);
     tail.extend_from_slice(&TAIL);
     tail
 }
 
-/// Bind up to its parameters, which take `length` bytes and are followed by `tail`.
+/// Appends Bind up to its parameters, which have `length` bytes and precede `tail`.
 pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -> Result<()> {
     let at = out.len() + 1;
     out.extend_from_slice(head);
@@ -130,7 +131,7 @@ pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -
     Ok(())
 }
 
-/// How many bytes the parameters take, with their lengths.
+/// Encoded size of the parameters, including their length fields, in bytes.
 pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Result<usize> {
     forms
         .iter()
@@ -138,7 +139,7 @@ pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Res
         .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
 }
 
-/// The parameters.
+/// Appends the parameters to an outbox, which borrows long values.
 pub(super) fn parameters<'v, S: Peer>(
     outbox: &mut Outbox<'_, 'v, S>,
     forms: &[Form],
@@ -155,7 +156,7 @@ pub(super) fn parameters<'v, S: Peer>(
     Ok(())
 }
 
-/// The parameters of one request among several: all of them copied.
+/// Appends copies of the parameters, for one of several requests.
 pub(super) fn copied(out: &mut Vec<u8>, forms: &[Form], parameters: &[Value<'_>]) -> Result<()> {
     for (form, value) in forms.iter().zip(parameters) {
         let encoded = form.encode(value)?;
@@ -165,7 +166,7 @@ pub(super) fn copied(out: &mut Vec<u8>, forms: &[Form], parameters: &[Value<'_>]
     Ok(())
 }
 
-/// What stands before a parameter: its length, or -1 for none.
+/// Appends a parameter's length field: its length, or -1 for NULL.
 fn length_before(out: &mut Vec<u8>, encoded: &Encoded<'_>) {
     match encoded.bytes() {
         None => out.extend_from_slice(&(-1_i32).to_be_bytes()),

@@ -1,4 +1,4 @@
-//! From nothing to a connection that is ready (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
+//! Connection set-up (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
 
 use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
@@ -11,22 +11,22 @@ use std::time::Duration;
 /// Protocol 3.0.
 const VERSION: u32 = 196_608;
 
-/// `SSLRequest`: its length and its number.
+/// `SSLRequest`: its length and request code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 impl Lean<Stream> {
-    /// The local port, where this is TCP.
+    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.wire.stream().port()
     }
 
-    /// Connects, encrypts where that is asked for, and authenticates.
+    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
         let mut wire = Wire::new(Stream::connect(&config.place, options)?);
         let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
-            ask_for_tls(&mut wire)?;
+            request_tls(&mut wire)?;
             wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
             times.tls = Some(laps.lap());
         }
@@ -40,7 +40,7 @@ impl Lean<Stream> {
         if config.charset == Charset::Statement {
             lean.simple("SET client_encoding TO 'UTF8'", &mut Reply::new())?;
         }
-        // The process that the server starts for us among it.
+        // Includes the start of the session's server process.
         times.set_up = laps.lap().saturating_sub(times.authenticate);
         lean.times = Some(times);
         lean.wire.ready();
@@ -48,32 +48,34 @@ impl Lean<Stream> {
     }
 }
 
-fn ask_for_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
+fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     wire.send(&SSL_REQUEST)?;
     let answer = wire.peek(1)?[0];
     wire.consume(1);
     match answer {
         b'S' => Ok(()),
-        b'N' => Err(Error::new(ErrorKind::Unsupported, "the server offers no TLS").hint("leave tls= out")),
-        // The text of such an error could come from anyone (CVE-2024-10977).
+        b'N' => {
+            Err(Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls="))
+        }
+        // The error message is unauthenticated, so it is not shown (CVE-2024-10977).
         b'E' => Err(Error::new(ErrorKind::Unreachable, "the server refused the connection before TLS")
-            .hint("it may be full")),
-        _ => Err(malformed("an answer to the request for TLS that is neither yes nor no")),
+            .hint("it may have too many connections")),
+        _ => Err(malformed("an invalid reply to the TLS request")),
     }
 }
 
-/// `StartupMessage` and authentication, which takes as long as it says.
+/// Sends `StartupMessage` and authenticates; returns the time that authentication took.
 fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
     let settings =
         [("user", config.user.as_str()), ("database", &config.database), ("application_name", "kurabe")];
-    // Here and not by SET, which would be a round trip more for every connection.
+    // Set here because SET would add a round trip to every connection.
     let encoding = (config.charset == Charset::Connecting).then_some(("client_encoding", "UTF8"));
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
     let options = config.options.as_deref().map(|value| ("options", value));
     let search_path = config.search_path.as_deref().map(|value| ("search_path", value));
-    // The server takes `options` first, wherever it stands, and then the others.
+    // The server applies `options` first, at any position, and then the others.
     let all = settings.iter().chain(&encoding).chain(&options).chain(&search_path).chain(&commit);
     for text in all.flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(text.as_bytes());
@@ -85,7 +87,7 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     authentication::authenticate(wire, config, private)
 }
 
-/// Whatever comes until the server is ready.
+/// Reads messages until the server is ready.
 fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     loop {
         let (kind, length) = answer::header(wire)?;
@@ -100,7 +102,7 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
             b'S' | b'K' | b'N' | b'v' => wire.skip(length)?,
             other => {
                 return Err(malformed(format!(
-                    "unexpected message '{}' while starting",
+                    "unexpected message '{}' during start-up",
                     other.escape_ascii()
                 )));
             }
@@ -108,7 +110,7 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     }
 }
 
-/// Both, over a connection whose peer is a script.
+/// Logs in and waits until the server is ready; tests use it with a scripted stream.
 #[cfg(test)]
 pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
     log_in(wire, config, private)?;

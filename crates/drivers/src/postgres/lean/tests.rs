@@ -4,7 +4,7 @@ use kurabe_core::target::TargetUrl;
 use proptest::prelude::*;
 
 impl Transport for Lean<Script> {
-    fn way(&self) -> String {
+    fn description(&self) -> String {
         "script".to_owned()
     }
 }
@@ -38,8 +38,8 @@ fn refusal(state: &str, text: &str) -> Vec<u8> {
 }
 
 fn statement() -> Statement {
-    let gives = vec![Form::Int(8), Form::Bytes, Form::Time];
-    Statement::new("k1".to_owned(), vec![Form::Int(8), Form::Bytes], gives)
+    let column_forms = vec![Form::Int(8), Form::Bytes, Form::Time];
+    Statement::new("k1".to_owned(), vec![Form::Int(8), Form::Bytes], column_forms)
 }
 
 fn good_answer() -> Vec<u8> {
@@ -56,7 +56,7 @@ fn good_answer() -> Vec<u8> {
 }
 
 #[test]
-fn an_operation_is_one_bind_execute_and_sync() {
+fn operation_is_one_bind_execute_and_sync() {
     let mut lean = lean(good_answer());
     let mut out = Reply::new();
     lean.run(&mut statement(), &[Value::Int(258), Value::Bytes(b"xy")], &mut out).unwrap();
@@ -69,12 +69,12 @@ fn an_operation_is_one_bind_execute_and_sync() {
     assert_eq!(out.field(0, 2), Some(Value::Null));
 }
 
-/// The description of a statement: the types of its parameters and of its columns.
-fn description(takes: &[u32], gives: &[u32]) -> Vec<u8> {
-    let mut parameters = (takes.len() as u16).to_be_bytes().to_vec();
-    parameters.extend(takes.iter().flat_map(|kind| kind.to_be_bytes()));
-    let mut columns = (gives.len() as u16).to_be_bytes().to_vec();
-    for kind in gives {
+/// Description of a statement with these parameter and column types.
+fn description(parameter_types: &[u32], column_types: &[u32]) -> Vec<u8> {
+    let mut parameters = (parameter_types.len() as u16).to_be_bytes().to_vec();
+    parameters.extend(parameter_types.iter().flat_map(|kind| kind.to_be_bytes()));
+    let mut columns = (column_types.len() as u16).to_be_bytes().to_vec();
+    for kind in column_types {
         columns.extend_from_slice(b"c\0\0\0\0\0\0\0");
         columns.extend_from_slice(&kind.to_be_bytes());
         columns.extend_from_slice(&[0; 8]);
@@ -83,7 +83,7 @@ fn description(takes: &[u32], gives: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn types_that_are_not_known_go_in_the_text_format_beside_binary_ones() {
+fn other_types_use_text_format_beside_binary_ones() {
     let (int8, uuid, numeric, bool) = (20, 2950, 1700, 16);
     let fields: [Option<&[u8]>; 3] = [Some(b"12.50"), Some(&[0, 0, 0, 0, 0, 0, 0, 7]), Some(b"t")];
     let answer = [message(b'2', b""), row(&fields), message(b'C', b"SELECT 1\0"), ready()].concat();
@@ -102,7 +102,7 @@ fn types_that_are_not_known_go_in_the_text_format_beside_binary_ones() {
 }
 
 #[test]
-fn values_of_a_users_own_statement_go_in_the_text_format() {
+fn values_of_custom_statement_use_text_format() {
     let fields: [Option<&[u8]>; 2] = [Some(b"-7"), Some(b"2024-02-29")];
     let answer = [message(b'2', b""), row(&fields), message(b'C', b"SELECT 1\0"), ready()].concat();
     let mut lean = lean([description(&[20], &[23, 1082]), answer].concat());
@@ -114,7 +114,7 @@ fn values_of_a_users_own_statement_go_in_the_text_format() {
 }
 
 #[test]
-fn an_error_leaves_the_connection_in_step() {
+fn connection_is_usable_after_error() {
     let answers = [refusal("23505", "duplicate key"), ready(), good_answer()].concat();
     let mut lean = lean(answers);
     let mut out = Reply::new();
@@ -125,7 +125,7 @@ fn an_error_leaves_the_connection_in_step() {
 }
 
 #[test]
-fn the_servers_last_words_are_what_is_said_of_a_cut_connection() {
+fn closed_connection_reports_last_error_of_server() {
     let mut lean = lean(refusal("57P01", "terminating connection due to administrator command"));
     let error = lean.query("SELECT 1", &mut Reply::new()).unwrap_err();
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::ConnectionLost, Some("57P01")));
@@ -134,7 +134,7 @@ fn the_servers_last_words_are_what_is_said_of_a_cut_connection() {
 }
 
 #[test]
-fn a_forgotten_statement_goes_with_the_next_request() {
+fn statement_is_closed_with_next_request() {
     let answers = [message(b'3', b""), ready(), message(b'C', b"DELETE 3\0"), ready()].concat();
     let mut lean = lean(answers);
     lean.forget(statement()).unwrap();
@@ -145,7 +145,7 @@ fn a_forgotten_statement_goes_with_the_next_request() {
 }
 
 #[test]
-fn statement_is_closed_although_the_request_before_was_never_sent() {
+fn statement_is_closed_although_request_was_not_sent() {
     let mut lean = lean([message(b'3', b""), ready(), message(b'I', b""), ready()].concat());
     lean.forget(statement()).unwrap();
     let mut out = Reply::new();
@@ -157,18 +157,18 @@ fn statement_is_closed_although_the_request_before_was_never_sent() {
 }
 
 #[test]
-fn server_that_asks_for_too_many_rounds_of_hashing_is_refused_at_once() {
+fn too_many_scram_iterations_are_rejected_at_once() {
     let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
     let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
     let first = message(b'R', b"\0\0\0\x0br=nonce,s=c2FsdA==,i=4000000000");
     let mut wire = Wire::new(Script::new([begin, first].concat()));
     let error = startup::start(&mut wire, &config, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);
-    assert!(error.to_string().contains("4000000000 rounds"), "{error}");
+    assert!(error.to_string().contains("4000000000 iterations"), "{error}");
 }
 
 #[test]
-fn a_parameter_that_does_not_fit_sends_nothing() {
+fn invalid_parameter_sends_nothing() {
     let mut lean = lean(good_answer());
     let mut out = Reply::new();
     let error = lean.run(&mut statement(), &[Value::Text("no"), Value::Bytes(b"")], &mut out).unwrap_err();
@@ -178,7 +178,7 @@ fn a_parameter_that_does_not_fit_sends_nothing() {
 }
 
 #[test]
-fn a_server_that_skips_its_own_proof_is_not_believed() {
+fn server_without_scram_proof_is_rejected() {
     let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
     let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
     let done = message(b'R', b"\0\0\0\0");
@@ -193,7 +193,7 @@ fn a_server_that_skips_its_own_proof_is_not_believed() {
 
 use crate::postgres::config::Config;
 
-/// Executes, prepares, queries and starts with these answers; nothing may panic or go on for ever.
+/// Executes, prepares, queries and starts with these replies; nothing may panic or loop endlessly.
 fn exercise(answers: &[u8], piece: usize) {
     let over = || Lean::over(Wire::new(Script::in_pieces(answers.to_vec(), piece)));
     let mut out = Reply::new();
@@ -206,12 +206,12 @@ fn exercise(answers: &[u8], piece: usize) {
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_answer_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
+    fn any_bytes_are_a_reply_or_an_error(answers: Vec<u8>, piece in 1usize..64) {
         exercise(&answers, piece);
     }
 
     #[test]
-    fn any_messages_are_an_answer_or_an_error(
+    fn any_messages_are_a_reply_or_an_error(
         messages in prop::collection::vec(
             (prop::sample::select(b"DCZETtRSN123nIK".to_vec()), prop::collection::vec(any::<u8>(), 0..40)), 0..8),
         piece in 1usize..64
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_answer_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
+    fn truncated_reply_is_a_lost_connection(keep in 0usize..1000, piece in 1usize..64) {
         let whole = good_answer();
         let keep = keep % whole.len();
         let mut lean = Lean::over(Wire::new(Script::in_pieces(whole[..keep].to_vec(), piece)));
@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_answer_never_panics(at in 0usize..1000, byte: u8) {
+    fn damaged_reply_never_panics(at in 0usize..1000, byte: u8) {
         let mut answers = good_answer();
         let at = at % answers.len();
         answers[at] = byte;

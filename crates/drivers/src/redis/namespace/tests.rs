@@ -6,7 +6,7 @@ fn client(answers: &str) -> Client<Script> {
 }
 
 #[test]
-fn a_marker_that_is_not_ours_is_left_alone() {
+fn foreign_ownership_table_is_refused() {
     for answer in [
         "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
         "%1\r\n+kurabe_a\r\n+x\r\n",
@@ -22,7 +22,7 @@ fn a_marker_that_is_not_ours_is_left_alone() {
 }
 
 #[test]
-fn claim_is_added_where_there_is_none_and_names_its_holder() {
+fn claim_is_added_if_absent_and_names_its_holder() {
     assert!(!client("_\r\n").add("run y").unwrap());
     assert!(client("+OK\r\n").add("run y").unwrap());
     assert_eq!(client("$5\r\nrun x\r\n").holder().unwrap().as_deref(), Some("run x"));
@@ -30,7 +30,7 @@ fn claim_is_added_where_there_is_none_and_names_its_holder() {
 }
 
 #[test]
-fn a_claim_that_is_another_s_by_now_is_not_touched() {
+fn claim_of_another_run_is_not_changed() {
     let mut lost = client("+OK\r\n$5\r\nrun x\r\n+OK\r\n");
     while_ours(&mut lost, "run y", &["DEL", CLAIM]).unwrap();
     let sent = String::from_utf8(lost.wire.stream().sent.clone()).unwrap();
@@ -40,7 +40,7 @@ fn a_claim_that_is_another_s_by_now_is_not_touched() {
 }
 
 #[test]
-fn a_walk_goes_on_until_the_server_says_it_is_at_its_end() {
+fn scan_continues_until_cursor_zero() {
     let mut walked =
         client("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n$10\r\nkurabe_a:1\r\n$10\r\nkurabe_a:2\r\n:2\r\n");
     each_key(&mut walked, "kurabe_a", unlink).unwrap();

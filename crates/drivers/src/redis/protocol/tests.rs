@@ -8,7 +8,7 @@ fn client(answers: &[u8]) -> Client<Script> {
 }
 
 #[test]
-fn a_request_is_what_the_protocol_says() {
+fn request_is_an_array_of_strings() {
     let mut client = client(b"+OK\r\n");
     client.ask(&[b"SET", b"k", b"a\r\nb"]).unwrap();
     assert_eq!(client.wire.stream().sent, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n");
@@ -30,7 +30,7 @@ fn every_kind_of_answer_is_read() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_passed_over() {
+fn attributes_and_push_messages_are_skipped() {
     let mut client =
         client(b">2\r\n+invalidate\r\n*1\r\n+k\r\n|1\r\n+ttl\r\n:3\r\n$1\r\nv\r\n|1\r\n+a\r\n:3\r\n:7\r\n");
     assert!(matches!(client.answer().unwrap(), Head::Bulk(1)));
@@ -50,7 +50,7 @@ fn an_error_within_an_answer_does_not_end_it() {
 }
 
 #[test]
-fn what_is_not_the_protocol_is_an_error() {
+fn malformed_answers_are_protocol_errors() {
     for answer in [
         "HTTP/1.1 400 Bad Request\r\n",
         "\r\n",
@@ -74,30 +74,30 @@ fn what_is_not_the_protocol_is_an_error() {
     }
     let deep = "*1\r\n".repeat(10_000);
     assert_eq!(client(deep.as_bytes()).whole().unwrap_err().kind(), ErrorKind::Protocol);
-    // A line without an end is cut off before it fills the memory.
+    // A line without an end is refused before it fills the memory.
     assert_eq!(client(&vec![b'+'; 1_000_000]).whole().unwrap_err().kind(), ErrorKind::Protocol);
 }
 
 #[test]
-fn whatever_is_cut_off_is_a_lost_connection() {
+fn truncated_answer_is_a_lost_connection() {
     let whole = b"*3\r\n$5\r\nhello\r\n%1\r\n+a\r\n_\r\n:-12\r\n";
     assert!(client(whole).whole().is_ok());
     for cut in 0..whole.len() {
         let error = client(&whole[..cut]).whole().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{cut}");
     }
-    // A claim of much that never comes takes no memory, …
+    // A large announced count without data takes no memory, …
     for claim in ["*17179869184\r\n:1\r\n", "%9000000000\r\n"] {
         let error = client(claim.as_bytes()).whole().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{claim}");
     }
-    // … and one of more than an answer may hold is refused at once.
+    // … and a length beyond the limit of an answer is refused immediately.
     let error = client(b"$17179869184\r\nx").whole().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
 }
 
 #[test]
-fn numbers_are_whole_or_none() {
+fn only_whole_numbers_in_range_are_parsed() {
     for (word, expected) in [
         (&b"0"[..], Some(0)),
         (b"-1", Some(-1)),
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_made_of_the_protocols_signs_never_panic(
+    fn answers_of_protocol_tokens_never_panic(
         words in prop::collection::vec(
             prop::sample::select(vec!["*2", "%1", "~0", "$1", "a", "", ":1", "+x", "_", "-ERR no", "|1", ">1", "!1", "=4", "txt:"]),
             0..40,

@@ -20,14 +20,14 @@ fn collection(key: &[usize]) -> Arc<Collection> {
     ))
 }
 
-/// What is sent for an operation, with spaces for the ends of lines and without lengths.
+/// The request of an operation, as words separated by spaces.
 fn sent(operation: &Operation, parameters: &[Value<'_>], ttl: Option<u32>) -> String {
     let mut session = session(b"+OK\r\n", 99, ttl);
     let prepared = session.prepare(operation).unwrap();
     let before = session.work.client.wire.stream().sent.len();
     let _ = session.execute(&prepared, parameters, &mut Reply::new());
     let sent = String::from_utf8(session.work.client.wire.stream().sent[before..].to_vec()).unwrap();
-    // What was sent is a request: as many words as it says, each as long as it says.
+    // Parsing checks the announced count and lengths.
     let words = Client::new(Script::new(sent.into_bytes())).whole().unwrap();
     words.items().iter().map(super::super::protocol::Node::text).collect::<Vec<_>>().join(" ")
 }
@@ -87,7 +87,7 @@ fn each_operation_is_one_command() {
 }
 
 #[test]
-fn fields_of_a_key_never_run_into_each_other() {
+fn different_fields_make_different_keys() {
     let text = |name| Field { name, kind: FieldType::LongText };
     let three = Arc::new(Collection::new(
         "kurabe_a",
@@ -101,7 +101,7 @@ fn fields_of_a_key_never_run_into_each_other() {
 }
 
 #[test]
-fn a_row_given_twice_is_refused_before_anything_is_sent() {
+fn duplicate_row_is_refused_before_sending() {
     let many = Operation::InsertMany { collection: collection(&[0]), rows: 3 };
     let mut session = session(b":1\r\n", 99, None);
     let prepared = session.prepare(&many).unwrap();
@@ -117,7 +117,7 @@ fn a_row_given_twice_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_pipeline_is_one_write_and_loses_no_answer() {
+fn pipeline_is_one_write_and_loses_no_answer() {
     let mut session = session(b"$1\r\n1\r\n-OOM full\r\n$1\r\n3\r\n+PONG\r\n", 4_000, None);
     let get = Operation::Get { collection: collection(&[0]), fields: vec![1] };
     let prepared = session.prepare(&get).unwrap();
@@ -125,7 +125,7 @@ fn a_pipeline_is_one_write_and_loses_no_answer() {
     let mut out: Vec<Reply> = (0..4).map(|_| Reply::new()).collect();
     let keys = [Value::Text("a"), Value::Text("b"), Value::Null, Value::Text("c")];
     let error = session.pipeline(&prepared, &keys, &mut out).unwrap_err();
-    // Of two errors the first that was met: the one that was never sent.
+    // The first of two errors is returned: that of the request that was not sent.
     assert_eq!(error.server_code(), Some("NULL_KEY"));
     let found: Vec<_> = out.iter().map(|reply| reply.field_bytes(0, 0)).collect();
     assert_eq!(found, [Some(&b"1"[..]), None, None, Some(b"3")]);
@@ -133,7 +133,7 @@ fn a_pipeline_is_one_write_and_loses_no_answer() {
 }
 
 #[test]
-fn after_a_lost_answer_nothing_is_believed() {
+fn session_is_unusable_after_a_lost_answer() {
     let mut session = session(b"$5\r\nhel", 99, None);
     let get = Operation::Get { collection: collection(&[0]), fields: vec![1] };
     let prepared = session.prepare(&get).unwrap();

@@ -119,7 +119,7 @@ fn the_first_draws_of_a_seed_never_change() {
 }
 
 #[test]
-fn a_zipfian_draw_is_as_likely_as_its_rank_says() {
+fn zipfian_draw_has_probability_of_its_rank() {
     let rng = &mut Rng::new(3);
     let mut counts = [0u32; 10];
     for _ in 0..100_000 {

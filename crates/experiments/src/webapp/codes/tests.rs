@@ -16,7 +16,7 @@ fn refused(list: &[u8]) -> String {
 }
 
 #[test]
-fn the_published_list_is_read_and_put_in_order() {
+fn published_list_is_read_and_sorted() {
     let towns = read(LIST.as_bytes()).unwrap();
     let short: Vec<(&str, u64, &str)> =
         towns.iter().map(|t| (std::str::from_utf8(&t.code).unwrap(), t.number, &*t.name)).collect();
@@ -31,7 +31,7 @@ fn the_published_list_is_read_and_put_in_order() {
 }
 
 #[test]
-fn a_wrong_line_is_named() {
+fn invalid_line_error_has_its_number() {
     let line = |text: &str| format!("{LIST}{text}\n");
     for (text, says) in [
         ("1,2,3", "line 5: 3 columns"),
@@ -73,7 +73,7 @@ fn maximum_number_of_codes_is_generated() {
 }
 
 #[test]
-fn a_prefix_has_all_its_towns_and_no_other() {
+fn prefix_search_returns_exactly_its_towns() {
     let codes = Codes::get(&Source::Generated { seed: 3, count: 5_000 }).unwrap();
     for town in codes.towns.iter().step_by(97) {
         for length in 1..=DIGITS {

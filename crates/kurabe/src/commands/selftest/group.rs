@@ -1,17 +1,17 @@
-//! Control groups that hold a server back: a part of a processor, a few writes to disk per second.
+//! Control groups that limit a server: to a part of a processor, or to a few disk writes per second.
 //!
-//! Version 1 of control groups only: there each controller can be used alone. Where it cannot be, the cause is left out
+//! Only version 1 of control groups, where each controller can be used alone. If there is none, the cause is left out
 //! with the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is held back.
+/// A limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// This part of one processor's time.
     Cpu(f64),
-    /// So many writes per second to the disk of this device number.
+    /// So many writes per second to the disk with this device number.
     Writes(u64, u64),
 }
 
@@ -34,19 +34,19 @@ impl Limit {
     }
 }
 
-/// A control group of ours; processes in it go back where they came from when it is dropped.
+/// A temporary control group; dropping it returns its processes to their earlier groups.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: PathBuf,
-    /// Process, and the group that it was in.
+    /// Processes with their earlier groups.
     moved: Vec<(u32, PathBuf)>,
 }
 
 impl Group {
-    /// Holds these processes back.
+    /// Limits these processes.
     ///
     /// # Errors
-    /// Why that cannot be done here, as a clause.
+    /// Why this is impossible here, as a clause.
     pub(super) fn hold(processes: &[u32], limit: Limit) -> Result<Self, String> {
         let root = mount(limit.controller())?;
         let folder = root.join(format!("kurabe-truth-{}", std::process::id()));
@@ -56,7 +56,7 @@ impl Group {
         fs::write(group.folder.join(name), value).map_err(|e| format!("{name} cannot be set: {e}"))?;
         for pid in processes {
             let before = root.join(place(*pid, limit.controller()).unwrap_or_default());
-            // One that has ended meanwhile needs no holding back.
+            // A process that has ended meanwhile needs no limit.
             if fs::write(group.folder.join("cgroup.procs"), pid.to_string()).is_ok() {
                 group.moved.push((*pid, before));
             }
@@ -75,7 +75,7 @@ impl Drop for Group {
         for (pid, before) in &self.moved {
             let _ = fs::write(before.join("cgroup.procs"), pid.to_string());
         }
-        // What was born into the group meanwhile.
+        // Processes that were started in the group meanwhile.
         for pid in fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default().lines() {
             let _ = fs::write(root.join("cgroup.procs"), pid);
         }
@@ -83,7 +83,7 @@ impl Drop for Group {
     }
 }
 
-/// Where a controller is mounted.
+/// The mount point of a controller.
 fn mount(controller: &str) -> Result<PathBuf, String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let found = mounts.lines().find_map(|line| {
@@ -108,13 +108,13 @@ fn place(pid: u32, controller: &str) -> Option<PathBuf> {
     })
 }
 
-/// The device number of the disk on which a folder lies.
+/// The device number of a folder's disk.
 pub(super) fn disk_of(folder: &Path) -> Result<u64, String> {
     let device = fs::metadata(folder)
         .map(|metadata| std::os::unix::fs::MetadataExt::dev(&metadata))
-        .map_err(|e| format!("{} cannot be looked at: {e}", folder.display()))?;
+        .map_err(|e| format!("{} cannot be read: {e}", folder.display()))?;
     let link = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let place = fs::canonicalize(&link).map_err(|_| format!("{} lies on no disk", folder.display()))?;
+    let place = fs::canonicalize(&link).map_err(|_| format!("{} is on no disk", folder.display()))?;
     if !place.join("partition").exists() {
         return Ok(device);
     }
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_lies_on_no_disk_is_said_to() {
+    fn folder_without_disk_is_reported() {
         let error = disk_of(Path::new("/proc")).unwrap_err();
-        assert!(error.contains("lies on no disk"), "{error}");
+        assert!(error.contains("is on no disk"), "{error}");
         assert!(disk_of(Path::new("/nowhere/at/all")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The causes that are planted, and what each must be named.
+//! The planted causes, and the expected attribution of each.
 
 use kurabe_report::attribution::Bottleneck;
 
@@ -18,7 +18,7 @@ impl Kind {
     pub(super) const ALL: [Self; 7] =
         [Self::Nothing, Self::ServerCpu, Self::Network, Self::Disk, Self::Lock, Self::ClientCpu, Self::Table];
 
-    /// As the command line names it.
+    /// Its name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -31,20 +31,20 @@ impl Kind {
         }
     }
 
-    /// What is done, as the table says it.
+    /// The description in the table.
     pub(super) fn planted(self) -> &'static str {
         match self {
-            Self::Nothing => "nothing: one client on a server with room to spare",
+            Self::Nothing => "nothing: one client on a server with spare capacity",
             Self::ServerCpu => "the server may use a tenth to a fifth of one processor (control group)",
-            Self::Network => "a relay holds each request back for 20 to 40 ms",
+            Self::Network => "a relay delays each request by 20 to 40 ms",
             Self::Disk => "synced writes, and the disk takes 150 writes a second (control group)",
-            Self::Lock => "another session holds every row for 50 of each 58 ms",
+            Self::Lock => "another session locks every row for 50 of each 58 ms",
             Self::ClientCpu => "the client computes for 1 to 3 ms before each request",
-            Self::Table => "before each read the server looks for a row among 20,000 without an index",
+            Self::Table => "before each read the server searches 20,000 rows without an index",
         }
     }
 
-    /// What it must be attributed to on an engine of this name.
+    /// The expected attribution on an engine of this name.
     pub(super) fn expected(self, engine: &str) -> Bottleneck {
         match self {
             Self::Nothing => Bottleneck::Latency,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_names_unlike_each_other_and_none_is_planted_where_it_makes_no_sense() {
+    fn kinds_have_unique_names_and_are_not_planted_where_meaningless() {
         for (n, kind) in Kind::ALL.iter().enumerate() {
             assert!(Kind::ALL[..n].iter().all(|other| other.name() != kind.name()));
             assert_eq!(kind.why_not("any server"), None);

@@ -1,4 +1,4 @@
-//! A session that holds what all others need: it changes every row of a store, waits, and takes it back.
+//! A session that holds locks: it changes every row of a store, waits, and rolls back.
 
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::operation::Operation;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the rows are held each time, …
+/// How long the rows are locked each time, …
 const HELD: Duration = Duration::from_millis(50);
-/// … and how long they are free between.
+/// … and how long they are free in between.
 const FREE: Duration = Duration::from_millis(8);
 
-/// Holds now and then until it is dropped, or for as long as it was told.
+/// Holds the locks repeatedly until it is dropped, or for a given time.
 pub(super) struct Holder {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Holder {
-    /// Begins to hold the rows 1 to `rows` of the collection that `update` changes.
+    /// Begins to lock the rows 1 to `rows` of the collection that `update` changes.
     ///
     /// # Errors
     /// The server's error, of the connection or of the first statements.

@@ -1,4 +1,4 @@
-//! `kurabe selftest`: the tool tests itself. It plants a known cause on a throwaway server and looks whether attribution names
+//! `kurabe selftest`: plants a known cause on a throwaway server, and checks whether attribution names
 //! it.
 
 mod differences;
@@ -29,25 +29,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use trial::Ground;
 
-/// The engines that causes are planted on, where a program for them is installed.
+/// The engines on which causes are planted, if they are installed.
 const ENGINES: [&str; 6] = ["postgres", "mysql", "mariadb", "redis", "memcached", EMBEDDED];
-/// The time of each trial where differences are planted.
+/// The time of each separate trial with planted differences.
 const SHORT: Duration = Duration::from_millis(60);
-/// The same where they are interleaved, for differences of a few per cent.
+/// The same for interleaved trials, for differences of a few per cent.
 const LONGER: Duration = Duration::from_millis(300);
-/// A trial that was disturbed is made again, …
+/// The maximum number of reruns of a disturbed trial, …
 const AGAIN: u32 = 2;
-/// … after a pause.
+/// … each after a pause.
 const PAUSE: Duration = Duration::from_millis(700);
-/// Fewer planted causes named rightly than this make the command fail.
+/// The minimum share of correctly named causes; with fewer the command fails.
 const LEAST: f64 = 0.95;
 
-/// A cause planted once, and what it was named.
+/// A cause that was planted once, and its attribution.
 struct Case {
     kind: Kind,
     engine: &'static str,
     found: Attribution,
-    /// Trials that were made again, since the machine worked for others.
+    /// The number of reruns because of disturbances.
     again: u32,
 }
 
@@ -56,8 +56,8 @@ impl Case {
         self.found.bottleneck == self.kind.expected(self.engine)
     }
 
-    /// Whether anything was named. Where the machine worked for others, "not known" is the answer that is right, and says
-    /// nothing of the rules.
+    /// Whether anything was named. In a disturbed trial "not known" is correct, and does not
+    /// test the rules.
     fn named(&self) -> bool {
         self.found.bottleneck != Bottleneck::Unknown || self.found.disturbed.is_none()
     }
@@ -80,18 +80,26 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             Interleave::Slices(slice) => Some(slice),
             Interleave::Off => None,
         };
+        let separate = matches.get_flag("separate");
         let plan = differences::Plan {
             writes: matches.get_flag("writes"),
-            clients: units::parse_count(number("clients"))?.max(1),
+            clients: matches
+                .get_many::<String>("clients")
+                .into_iter()
+                .flatten()
+                .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
+                .collect::<Result<_>>()?,
+            separate,
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
             rounds: match matches.value_source("rounds") {
                 Some(ValueSource::CommandLine) => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
+                _ if separate => crate::suite::ROUNDS,
                 _ => differences::ROUNDS,
             },
             effect: crate::suite::until::percentage(number("effect"))?.min(0.5),
-            // Trials as short as these are enough for many, and only a time that was asked for is another.
+            // Short trials suffice for many comparisons, unless the user sets a time.
             time: match matches.value_source("duration") {
                 Some(ValueSource::CommandLine) => time,
                 _ if slice.is_some() => LONGER,
@@ -99,7 +107,12 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             },
         };
         if plan.comparisons == 0 {
-            return Err(Error::usage("0 comparisons say nothing").into());
+            return Err(Error::usage("--differences 0 is out of range").into());
+        }
+        if separate && engines.contains(&EMBEDDED) {
+            return Err(Error::usage(format!("--separate: {EMBEDDED} has no server"))
+                .hint("name the engines, as in: kurabe selftest postgres mariadb")
+                .into());
         }
         return Ok(differences::differences(&plan, &engines, &cancel, output)?);
     }
@@ -139,7 +152,7 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(if enough && !cases.iter().any(Case::wrong_and_certain) { exit::DONE } else { exit::INTERNAL })
 }
 
-/// Those of the known words that the user chose; all where none is.
+/// The known words that the user chose; all if there are none.
 fn chosen(matches: &ArgMatches, name: &str, known: &[&'static str]) -> Result<Vec<&'static str>> {
     let words: Vec<&String> = matches.get_many::<String>(name).into_iter().flatten().collect();
     if words.is_empty() {
@@ -149,7 +162,7 @@ fn chosen(matches: &ArgMatches, name: &str, known: &[&'static str]) -> Result<Ve
         .into_iter()
         .map(|word| {
             known.iter().find(|one| *one == word).copied().ok_or_else(|| {
-                Error::usage(format!("nothing is planted on or as '{word}'"))
+                Error::usage(format!("unknown engine or cause '{word}'"))
                     .hint(format!("there are: {}", known.join(", ")))
                     .into()
             })
@@ -157,21 +170,21 @@ fn chosen(matches: &ArgMatches, name: &str, known: &[&'static str]) -> Result<Ve
         .collect()
 }
 
-/// A throwaway server that syncs each commit; none for the engine that needs none.
+/// A throwaway server that syncs each commit; `None` for an embedded database.
 fn start(engine: &str, output: &Output) -> kurabe_core::Result<Option<Server>> {
     if engine == EMBEDDED {
         return Ok(None);
     }
     let url = TargetUrl::parse(&format!("up:{engine}"))?;
     let synced = targets::up(&url, Some(DurabilityClass::Synced), 0, output);
-    // Not all can be synced; what they are asked then is not to write.
+    // Not all engines can sync; causes with writes are not planted on the others.
     match synced {
         Ok(server) => Ok(Some(server)),
         Err(_) => targets::up(&url, None, 0, output).map(Some),
     }
 }
 
-/// Plants a cause so many times.
+/// Plants a cause that many times.
 fn plant(
     kind: Kind,
     ground: &Ground<'_>,
@@ -189,7 +202,7 @@ fn plant(
                 Ok(found) => found,
                 Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error.to_string()),
                 Err(_) if ground.cancel.load(Ordering::SeqCst) => return Ok(()),
-                // What fails once fails again: the reason stands beside the table.
+                // A failure would repeat itself, so its reason is shown with the table.
                 Err(error) => return Err(format!("its trial failed: {error}")),
             };
             if found.disturbed.is_none() || again == AGAIN {
@@ -223,7 +236,7 @@ fn pause(cancel: &AtomicBool) {
     }
 }
 
-/// What was found, as Markdown.
+/// The results as Markdown.
 fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) -> String {
     let engines: Vec<&str> =
         ENGINES.into_iter().filter(|engine| cases.iter().any(|case| case.engine == *engine)).collect();
@@ -256,8 +269,8 @@ fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) ->
     let right = cases.iter().filter(|case| case.right()).count();
     let _ = write!(
         text,
-        "\nEach trial took {}. {again} trials were made again because the machine worked for others, and {disturbed} of those that \
-         count were disturbed all the same. {certain} causes were named wrongly and with certainty.\n",
+        "\nEach trial took {}. {again} trials were repeated because other processes used the CPU; {disturbed} of the trials that \
+         count were disturbed. {certain} causes were named wrongly with high confidence.\n",
         units::time(time)
     );
     for why in left_out {
@@ -265,10 +278,7 @@ fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) ->
     }
     let unnamed = cases.iter().filter(|case| !case.named()).count();
     if unnamed > 0 {
-        let _ = writeln!(
-            text,
-            "- {unnamed} trials named nothing, since the machine worked for others; they are not counted"
-        );
+        let _ = writeln!(text, "- {unnamed} disturbed trials named nothing; they are not counted");
     }
     for case in cases.iter().filter(|case| !case.right() && case.named()) {
         let _ = writeln!(
@@ -280,6 +290,6 @@ fn table(kinds: &[Kind], cases: &[Case], left_out: &[String], time: Duration) ->
             case.found.evidence
         );
     }
-    let _ = writeln!(text, "\n{right} of {} planted causes named rightly", cases.len() - unnamed);
+    let _ = writeln!(text, "\n{right} of {} planted causes named correctly", cases.len() - unnamed);
     text
 }

@@ -1,4 +1,4 @@
-//! Plants a cause when the gate opens, and takes it away when the last client has ended: an observer around the observer.
+//! Plants a cause when the gate opens, and removes it when the last client has ended: an observer around the observer.
 
 use super::group::{Group, Limit};
 use super::lock::Holder;
@@ -9,16 +9,16 @@ use kurabe_observe::Monitor;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is planted for the measured phase alone.
+/// What is planted for the measured phase only.
 pub(super) enum Plan {
     Nothing,
-    /// The server's processes, or this one where there is none, are held back.
+    /// A limit of the server's processes, or of this process for an embedded database.
     Limit(Limit),
-    /// A session holds the rows 1 to so many that this operation changes.
+    /// A session that locks the rows 1 to this number, which this operation changes.
     Hold(Box<dyn Driver>, Operation, u64, Duration),
 }
 
-/// Plants, and watches.
+/// An observer that plants a cause.
 pub(super) struct Planter {
     pub(super) monitor: Monitor,
     pub(super) plan: Plan,

@@ -1,4 +1,4 @@
-//! A relay that holds each request back: the way between client and server made longer.
+//! A relay that delays each request, as a longer network path would.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Listens on loopback and hands connections on, until it is dropped.
+/// Listens on loopback and forwards connections until it is dropped.
 pub(super) struct Relay {
     pub(super) address: SocketAddr,
     over: Arc<AtomicBool>,
 }
 
 impl Relay {
-    /// Begins to relay to `server`, each piece of a request `delay` later.
+    /// Begins to relay to `server`, with each piece of a request delayed by `delay`.
     pub(super) fn start(server: SocketAddr, delay: Duration) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -26,7 +26,7 @@ impl Relay {
                     return;
                 }
                 let Ok(client) = client else { continue };
-                // A server that is gone closes the client's connection, as it would without the relay.
+                // If the server has ended, the client's connection is closed, as without the relay.
                 let _ = connect(client, server, delay);
             }
         })?;
@@ -74,7 +74,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn requests_are_held_back_and_answers_are_not() {
+    fn requests_are_delayed_and_answers_are_not() {
         let server = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let relay = Relay::start(server.local_addr().unwrap(), Duration::from_millis(60)).unwrap();
         let mut client = TcpStream::connect(relay.address).unwrap();
@@ -87,7 +87,7 @@ mod tests {
         let mut answer = [0; 6];
         client.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"answer");
-        // What one end closes is closed at the other.
+        // Closing one end closes the other.
         drop(far);
         assert_eq!(client.read(&mut answer).unwrap(), 0);
     }

@@ -1,4 +1,4 @@
-//! One trial with a cause planted.
+//! One trial with a planted cause.
 
 use super::group::{Limit, disk_of};
 use super::kind::{EMBEDDED, Kind};
@@ -27,12 +27,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// What the tool itself costs per operation, for a database in the client: far below what is planted there.
+/// The tool's own cost per operation, for an embedded database: far below the planted cause.
 const OWN_NS: f64 = 5_000.0;
-/// Writes per second that a throttled disk takes.
+/// Writes per second of the throttled disk.
 const WRITES: u64 = 150;
 
-/// Where causes are planted.
+/// The context of planted causes.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'static str,
     pub(super) server: Option<&'a Server>,
@@ -41,9 +41,9 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Plants a cause, measures, and says what it was attributed to.
+    /// Plants a cause, measures, and returns the attribution.
     pub(super) fn trial(&self, kind: Kind, round: u64) -> Result<Attribution> {
-        // A file that a second session can open too; it goes with the folder.
+        // A file that a second session can open too; it is removed with the folder.
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
@@ -83,7 +83,7 @@ impl Ground<'_> {
         let spec = self.spec(experiment, kind, round)?;
         let targets = [Target::new(self.engine, driver, facts)];
         let mut run = RunPlan::new(experiment, &spec, &targets)?;
-        // Another session can hold few rows only.
+        // Another session can lock only few rows.
         run.allow_rewrites();
         run.retain(|cell| !cell.aa_control);
         let plan = match kind {
@@ -103,7 +103,7 @@ impl Ground<'_> {
             return Err(Error::unsupported(format!("it could not be planted: {why}")));
         }
         of_trial(&measured, Some(OWN_NS))
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial was made and nobody looked"))
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a trial ran without an observation"))
     }
 
     fn spec(&self, experiment: &dyn Experiment, kind: Kind, round: u64) -> Result<RunSpec> {
@@ -119,7 +119,7 @@ impl Ground<'_> {
         })
     }
 
-    /// The session that holds all rows, over a connection of its own.
+    /// The session that locks all rows, over a separate connection.
     fn hold(&self, url: &TargetUrl, run: &RunPlan, kind: Kind) -> Result<Plan> {
         let (driver, ..) = open_one(url, None)?;
         for operation in [Operation::Begin, Operation::Rollback] {
@@ -154,7 +154,7 @@ fn address(server: &Endpoint) -> Result<SocketAddr> {
         Endpoint::Tcp { host, port } => {
             let ip = host
                 .parse()
-                .map_err(|_| Error::unsupported(format!("{host} is no address of this machine")))?;
+                .map_err(|_| Error::unsupported(format!("{host} is not an address of this machine")))?;
             Ok(SocketAddr::new(ip, *port))
         }
         _ => Err(Error::unsupported("it is not reached by TCP")),

@@ -1,4 +1,4 @@
-//! Hooks around sessions: one whose client works hard for each request, one whose table has to be walked through.
+//! Interceptors of sessions: one whose client computes before each request, one with a table scan before each.
 
 use kurabe_core::Result;
 use kurabe_core::driver::{Driver, Prepared, Session};
@@ -8,19 +8,19 @@ use kurabe_core::value::{Reply, Value};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What is added to each request.
+/// The work added to each request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Burden {
-    /// The client computes for so long.
+    /// The client computes for this time.
     Client(Duration),
-    /// The server looks at every row of the collection first, for one by a field that has no index.
+    /// The server first scans the collection by a field without an index.
     Table,
 }
 
-/// What no row of the collection holds, so that every one is looked at and none comes back.
+/// A value of no row, so that the scan reads all rows and returns none.
 const NOWHERE: Value<'static> = Value::Text("no row holds this");
 
-/// A driver with a burden.
+/// A driver with such added work.
 pub(super) fn burdened(inner: Box<dyn Driver>, burden: Burden) -> Box<dyn Driver> {
     Box::new(DriverLayer::new(inner, move || Burdened {
         burden,
@@ -31,7 +31,7 @@ pub(super) fn burdened(inner: Box<dyn Driver>, burden: Burden) -> Box<dyn Driver
 
 struct Burdened {
     burden: Burden,
-    /// The search that goes before each operation.
+    /// The search before each operation.
     searches: BTreeMap<usize, Prepared>,
     reply: Reply,
 }
@@ -40,7 +40,7 @@ impl Interceptor for Burdened {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
         if let (Burden::Table, Operation::Get { collection, fields }) = (self.burden, operation) {
-            // Not a count: one engine counts with several threads, and waking them takes longer than they work.
+            // Not a count: one engine counts with several threads, and waking them takes longer than their work.
             let collection = collection.clone();
             let search =
                 Operation::FindEqual { by: fields.clone(), fields: collection.key.clone(), collection };

@@ -1,22 +1,25 @@
-//! One comparison of a server with itself, one side of which may be slower by requests that are made twice.
+//! One comparison of a server with itself; repeated requests may make one side slower.
 
 use super::{Plan, Tally};
 use crate::machine;
-use crate::targets::open_one;
+use crate::output::Output;
+use crate::suite::BUDGET;
+use crate::targets::{self, UP, Wish, open_one};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;
-use kurabe_core::run::{Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
+use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::budget::{self, Free};
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::target::Target;
+use kurabe_engine::target::{SecondInstance, Target};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::analyse;
@@ -28,39 +31,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Records in the store: read in no time, loaded in less.
+/// Records in the store: few, so that loading and checking are fast.
 const RECORDS: u64 = 500;
-/// Characters of a row are not more.
+/// The maximum number of characters of a row.
 const LONGEST: usize = 1_000;
 
-/// Where comparisons are made.
+/// The context of comparisons.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'static str,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
 }
 
-/// What was added to the requests of one target, and how many these were.
+/// The time added to the requests of one target, and their number.
 #[derive(Debug, Default)]
 struct Added {
     nanos: AtomicU64,
     requests: AtomicU64,
 }
 
-/// Makes one of so many requests twice. What is added is as any other request, and meets client and server as they are
-/// between requests: a client that waited instead would change how deep its server sleeps.
+/// Repeats a share of the requests. An added request is like any other, and finds client and server as they are
+/// between requests. A client that waited instead would change how deeply its server sleeps.
 struct Doubling {
     writes: bool,
-    /// How many requests are added for each.
+    /// Added requests per request.
     share: f64,
-    /// How many are due.
+    /// The number of added requests that are due.
     due: f64,
-    /// What the session has prepared to read, or to write.
+    /// The session's prepared reads or writes.
     known: Vec<usize>,
     added: Arc<Added>,
 }
 
-/// Other text of the same length in the place of each: a write that changes nothing is no work for some engines.
+/// The parameters with other texts of the same length: some engines skip a write that changes nothing.
 fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     let alter = |value: &Value<'a>| match value {
         Value::Text(text) => other.get(..text.len()).map_or(*value, Value::Text),
@@ -72,7 +75,7 @@ fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
 impl Interceptor for Doubling {
     fn prepare(&mut self, inner: &mut dyn Session, operation: &Operation) -> Result<Prepared> {
         let prepared = inner.prepare(operation)?;
-        // Reading back after writes is no request of theirs.
+        // Reading back after writes is not one of the measured requests.
         let known = match operation {
             Operation::Get { .. } => !self.writes,
             Operation::Update { .. } => self.writes,
@@ -97,7 +100,7 @@ impl Interceptor for Doubling {
             if self.due >= 1.0 {
                 self.due -= 1.0;
                 let began = Instant::now();
-                // The row holds for a moment what no check expects; the request itself puts that right.
+                // The row has an unexpected content until the request itself overwrites it.
                 let other = "x".repeat(LONGEST);
                 let altered = altered(parameters, &other);
                 inner.execute(prepared, &altered, out)?;
@@ -113,8 +116,13 @@ impl<'a> Ground<'a> {
         Self { engine, plan, cancel }
     }
 
-    /// Makes one comparison of a server with itself, the second target slower by `effect`, and looks what is said of it.
-    pub(super) fn compare(&self, server: Option<&Server>, effect: f64, number: u64) -> Result<Tally> {
+    /// Compares a server with itself, with each number of clients. The second target is slower by `effect`.
+    pub(super) fn compare(
+        &self,
+        server: Option<&Server>,
+        effect: f64,
+        number: u64,
+    ) -> Result<Vec<(u64, Tally)>> {
         let folder = tempfile::tempdir().map_err(|e| {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
@@ -124,21 +132,18 @@ impl<'a> Ground<'a> {
                 TargetUrl::parse(&format!("{}:{}", self.engine, folder.path().join("selftest.db").display()))?
             }
         };
-        let experiment = registry::find(if self.plan.writes { "point-write" } else { "point-read" })?;
-        let spec = self.spec(experiment, mix(number, effect));
-        let writes = self.plan.writes;
-        // 5 % slower is 1 ÷ 0.95 times as long.
-        let share = 1.0 / (1.0 - effect) - 1.0;
-        let additions: [Arc<Added>; 2] = Default::default();
-        let target = |at: usize, share: f64| -> Result<Target> {
+        let experiment = self.experiment()?;
+        let spec = RunSpec {
+            duration_ns: Some(self.plan.time.as_nanos() as u64),
+            records: Some(RECORDS),
+            ..self.spec(experiment, self.engine, mix(number, effect))
+        };
+        let added = Arc::default();
+        let target = |at: usize, effect: f64| -> Result<Target> {
             let (driver, facts, skip_reason) = open_one(&url, None)?;
-            let added = Arc::clone(&additions[at]);
-            let double =
-                move || Doubling { writes, share, due: 0.0, known: Vec::new(), added: Arc::clone(&added) };
-            let driver: Box<dyn Driver> = Box::new(DriverLayer::new(driver, double));
             Ok(Target {
                 name: format!("{}#{}", self.engine, at + 1),
-                driver,
+                driver: self.slowed(driver, effect, &added),
                 facts,
                 claims: at == 0,
                 skip_reason,
@@ -146,86 +151,157 @@ impl<'a> Ground<'a> {
                 second: None,
             })
         };
-        let both = [target(0, 0.0)?, target(1, share)?];
-        let mut truths: BTreeMap<u32, f64> = BTreeMap::new();
-        let mut before = 0;
-        let run = self.run(experiment, &spec, &both, |trial, cell| {
-            let (Outcome::Measured(measured), 1) = (&trial.outcome, cell) else { return };
-            // What was added to a request on the average, warming up included, holds for the measured ones.
-            let total = additions[1].nanos.load(Ordering::Relaxed);
-            let requests = additions[1].requests.swap(0, Ordering::Relaxed).max(1);
-            let mean = total.saturating_sub(std::mem::replace(&mut before, total)) as f64 / requests as f64;
-            // All clients' time together.
-            let time = measured.elapsed_ns.max(1) * self.plan.clients;
-            let added = mean * measured.completed as f64 / time as f64;
-            if self.plan.slice.is_none() || measured.slices > 0 {
-                truths.insert(trial.round, (1.0 - added.min(0.99)).ln());
-            }
-        })?;
-        let truth = truths.values().sum::<f64>() / truths.len().max(1) as f64;
-        let summary = analyse(&run, Some(experiment.info()));
-        let verdict = summary
-            .verdicts
-            .first()
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "two targets were measured and not compared"))?;
-        // The first target against the second: faster by what the second was held back.
-        let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
-            return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
-        };
-        let disturbed = disturbed(&run);
-        let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
-        let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
-        Ok(Tally {
-            all: 1,
-            called: u64::from(called),
-            client_full: u64::from(matches!(verdict.why, Some(Why::ClientBound { .. }))),
-            reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Worse),
-            covered,
-            quiet: u64::from(!disturbed),
-            covered_quiet: covered * u64::from(!disturbed),
-            detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
-            truth: -truth,
-        })
+        let both = [target(0, 0.0)?, target(1, effect)?];
+        let mut plan = RunPlan::new(experiment, &spec, &both)?;
+        plan.allow_rewrites();
+        // The A/A control of the second target would use the same counter of additions.
+        plan.retain(|cell| !cell.aa_control || cell.target == 0);
+        self.judge(&plan, &both, &added, effect)
     }
 
-    fn spec(&self, experiment: &dyn Experiment, seed: u64) -> RunSpec {
+    /// Compares two servers that are started for it, as a run of two `up:` targets with default options does.
+    pub(super) fn compare_separate(
+        &self,
+        effect: f64,
+        number: u64,
+        output: &Output,
+    ) -> Result<Vec<(u64, Tally)>> {
+        let experiment = self.experiment()?;
+        let url = format!("{UP}:{}", self.engine);
+        let spec = self.spec(experiment, &url, mix(number, effect));
+        let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
+        let mut opened = targets::open(&[url.clone(), url], &Wish::of(&plan, None), output)?;
+        let added = Arc::default();
+        let last = opened.targets.pop().into_iter().map(|target| Target {
+            driver: self.slowed(target.driver, effect, &added),
+            second: target.second.map(|second| SecondInstance {
+                driver: self.slowed(second.driver, effect, &Arc::default()),
+                ..second
+            }),
+            ..target
+        });
+        opened.targets.extend(last);
+        plan.compare(&opened.targets);
+        let free = Free { rounds: true, restarts: true, ..Free::default() };
+        budget::fit(&mut plan, &opened.targets, &free, BUDGET * 2);
+        plan.complete(&opened.targets)?;
+        plan.allow_rewrites();
+        let judged = self.judge(&plan, &opened.targets, &added, effect);
+        opened.close(output);
+        judged
+    }
+
+    fn experiment(&self) -> Result<&'static dyn Experiment> {
+        registry::find(if self.plan.writes { "point-write" } else { "point-read" })
+    }
+
+    /// The driver, slower by `effect`.
+    fn slowed(&self, driver: Box<dyn Driver>, effect: f64, added: &Arc<Added>) -> Box<dyn Driver> {
+        let (writes, added) = (self.plan.writes, Arc::clone(added));
+        // 5 % slower is 1 ÷ 0.95 times as long.
+        let share = 1.0 / (1.0 - effect) - 1.0;
+        Box::new(DriverLayer::new(driver, move || Doubling {
+            writes,
+            share,
+            due: 0.0,
+            known: Vec::new(),
+            added: Arc::clone(&added),
+        }))
+    }
+
+    /// Makes the run, and compares its verdicts with what was added to the second target.
+    fn judge(
+        &self,
+        plan: &RunPlan,
+        targets: &[Target],
+        added: &Added,
+        effect: f64,
+    ) -> Result<Vec<(u64, Tally)>> {
+        let mut truths: BTreeMap<u64, BTreeMap<u32, f64>> = BTreeMap::new();
+        let run = self.run(plan, targets, |trial, cell| {
+            if (cell.target, cell.aa_control) != (1, false) {
+                return Ok(());
+            }
+            // The mean addition to a request, during warm-up too, is that of the measured requests.
+            let total = added.nanos.swap(0, Ordering::Relaxed);
+            let requests = added.requests.swap(0, Ordering::Relaxed).max(1);
+            let Outcome::Measured(measured) = &trial.outcome else { return Ok(()) };
+            let clients = cell.axes.number("clients")?;
+            // The time of all clients.
+            let time = measured.elapsed_ns.max(1) * clients;
+            let share = total as f64 / requests as f64 * measured.completed as f64 / time as f64;
+            if self.plan.slice.is_none() || measured.slices > 0 {
+                truths.entry(clients).or_default().insert(trial.round, (1.0 - share.min(0.99)).ln());
+            }
+            Ok(())
+        })?;
+        let disturbed = disturbed(&run);
+        let summary = analyse(&run, Some(plan.experiment.info()));
+        let speed = summary.verdicts.iter().filter(|verdict| verdict.primary);
+        let judged: Vec<(u64, Tally)> = speed
+            .map(|verdict| {
+                let clients = verdict.at.number("clients")?;
+                let truths = truths.get(&clients).map(BTreeMap::values);
+                let truths: Vec<f64> = truths.into_iter().flatten().copied().collect();
+                let truth = truths.iter().sum::<f64>() / truths.len().max(1) as f64;
+                // The first target against the second: faster by what slowed the second down.
+                let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
+                    return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
+                };
+                let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
+                let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
+                let tally = Tally {
+                    all: 1,
+                    called: u64::from(called),
+                    client_full: u64::from(matches!(verdict.why, Some(Why::ClientBound { .. }))),
+                    reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Worse),
+                    covered,
+                    quiet: u64::from(!disturbed),
+                    covered_quiet: covered * u64::from(!disturbed),
+                    detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
+                    truth: -truth,
+                };
+                Ok((clients, tally))
+            })
+            .collect::<Result<_>>()?;
+        if judged.is_empty() {
+            return Err(Error::new(ErrorKind::Internal, "two targets were measured and not compared"));
+        }
+        Ok(judged)
+    }
+
+    fn spec(&self, experiment: &dyn Experiment, target: &str, seed: u64) -> RunSpec {
         let info = experiment.info();
         let axes = info
             .axes
             .iter()
             .filter_map(|axis| Some((axis.name.to_owned(), vec![axis.parse(axis.default.first()?).ok()?])));
         let mut axes: BTreeMap<String, Vec<AxisValue>> = axes.collect();
-        axes.insert("clients".to_owned(), vec![AxisValue::Number(self.plan.clients)]);
+        let clients = self.plan.clients.iter().map(|clients| AxisValue::Number(*clients));
+        axes.insert("clients".to_owned(), clients.collect());
         RunSpec {
             axes,
             operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
-            duration_ns: Some(self.plan.time.as_nanos() as u64),
             rounds: self.plan.rounds,
             seed,
-            records: Some(RECORDS),
             slice_ns: self.plan.slice.map(|slice| slice.as_nanos() as u64),
-            ..RunSpec::new(info.name, [self.engine; 2])
+            ..RunSpec::new(info.name, [target; 2])
         }
     }
 
-    /// Makes a run as any other; `each` sees each trial as it ends, with its target.
+    /// Makes a run as any other. `each` gets each trial at its end, with its cell.
     fn run(
         &self,
-        experiment: &'static dyn Experiment,
-        spec: &RunSpec,
+        plan: &RunPlan,
         targets: &[Target],
-        mut each: impl FnMut(&TrialRecord, usize),
+        mut each: impl FnMut(&TrialRecord, &CellRecord) -> Result<()>,
     ) -> Result<Run> {
-        let mut plan = RunPlan::new(experiment, spec, targets)?;
-        plan.allow_rewrites();
-        // What the second target's driver adds to its repeat could not be told from what it adds to the cell itself.
-        plan.retain(|cell| !cell.aa_control || cell.target == 0);
         let header = RunHeader {
             run: format!("selftest-{}", std::process::id()),
             began: 0,
             kurabe: env!("CARGO_PKG_VERSION").to_owned(),
             command: Vec::new(),
-            spec: spec.clone(),
+            spec: plan.spec.clone(),
             machine: machine::facts(),
             targets: targets.iter().map(record).collect(),
             cells: plan.records(),
@@ -234,14 +310,14 @@ impl<'a> Ground<'a> {
         };
         let monitor = Monitor::new();
         let runner = Runner {
-            plan: &plan,
+            plan,
             run: &header.run,
             targets,
             began: Instant::now(),
             cancel: self.cancel,
             progress: &AtomicU64::new(0),
             observer: Some(&monitor),
-            // Nothing is made again here: what is tested is the verdict on whatever was measured.
+            // No reruns: the test is about the verdict on any measurement.
             interference_check: None,
             cpu_partition: self.plan.cpu_partition.as_ref(),
         };
@@ -249,7 +325,7 @@ impl<'a> Ground<'a> {
         let fixtures = Fixture::open_all(targets, &header.run)?;
         let complete = runner.run(fixtures, &[], &mut |event| {
             if let Event::TrialEnds { record } = event {
-                each(record, header.cells[record.cell].target);
+                each(record, &header.cells[record.cell])?;
                 trials.push(record.clone());
             }
             Ok(())
@@ -261,7 +337,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A seed of its own for each comparison.
+/// A separate seed for each comparison.
 fn mix(number: u64, effect: f64) -> u64 {
     kurabe_stats::mix(number, effect.to_bits()) % 1_000_000_000
 }
@@ -276,8 +352,8 @@ fn record(target: &Target) -> TargetRecord {
     }
 }
 
-/// Whether the machine worked for others while a comparison was made: a tenth of its processors' time, or a twentieth of it
-/// given away by the machine below, over all its trials. One of them is too short for counters of a hundredth of a second.
+/// Whether other processes disturbed a comparison: they used a tenth of the processors' time, or the hypervisor stole a
+/// twentieth, over all trials. A single trial is too short for counters with a resolution of a hundredth of a second.
 fn disturbed(run: &Run) -> bool {
     let seen = run.trials.iter().filter_map(|trial| match &trial.outcome {
         Outcome::Measured(measured) => measured.observed.as_deref(),

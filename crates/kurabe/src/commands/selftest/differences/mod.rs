@@ -1,6 +1,6 @@
-//! Differences of a known size, and none: the same server as two targets, one of which makes one of so many requests twice.
+//! Comparisons with and without a known difference: the same server as two targets, one of which repeats some requests.
 //!
-//! The truth is not what was asked for but what was added: the second of each such pair is measured by the same clock as the
+//! The true difference is not the requested one but the added time. The same clock measures each added request and the
 //! trial, so that a round's true ratio is the trial's time without all additions ÷ its time.
 
 mod ground;
@@ -17,22 +17,24 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rounds of each comparison: as many as the default run of one cell of two targets makes.
+/// Rounds of each comparison: as many as in the default run of one cell on two targets.
 pub(super) const ROUNDS: u32 = 16;
-/// At most so many of those without a difference may be called different, …
+/// The maximum share of comparisons without a difference that may be called different.
 const WRONG: f64 = 0.05;
-/// … at least so many of those with one must be found, where the machine is quiet, …
+/// The minimum share of differences that must be found on a quiet machine.
 const FOUND: f64 = 0.9;
-/// … and so many intervals must hold the truth. With a few hundred, chance alone takes up to three in a hundred.
+/// The minimum share of intervals that contain the true value. Among a few hundred, chance explains up to 3 %.
 const COVERED: f64 = 0.92;
 
-/// What is asked for.
+/// The parameters.
 pub(super) struct Plan {
-    /// Whether writes are compared, and not reads.
+    /// Whether writes are compared instead of reads.
     pub(super) writes: bool,
-    /// Clients of each trial.
-    pub(super) clients: u64,
-    /// Comparisons without a difference, and as many with one.
+    /// The numbers of clients.
+    pub(super) clients: Vec<u64>,
+    /// Whether two servers are started for each comparison, and restarted as in a run with default options.
+    pub(super) separate: bool,
+    /// The number of comparisons without a difference, and of those with one.
     pub(super) comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
     pub(super) effect: f64,
@@ -40,29 +42,29 @@ pub(super) struct Plan {
     pub(super) rounds: u32,
     /// Each trial's measured phase.
     pub(super) time: Duration,
-    /// The length of a slice, where the trials are interleaved.
+    /// The length of a slice, if the trials are interleaved.
     pub(super) slice: Option<Duration>,
-    /// Processors of their own for clients and servers.
+    /// Separate processors for clients and servers.
     pub(super) cpu_partition: Option<CpuPartition>,
 }
 
-/// What came out of comparisons on one engine.
+/// The results of comparisons on one engine.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// Comparisons.
     all: u64,
-    /// Called different, rightly or not.
+    /// Called different, correctly or not.
     called: u64,
-    /// Called the wrong way round.
+    /// Called in the wrong direction.
     reversed: u64,
-    /// Without a verdict, because the client was full.
+    /// Without a verdict, because the client was saturated.
     client_full: u64,
-    /// Intervals that hold the truth.
+    /// Intervals that contain the true value.
     covered: u64,
-    /// Comparisons during which the machine did not work for others, and those of them whose interval holds the truth.
+    /// Undisturbed comparisons, and those of them whose interval contains the true value.
     quiet: u64,
     covered_quiet: u64,
-    /// The sums of the least differences that could have been seen, and of true ones, as logarithms.
+    /// The sums of the smallest detectable differences, and of the true ones, as logarithms.
     detectable: f64,
     truth: f64,
 }
@@ -80,7 +82,7 @@ impl Tally {
         self.truth += other.truth;
     }
 
-    /// Comparisons that may have a verdict. Where the client was full the program refuses one, as in any run.
+    /// Comparisons that may have a verdict. If the client was saturated there is none, as in any run.
     fn judged(&self) -> u64 {
         self.all - self.client_full
     }
@@ -92,29 +94,49 @@ pub(super) fn differences(
     cancel: &AtomicBool,
     output: &Output,
 ) -> kurabe_core::Result<Exit> {
-    let mut tallies: Vec<(&str, Tally, Tally)> = Vec::new();
+    let mut tallies: Vec<(String, Tally, Tally)> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
     for engine in engines {
-        match with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output)) {
+        let server = if plan.separate {
+            Ok(None)
+        } else {
+            with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output))
+        };
+        match server {
             Ok(server) => {
                 grounds.push((Ground::new(engine, plan, cancel), server));
-                tallies.push((engine, Tally::default(), Tally::default()));
+                let name = |clients: &u64| match plan.clients.len() {
+                    1 => (*engine).to_owned(),
+                    _ => format!("{engine}, {clients} clients"),
+                };
+                let row = |clients| (name(clients), Tally::default(), Tally::default());
+                tallies.extend(plan.clients.iter().map(row));
             }
             Err(error) => left_out.push(format!("{engine}: {error}")),
         }
     }
-    // With and without in turn, engine by engine, so that what the machine does meanwhile meets them all alike.
+    // With and without a difference in turn, engine by engine, so that the machine's noise affects all equally.
     'all: for number in 0..plan.comparisons {
         for (at, (ground, server)) in grounds.iter().enumerate() {
             for effect in [0.0, plan.effect] {
-                // The comparisons are shared out among the engines.
-                if number % engines.len() as u64 != at as u64 {
+                // The comparisons are divided among the engines.
+                if number % grounds.len() as u64 != at as u64 {
                     continue;
                 }
-                match ground.compare(server.as_ref(), effect, number) {
-                    Ok(tally) if effect > 0.0 => tallies[at].2.add(&tally),
-                    Ok(tally) => tallies[at].1.add(&tally),
+                let compared = if plan.separate {
+                    ground.compare_separate(effect, number, output)
+                } else {
+                    ground.compare(server.as_ref(), effect, number)
+                };
+                match compared {
+                    Ok(found) => {
+                        for (clients, tally) in &found {
+                            let row = plan.clients.iter().position(|of| of == clients).unwrap_or(0);
+                            let (_, without, with) = &mut tallies[at * plan.clients.len() + row];
+                            if effect > 0.0 { with } else { without }.add(tally);
+                        }
+                    }
                     Err(_) if cancel.load(Ordering::SeqCst) => break 'all,
                     Err(error) => {
                         let why = format!("{}: {error}", ground.engine);
@@ -126,7 +148,7 @@ pub(super) fn differences(
                 }
             }
         }
-        if (number + 1) % 10 == 0 {
+        if plan.separate || (number + 1) % 10 == 0 {
             output.note(&format!("{} of {} pairs of comparisons", number + 1, plan.comparisons));
         }
     }
@@ -147,24 +169,24 @@ pub(super) fn differences(
     Ok(if holds(&none, &some) { exit::DONE } else { exit::INTERNAL })
 }
 
-/// Whether what must hold on any machine does. That all are found needs a quiet one, and is told and not asked for.
+/// Whether the conditions for any machine hold. That differences are found needs a quiet one, and is only reported.
 fn holds(none: &Tally, some: &Tally) -> bool {
     let (quiet, covered) = (none.quiet + some.quiet, none.covered_quiet + some.covered_quiet);
-    // With few comparisons one that is wrong is no proof: 5 % and twice what chance may add.
+    // Among few comparisons a single wrong one proves nothing: 5 % plus two standard deviations.
     let all = none.judged() as f64;
     let chance = 2.0 * (WRONG * (1.0 - WRONG) * all).sqrt();
     none.all > 0
         && some.all > 0
         && none.called as f64 <= WRONG * all + chance
         && some.reversed == 0
-        // An addition that is interrupted by others' work is measured as longer than it made the difference.
+        // An addition that other processes interrupt is measured as longer than its effect.
         && covered as f64 >= COVERED * quiet as f64 - 1.0
 }
 
-/// What was found, as Markdown.
+/// The results as Markdown.
 fn table(
     plan: &Plan,
-    tallies: &[(&str, Tally, Tally)],
+    tallies: &[(String, Tally, Tally)],
     none: &Tally,
     some: &Tally,
     left_out: &[String],
@@ -203,26 +225,30 @@ fn table(
     if some.judged() > 0 && found < FOUND {
         let _ = writeln!(
             text,
-            "- fewer than {:.0} % of the planted differences were found: on this machine, as it was, trials of {} are too noisy",
+            "- fewer than {:.0} % of the planted differences were found: the trials were too noisy for that",
             FOUND * 100.0,
-            units::time(plan.time)
         );
     }
     let what = if plan.writes { "writes" } else { "reads" };
-    let clients = if plan.clients > 1 { format!(" of {} clients", plan.clients) } else { String::new() };
+    let clients: Vec<String> = plan.clients.iter().map(u64::to_string).collect();
+    let clients =
+        if clients == ["1"] { String::new() } else { format!(" of {} clients", clients.join(" and ")) };
+    let each = if plan.separate {
+        "two servers started for each comparison, with default rounds, restarts and times".to_owned()
+    } else {
+        format!("{} rounds, trials of {}", plan.rounds, units::time(plan.time))
+    };
     let _ = writeln!(
         text,
-        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found within {} rounds, {} of {} \
-         intervals hold the truth; trials of {}{}",
+        "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found, {} of {} \
+         intervals contain the true value; {each}{}",
         none.called,
         none.judged(),
         some.called - some.reversed,
         some.judged(),
         plan.effect * 100.0,
-        plan.rounds,
         none.covered + some.covered,
         none.all + some.all,
-        units::time(plan.time),
         plan.slice
             .map_or_else(String::new, |slice| format!(" interleaved in slices of {}", units::time(slice)))
     );
@@ -234,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_hold_fails_where_it_does_not() {
+    fn violated_condition_fails_selftest() {
         let none =
             Tally { all: 200, called: 8, covered: 195, quiet: 200, covered_quiet: 195, ..Tally::default() };
         let some =
@@ -244,7 +270,7 @@ mod tests {
         assert!(!holds(&none, &Tally { reversed: 1, ..some }));
         assert!(!holds(&none, &Tally { covered_quiet: 150, ..some }));
         assert!(!holds(&Tally::default(), &some));
-        // What was disturbed says nothing of intervals.
+        // Disturbed comparisons do not count for intervals.
         assert!(holds(&none, &Tally { quiet: 10, covered_quiet: 10, covered: 150, ..some }));
     }
 }
