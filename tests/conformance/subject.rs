@@ -63,7 +63,7 @@ impl Subject {
         self.make(name, &[("id", FieldType::Text { max: 40 }), ("data", FieldType::LongBytes)], &[0])
     }
 
-    /// The least integer that an index puts first: Firebird 3 puts `i64::MIN` behind 0, and says so in its notes.
+    /// The smallest integer that an index sorts first: Firebird 3 sorts `i64::MIN` after 0, as its notes say.
     pub(super) fn least_in_order(&self) -> i64 {
         let is_firebird = self.driver.describe().unwrap().engine == "Firebird";
         i64::MIN + i64::from(is_firebird)

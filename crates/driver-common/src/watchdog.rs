@@ -35,8 +35,8 @@ pub fn within<T: Send + 'static>(
     }
 }
 
-/// A copy of this process's socket that has this address, for crates that give their own to nobody; `None` where there is
-/// none, or the kernel gives no copies.
+/// A copy of this process's socket with this local address, for crates that hide their socket. `None` if there is none,
+/// or the kernel makes no copy.
 pub fn own_socket(address: &str) -> Option<TcpStream> {
     let process = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     std::fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {

@@ -1,5 +1,5 @@
-//! One connection of the client's. Firebird executes nothing outside of a transaction: what reads uses one that is kept
-//! (read only and read committed: it holds nothing back), what changes something begins and commits one of its own.
+//! A connection. Firebird executes each statement in a transaction. Queries use one read-only, read-committed transaction,
+//! which stays open and blocks nothing. A statement that changes data begins and commits its own.
 
 use crate::{CLIENT, Firebird, explain};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
@@ -26,18 +26,18 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A statement, and what is known of its values.
+/// A statement and the types of its values.
 #[derive(Default)]
 pub struct Statement {
-    /// What the server prepared is kept under it; 0: nothing is kept, and numbers come back as text.
+    /// The key of the prepared statement; 0 if it is executed once, and numbers are returned as text.
     pub number: u64,
     pub sql: String,
     pub shape: Shape,
-    /// Whether it is one of the user's own, on columns of any type.
+    /// Whether it is a custom statement, on columns of any type.
     pub raw: bool,
 }
 
-/// One that is executed once.
+/// A statement that is executed once.
 pub fn text(sql: &str) -> Statement {
     Statement { sql: sql.to_owned(), ..Statement::default() }
 }
@@ -45,14 +45,14 @@ pub fn text(sql: &str) -> Statement {
 pub struct Connection {
     client: RustFbClient,
     database: DbHandle,
-    /// How long it waits for locks, in seconds; None: as long as it may wait for an answer.
+    /// The lock timeout in seconds; `None`: the timeout of an answer.
     waits: Option<u32>,
-    /// The transaction of what changes nothing.
+    /// The transaction of queries.
     reading: Option<TrHandle>,
     transaction: Option<TrHandle>,
-    /// What the server has prepared, by its number.
+    /// The prepared statements by number.
     prepared: HashMap<u64, (StmtType, <RustFbClient as FirebirdClientSqlOps>::StmtHandle)>,
-    /// None: the connection is not used again.
+    /// `None`: the connection is not used again.
     watched: Option<Watched>,
     most: u64,
 }
@@ -60,7 +60,7 @@ pub struct Connection {
 impl Connection {
     pub fn open(to: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Arc<Mutex<Self>>> {
         let (most, target) = (MOST.saturating_add(options.largest_answer), to.clone());
-        // The client has no time limit of its own.
+        // The client has no timeout.
         let made = within(options.timeout, move || Self::attach(&target, waits, most), drop)?;
         let made = made.unwrap_or_else(|| Err(to.place.unreachable(&TimedOut.into())));
         let (mut new, socket) = made.map_err(|error| error.context(&to.place))?;
@@ -74,7 +74,7 @@ impl Connection {
     }
 
     fn attach(to: &Firebird, waits: Option<u32>, most: u64) -> Result<(Self, Option<TcpStream>)> {
-        // Values go to the server and come back as they are, byte by byte: bytes need no BLOB then.
+        // Values are sent and received byte by byte, so that bytes need no BLOB.
         let mut client = RustFbClient::new(fb::Charset { on_firebird: "UTF8", ..fb::charset::ISO_8859_1 });
         let database =
             client.attach_database(&to.target, fb::Dialect::D3, false).map_err(|error| match error {
@@ -83,18 +83,19 @@ impl Connection {
             })?;
         let (reading, transaction, prepared, watched) = (None, None, HashMap::new(), None);
         let mut new = Self { client, database, waits, reading, transaction, prepared, watched, most };
-        // The client tells the server its address, by which its socket is found.
+        // The client hides its socket. The server knows the socket's address.
         let mut reply = Reply::new();
-        let asked = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST') FROM RDB$DATABASE";
-        new.execute(&text(asked), &[], &mut reply)?;
+        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST') FROM RDB$DATABASE";
+        new.execute(&text(sql), &[], &mut reply)?;
         let socket = own_socket(&String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()));
         Ok((new, socket))
     }
 
-    /// Does one exchange within its time. There is no other after a lost connection or a panic of the client.
+    /// Performs one exchange within the timeout. After a lost connection or a panic of the client, the connection is not used
+    /// again.
     pub fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(watched) = self.watched.take() else { return Err(lost(&ConnectionReset.into())) };
-        let done = watched.exchange(|| contain(CLIENT, "at work", || work(self)).unwrap_or_else(Err));
+        let done = watched.exchange(|| contain(CLIENT, "executing", || work(self)).unwrap_or_else(Err));
         let over = |error: &Error| matches!(error.kind(), ConnectionLost | Interrupted | Protocol | Timeout);
         self.watched = done.as_ref().is_err_and(over).not().then_some(watched);
         done
@@ -125,7 +126,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the transaction; where there is none, the one that reads.
+    /// Ends the transaction, or that of queries if there is no other.
     pub fn end_transaction(&mut self, how: TrOp) -> Result<()> {
         let open = self.transaction.take().or_else(|| self.reading.take());
         open.map_or(Ok(()), |open| self.end(open, how))
@@ -144,16 +145,16 @@ impl Connection {
         self.client.free_statement(&mut handle, FreeStmtOp::Drop).map_err(explain)
     }
 
-    /// Executes a statement, which is prepared first where it is not.
-    pub fn execute(&mut self, asked: &Statement, values: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        let values = values.iter().map(|value| bind(value, asked.raw)).collect::<Result<_>>()?;
-        if !self.prepared.contains_key(&asked.number) {
-            self.prepare(asked)?;
+    /// Executes a statement, and prepares it before if necessary.
+    pub fn execute(&mut self, statement: &Statement, values: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let values = values.iter().map(|value| bind(value, statement.raw)).collect::<Result<_>>()?;
+        if !self.prepared.contains_key(&statement.number) {
+            self.prepare(statement)?;
         }
-        let reads = self.prepared.get(&asked.number).is_some_and(|(kind, _)| *kind == StmtType::Select);
+        let reads = self.prepared.get(&statement.number).is_some_and(|(kind, _)| *kind == StmtType::Select);
         let own = self.transaction.is_none() && !reads;
         let transaction = if own { self.begin(TrDataAccessMode::ReadWrite)? } else { self.reader()? };
-        let mut done = self.run(asked, transaction, values, out);
+        let mut done = self.run(statement, transaction, values, out);
         if own && done.is_ok() {
             done = self.end(transaction, TrOp::Commit);
         }
@@ -161,21 +162,21 @@ impl Connection {
             // The first error is the one to report.
             let _ = self.end(transaction, TrOp::Rollback);
         }
-        if asked.number > 0 { done } else { done.and(self.forget(0)) }
+        if statement.number > 0 { done } else { done.and(self.forget(0)) }
     }
 
     fn run(
         &mut self,
-        asked: &Statement,
+        statement: &Statement,
         mut tr: TrHandle,
         values: Vec<SqlType>,
         out: &mut Reply,
     ) -> Result<()> {
         let Self { client, database, prepared, most, .. } = self;
-        let Some((kind, handle)) = prepared.get_mut(&asked.number) else { return Ok(()) };
+        let Some((kind, handle)) = prepared.get_mut(&statement.number) else { return Ok(()) };
         if *kind == StmtType::ExecProcedure {
             let row = client.execute2(database, &mut tr, handle, values);
-            return row.map(|row| push_row(&row, asked, out)).map_err(explain);
+            return row.map(|row| push_row(&row, statement, out)).map_err(explain);
         }
         let changed = client.execute(database, &mut tr, handle, values).map_err(explain)?;
         if !matches!(*kind, StmtType::Select | StmtType::SelectForUpd) {
@@ -185,7 +186,7 @@ impl Connection {
         let done = loop {
             match client.fetch(database, &mut tr, handle) {
                 Ok(Some(_)) if out.held() as u64 > *most => break Err(too_much(*most)),
-                Ok(Some(row)) => push_row(&row, asked, out),
+                Ok(Some(row)) => push_row(&row, statement, out),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(explain(error)),
             }
@@ -193,9 +194,9 @@ impl Connection {
         done.and(client.free_statement(handle, FreeStmtOp::Close).map_err(explain))
     }
 
-    /// Gives up what stands in the way of a table's end: statements, which are prepared again when they are executed, and
-    /// the transaction that reads.
-    fn let_go(&mut self) -> Result<()> {
+    /// Releases what prevents dropping a table: prepared statements, which are prepared again when they are executed, and
+    /// the transaction of queries.
+    fn release(&mut self) -> Result<()> {
         let numbers: Vec<u64> = self.prepared.keys().copied().collect();
         numbers.into_iter().try_for_each(|number| self.forget(number))?;
         if self.transaction.is_some() { Ok(()) } else { self.end_transaction(TrOp::Commit) }
@@ -208,15 +209,15 @@ impl Connection {
     }
 }
 
-/// Has all connections of this process give up what stands in the way of a table's end, but for those at work.
-pub fn let_go() {
+/// Makes all idle connections of this process release what prevents dropping a table.
+pub fn release_all() {
     let open: Vec<_> = lock(&OPEN).iter().filter_map(Weak::upgrade).collect();
     for connection in open {
-        let _ = connection.try_lock().map(|mut connection| connection.exchange(Connection::let_go));
+        let _ = connection.try_lock().map(|mut connection| connection.exchange(Connection::release));
     }
 }
 
-/// Bytes as the text by which the client sends exactly these.
+/// The text that the client sends as exactly these bytes.
 fn latin(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
@@ -227,22 +228,22 @@ fn bind(value: &Value<'_>, raw: bool) -> Result<SqlType> {
         Value::Bool(truth) => SqlType::Boolean(truth),
         Value::Text(text) => SqlType::Text(latin(text.as_bytes())),
         Value::Bytes(bytes) => SqlType::Text(latin(bytes)),
-        // Firebird reads four digits behind the seconds.
+        // Firebird accepts four decimal digits of a second.
         Value::Time(at) if raw => SqlType::Text(DateTime::from_micros(at)?.to_string()[..24].to_owned()),
         Value::Int(number) | Value::Time(number) => SqlType::Integer(number),
     })
 }
 
-fn push_row(row: &[Column], asked: &Statement, out: &mut Reply) {
+fn push_row(row: &[Column], statement: &Statement, out: &mut Reply) {
     for (at, column) in row.iter().enumerate() {
-        let time = asked.shape.gives.get(at) == Some(&FieldType::Timestamp);
+        let time = statement.shape.gives.get(at) == Some(&FieldType::Timestamp);
         match &column.value {
             SqlType::Null => out.push_null(),
-            // The client made a character of each byte.
+            // The client converts each byte to a character.
             SqlType::Text(text) => out.push_bytes(&text.chars().map(|c| c as u8).collect::<Vec<_>>()),
             SqlType::Binary(bytes) => out.push_bytes(bytes),
             SqlType::Integer(micros) if time => out.push_time(*micros),
-            SqlType::Integer(number) if asked.number > 0 => out.push_int(*number),
+            SqlType::Integer(number) if statement.number > 0 => out.push_int(*number),
             _ => out.push_bytes(column.clone().to_val().unwrap_or_else(|_| String::new()).as_bytes()),
         }
     }

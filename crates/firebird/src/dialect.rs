@@ -7,13 +7,13 @@ use kurabe_driver_common::sql::{digits, hex, quoted, read_int, read_micros};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Characters of the longest text, and bytes of the longest bytes, that lie in the row: a row has at most 64 KiB.
+/// The maximum length of a text in characters, and of bytes, that is stored in the row, which has at most 64 KiB.
 const IN_ROW: u32 = 4_000;
-/// Bytes of the longest field of a key: an index entry has at most a quarter of a page, of 8 KiB by default.
+/// The maximum length of a key's field in bytes: an index entry has at most a quarter of a page, which has 8 KiB by default.
 const IN_KEY: u32 = 1_000;
-/// The most rows of one statement, which has at most 256 contexts.
+/// The maximum number of rows of one statement, which has at most 256 contexts.
 pub(crate) const MOST_ROWS: usize = 250;
-/// Bytes of the longest literal; a longer value is written as several.
+/// The maximum length of a literal in bytes. A longer value is written as several.
 const LITERAL: usize = 16_000;
 
 pub(crate) static DIALECT: Dialect = Dialect {
@@ -36,7 +36,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         },
     },
     column_type,
-    // Never asked for: `own.put` stands in its place.
+    // `own.put` replaces it.
     upsert: |_, _| String::new(),
     create_tail: Cow::Borrowed(""),
     clear: "DELETE FROM",
@@ -59,7 +59,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
 fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     let octets = |bytes: u32| format!("VARCHAR({bytes}) CHARACTER SET OCTETS").into();
     match kind {
-        // A TIMESTAMP counts ten-thousandths of a second: these are microseconds since 1970.
+        // Microseconds since 1970: the resolution of TIMESTAMP is 100 µs.
         FieldType::Int | FieldType::Timestamp => "BIGINT".into(),
         FieldType::Text { max } if in_key => octets(max.saturating_mul(4).clamp(1, IN_KEY)),
         FieldType::Bytes { max } if in_key => octets(max.clamp(1, IN_KEY)),
@@ -78,7 +78,7 @@ fn put(d: &Dialect, collection: &Collection) -> Result<String> {
     Ok(format!("UPDATE OR {insert} MATCHING ({key})"))
 }
 
-/// A statement declares at most 64 KiB of parameters, of which a BLOB takes 8 bytes.
+/// A statement has at most 64 KiB of declared parameters. A BLOB counts 8 bytes.
 fn casts(collection: &Collection, rows: usize) -> Vec<Cow<'static, str>> {
     let column = |(at, field): (usize, &Field)| column_type(field.kind, collection.is_indexed(at));
     let mut columns: Vec<_> = collection.fields.iter().enumerate().map(column).collect();
@@ -89,7 +89,7 @@ fn casts(collection: &Collection, rows: usize) -> Vec<Cow<'static, str>> {
     columns
 }
 
-/// Names are ours: they hold no quotes.
+/// The names are Kurabe's and contain no quotes.
 fn drop_table(d: &Dialect, name: &str) -> String {
     let name = d.name(name);
     format!(
@@ -102,7 +102,7 @@ fn text(out: &mut String, text: &str) -> Result<()> {
     if text.len() > LITERAL || text.contains('\0') {
         return bytes(out, text.as_bytes());
     }
-    // Without its character set it would be compared with spaces behind it.
+    // In another character set it would be compared with trailing spaces.
     out.push_str("_OCTETS ");
     quoted(out, text);
     Ok(())

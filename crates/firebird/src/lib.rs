@@ -32,14 +32,14 @@ pub static INFO: DriverInfo = DriverInfo {
     open,
 };
 
-/// Where the database is, and who asks.
+/// The place of the database and the credentials.
 #[derive(Clone)]
 struct Firebird {
     place: Place,
     target: RustFbClientAttachmentConfig,
 }
 
-/// A password comes from Firebird's own variable where the URL has none.
+/// Without a password in the URL, that of Firebird's environment variable is used.
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     if url.path.is_empty() {
         return Err(url.wrong("no database is named").hint("firebird://user@host/path-or-alias"));
@@ -89,7 +89,9 @@ impl Driver for Firebird {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("the crate rsfbclient awaits each answer before the next request"))
+        Capabilities::of_sql(Support::no(
+            "the crate rsfbclient waits for each answer before the next request",
+        ))
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -109,11 +111,11 @@ impl Driver for Firebird {
 }
 
 const NOTES: [&str; 5] = [
-    "The client awaits each answer: a query is three round trips, a change by itself four.",
-    "The client reads a BLOB (long text and bytes) by 1,024 bytes a round trip.",
-    "The client encrypts by ARC4 unless the server has WireCrypt = Disabled.",
-    "An index puts the least BIGINT behind 0, which is a fault of Firebird 3.",
-    "Connecting includes a query, by which the client's socket is found.",
+    "The client waits for each answer: a query takes three round trips, a change without a transaction four.",
+    "The client reads 1,024 bytes of a BLOB (long text and bytes) per round trip.",
+    "The client encrypts with ARC4 unless the server has WireCrypt = Disabled.",
+    "An index sorts the smallest BIGINT after 0: a fault of Firebird 3.",
+    "Connecting includes one query, which finds the client's socket.",
 ];
 
 /// A connection, which sessions and namespaces use.
@@ -167,7 +169,7 @@ impl Link for FirebirdLink {
     }
 }
 
-/// Words of Firebird's and the client's messages, what they mean, Firebird's SQLSTATE for them, and what to do.
+/// Parts of messages of Firebird and the client, their meaning, SQLSTATE and hint.
 const KNOWN: [(&str, ErrorKind, &str, &str); 8] = [
     ("ContAuth", ErrorKind::Denied, "28000", "the server asks again: check the user and the password"),
     ("Connection closed", ErrorKind::ConnectionLost, "08006", ""),
@@ -179,7 +181,7 @@ const KNOWN: [(&str, ErrorKind, &str, &str); 8] = [
     ("deadlock", ErrorKind::Server, "40001", ""),
 ];
 
-/// The client's error as Kurabe's. The client passes on the server's words, but few of its numbers.
+/// Converts an error of the client, which has the server's message, but few of its codes.
 fn explain(error: FbError) -> Error {
     let (message, kind, code) = match error {
         FbError::Io(error) => return lost(&error),

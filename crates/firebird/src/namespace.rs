@@ -1,8 +1,8 @@
-//! Firebird's part of the ownership rules. A claim is a variable of the connection's, which the monitoring tables show to
-//! others and which ends with the connection.
+//! The namespace. A claim is a variable of the connection. Other connections see it in the monitoring tables. It ends with
+//! the connection.
 
 use crate::FirebirdLink;
-use crate::connection::let_go;
+use crate::connection::release_all;
 use crate::dialect::DIALECT;
 use kurabe_driver_common::ownership::holder;
 use kurabe_driver_common::prelude::*;
@@ -20,7 +20,7 @@ impl SqlNamespaceOps for FirebirdNamespace {
         let mut done = self.0.query(sql, &mut Reply::new());
         for _ in 0..9 {
             if done.as_ref().is_err_and(|error| error.to_string().contains("is in use")) {
-                let_go();
+                release_all();
                 done = self.0.query(sql, &mut Reply::new());
             }
         }
@@ -28,7 +28,7 @@ impl SqlNamespaceOps for FirebirdNamespace {
     }
 
     fn column(&mut self, sql: &str) -> Result<Vec<String>> {
-        // A transaction sees the monitoring tables as they were when it first looked.
+        // The monitoring tables do not change within a transaction.
         self.0.query(DIALECT.commit, &mut Reply::new())?;
         Ok(rows(&mut self.0, sql)?.into_iter().filter_map(|row| row.into_iter().next()).collect())
     }
@@ -38,7 +38,7 @@ impl SqlNamespaceOps for FirebirdNamespace {
         Ok(!self.column(&sql)?.is_empty())
     }
 
-    /// Writes the name down and then looks for another: of two that come at once at least one finds the other.
+    /// Sets the claim and then searches for others: of two concurrent runs, at least one finds the other's.
     fn lock(&mut self, run: &str) -> Result<()> {
         let ours = holder(run).replace('\'', "_");
         let set =

@@ -11,13 +11,13 @@ use crate::{programs, wire};
 
 pub(crate) struct Firebird;
 
-/// The password of a server that is asked for none: Firebird has no users without one.
+/// The password if none is given: Firebird has no users without a password.
 const PASSWORD: &str = "masterkey";
 
-/// The setting of the database, not of the server, that decides whether a commit waits for the storage.
+/// The setting of the database that decides whether a commit waits for the storage.
 const FORCED_WRITES: &str = "ForcedWrites";
 
-/// Where packages install `security.sql`, which makes the database of users.
+/// Where packages install `security.sql`, which creates the database of users.
 const SCRIPT: &str = "/usr/share/firebird/3.0/security.sql";
 
 impl Engine for Firebird {
@@ -47,7 +47,7 @@ impl Engine for Firebird {
         }
     }
 
-    /// It does not, but its packages run it as a user of its own, and so does the testbed.
+    /// Firebird does not require it, but its packages run it as a separate user, and so does the testbed.
     fn refuses_root(&self) -> bool {
         true
     }
@@ -92,7 +92,7 @@ impl Engine for Firebird {
     fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         configure(instance)?;
         let data = |name: &str| instance.data().join(name).display().to_string();
-        // The tools work on the files themselves: no server runs yet. The password is in a script, not in an argument.
+        // The tools access the files: no server runs yet. The password is in a script, not in an argument.
         let security = instance.write_secret(
             "security.sql",
             &format!("CREATE DATABASE '{}';\nINPUT '{SCRIPT}';\nCOMMIT;\n", data("security3.fdb")),
@@ -118,13 +118,13 @@ impl Engine for Firebird {
         Ok(steps)
     }
 
-    /// Not with what is written into the databases: a password, how they are written, and the path of their users'.
+    /// Not with a password, `ForcedWrites` or the path of the database of users, which the databases contain.
     fn can_use_template(&self, instance: &Instance) -> bool {
         instance.spec.password.is_none() && forced_writes(&instance.spec).is_none()
     }
 
     fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        // The port is not known before. Where the file cannot be written, the server does not answer on it.
+        // The port was not known before. If the file cannot be written, the server does not answer on it.
         let _ = configure(instance);
         launch(instance, &instance.installed.program)
     }
@@ -143,7 +143,7 @@ impl Engine for Firebird {
     }
 }
 
-/// Writes the server's configuration, by the user's settings and then by the testbed's: the last counts.
+/// Writes the server's configuration: the user's settings, then those of the testbed, which override them.
 fn configure(instance: &Instance) -> Result<(), TestbedError> {
     let data = instance.data().display().to_string();
     let users = instance.spec.settings.iter().filter(|(key, _)| key != FORCED_WRITES);
@@ -161,7 +161,7 @@ fn configure(instance: &Instance) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// The user's word for it.
+/// The user's value of `ForcedWrites`.
 fn forced_writes(spec: &Spec) -> Option<&str> {
     spec.settings.iter().rfind(|(key, _)| key == FORCED_WRITES).map(|(_, value)| value.as_str())
 }
@@ -174,7 +174,7 @@ fn within(instance: &Instance, name: &str) -> Launch {
     launch(instance, &tool(name).unwrap_or_else(|| PathBuf::from(name)))
 }
 
-/// A program of Firebird's with the instance's configuration and locks. Messages are the package's.
+/// A program of Firebird with the instance's configuration and locks, and the package's messages.
 fn launch(instance: &Instance, program: &Path) -> Launch {
     let mut launch = Launch::new("/usr/bin/env");
     let messages = fs::read_dir("/usr/lib").into_iter().flatten().flatten();

@@ -50,7 +50,7 @@ pub trait Link: Query {
         self.prepare(sql)
     }
 
-    /// Has the server prepare the statement `sql` of an operation, for clients that need its types too.
+    /// Prepares the statement `sql` of an operation, for clients that need the operation's types.
     fn prepare_operation(&mut self, operation: &Operation, sql: &str) -> Result<Self::Statement> {
         match operation {
             Operation::Raw { .. } => self.prepare_raw(sql),
