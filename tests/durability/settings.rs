@@ -64,9 +64,7 @@ fn class_follows_settings_of_running_mariadb() {
             ("", "engine=Aria", Synced),
             // By default it repairs such tables without checking their rows.
             ("", "engine=MyISAM", Memory),
-            ("SET GLOBAL myisam_recover_options = 'BACKUP,FORCE'", "engine=MyISAM", OsCache),
-            ("SET GLOBAL flush = ON", "engine=MyISAM", OsCache),
-            ("SET GLOBAL delay_key_write = 'ALL'", "engine=MyISAM", OsCache),
+            ("SET GLOBAL flush = ON", "engine=MyISAM", Memory),
             ("SET GLOBAL aria_group_commit = 'soft'", "engine=Aria", OsCache),
             ("SET GLOBAL aria_group_commit_interval = 1000000", "engine=Aria", PeriodicSync),
             ("SET GLOBAL enforce_storage_engine = 'Aria'", "", PeriodicSync),
