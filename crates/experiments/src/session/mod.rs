@@ -2,7 +2,7 @@
 //!
 //! Each cell has its own collections, so that a read can never find the payload of another cell. Reads draw uniformly
 //! from a loaded store. Writes add sessions with new identifiers to a collection that is empty when a trial begins.
-//! Every read is compared byte for byte; every write is counted on the server, and a sample is read back.
+//! Every read is compared byte for byte. Every write is counted on the server and read back.
 
 mod store;
 mod transaction;
