@@ -108,7 +108,7 @@ pub(super) fn differences(
                 grounds.push((Ground::new(engine, plan, cancel), server));
                 let name = |clients: &u64| match plan.clients.len() {
                     1 => (*engine).to_owned(),
-                    _ => format!("{engine}, {clients} clients"),
+                    _ => format!("{engine}, {clients} client{}", if *clients == 1 { "" } else { "s" }),
                 };
                 let row = |clients| (name(clients), Tally::default(), Tally::default());
                 tallies.extend(plan.clients.iter().map(row));
