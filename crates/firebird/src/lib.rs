@@ -110,12 +110,13 @@ impl Driver for Firebird {
     }
 }
 
-const NOTES: [&str; 5] = [
+const NOTES: [&str; 6] = [
     "The client waits for each answer: a query takes three round trips, a change without a transaction four.",
     "The client reads 1,024 bytes of a BLOB (long text and bytes) per round trip.",
     "The client encrypts with ARC4 unless the server has WireCrypt = Disabled.",
     "An index sorts the smallest BIGINT after 0: a fault of Firebird 3.",
     "Connecting includes one query, which finds the client's socket.",
+    "Only SYSDBA and the database's owner see that a run of another user uses the database.",
 ];
 
 /// A connection, which sessions and namespaces use.

@@ -1,5 +1,5 @@
-//! The namespace. A claim is a variable of the connection. Other connections see it in the monitoring tables. It ends with
-//! the connection.
+//! The namespace. A claim is a variable of the connection. Other connections see it in the monitoring tables, if they have the
+//! same user or that of an administrator. It ends with the connection.
 
 use crate::FirebirdLink;
 use crate::connection::release_all;
