@@ -55,7 +55,7 @@ fn date(days: i32) -> Result<String> {
         i32::MAX => "infinity".to_owned(),
         i32::MIN => "-infinity".to_owned(),
         days => {
-            let mut text = DateTime::from_micros((i64::from(days) + EPOCH) * DAY)?.to_string();
+            let mut text = DateTime::from_micros((i64::from(days) + EPOCH).saturating_mul(DAY))?.to_string();
             text.truncate("2024-02-29".len());
             text
         }
@@ -166,6 +166,10 @@ mod tests {
             [(16, &[2][..]), (1700, &[0; 7]), (2950, &[0; 15]), (3802, b"\x02{}"), (600, &[0; 16])]
         {
             assert_eq!(read(kind, bytes).unwrap_err().kind(), ErrorKind::Protocol, "{kind}");
+        }
+        // These days have more microseconds than an i64.
+        for days in [i32::MAX - 1, i32::MIN + 1] {
+            assert_eq!(read(1082, &days.to_be_bytes()).unwrap_err().kind(), ErrorKind::Usage, "{days}");
         }
         assert!(is_read(1700) && is_read(20) && !is_read(600));
     }

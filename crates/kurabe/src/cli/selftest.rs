@@ -9,7 +9,7 @@ pub(super) fn command() -> Command {
             Arg::new("engine")
                 .value_name("ENGINE")
                 .num_args(0..)
-                .help("Engines [default: all that are installed]"),
+                .help("Engines, with settings if needed: mariadb?innodb_buffer_pool_size=16M [default: all that are installed]"),
         )
         .arg(
             Arg::new("kind")
@@ -57,6 +57,13 @@ pub(super) fn command() -> Command {
                     "Starts two servers for each comparison and restarts them, as a run of two 'up:' targets with default \
                      options does; about 80 s each",
                 ),
+        )
+        .arg(
+            Arg::new("records")
+                .long("records")
+                .value_name("N")
+                .requires("differences")
+                .help("Number of records in each store [default: 500; with --separate that of the experiment]"),
         )
         .arg(
             Arg::new("writes")

@@ -13,6 +13,7 @@ mod wrap;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::Interleave;
+use crate::targets::UP;
 use crate::{signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
@@ -42,6 +43,12 @@ const PAUSE: Duration = Duration::from_millis(700);
 /// The minimum share of correctly named causes; with fewer the command fails.
 const LEAST: f64 = 0.95;
 
+/// An engine, and the settings of its throwaway server: `?name=value&…`, or nothing.
+struct Engine {
+    name: &'static str,
+    settings: String,
+}
+
 /// A cause that was planted once, and its attribution.
 struct Case {
     kind: Kind,
@@ -49,6 +56,13 @@ struct Case {
     found: Attribution,
     /// The number of reruns because of disturbances.
     again: u32,
+}
+
+impl Engine {
+    /// The URL of its throwaway server.
+    fn url(&self) -> String {
+        format!("{UP}:{}{}", self.name, self.settings)
+    }
 }
 
 impl Case {
@@ -71,7 +85,7 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let rounds = units::parse_count(number("rounds"))?;
     let time = units::parse_duration(number("duration"))?;
-    let engines = chosen(matches, "engine", &ENGINES)?;
+    let engines = engines(matches)?;
     let kinds = chosen(matches, "kind", &Kind::ALL.map(Kind::name))?;
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| kinds.contains(&kind.name())).collect();
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
@@ -90,6 +104,10 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
                 .collect::<Result<_>>()?,
             separate,
+            records: matches
+                .get_one::<String>("records")
+                .map(|text| units::parse_count(text).map_err(|error| error.context("--records")))
+                .transpose()?,
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
@@ -109,7 +127,7 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         if plan.comparisons == 0 {
             return Err(Error::usage("--differences 0 is out of range").into());
         }
-        if separate && engines.contains(&EMBEDDED) {
+        if separate && engines.iter().any(|engine| engine.name == EMBEDDED) {
             return Err(Error::usage(format!("--separate: {EMBEDDED} has no server"))
                 .hint("name the engines, as in: kurabe selftest postgres mariadb")
                 .into());
@@ -118,18 +136,18 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let mut cases: Vec<Case> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
-    for engine in engines {
+    for engine in &engines {
         let server = match start(engine, output) {
             Ok(server) => server,
             Err(error) => {
-                left_out.push(format!("{engine}: {error}"));
+                left_out.push(format!("{}: {error}", engine.name));
                 continue;
             }
         };
-        let ground = Ground { engine, server: server.as_ref(), time, cancel: &cancel };
+        let ground = Ground { engine: engine.name, server: server.as_ref(), time, cancel: &cancel };
         for kind in &kinds {
             if let Err(why) = plant(*kind, &ground, rounds, &mut cases, output) {
-                left_out.push(format!("{} on {engine}: {why}", kind.name()));
+                left_out.push(format!("{} on {}: {why}", kind.name(), engine.name));
             }
             if cancel.load(Ordering::SeqCst) {
                 break;
@@ -158,24 +176,38 @@ fn chosen(matches: &ArgMatches, name: &str, known: &[&'static str]) -> Result<Ve
     if words.is_empty() {
         return Ok(known.to_vec());
     }
+    words.into_iter().map(|word| one_of(word, known)).collect()
+}
+
+fn one_of(word: &str, known: &[&'static str]) -> Result<&'static str> {
+    known.iter().find(|one| **one == word).copied().ok_or_else(|| {
+        Error::usage(format!("unknown engine or cause '{word}'"))
+            .hint(format!("there are: {}", known.join(", ")))
+            .into()
+    })
+}
+
+/// The engines that the user chose, with their settings; all if there are none.
+fn engines(matches: &ArgMatches) -> Result<Vec<Engine>> {
+    let words: Vec<&String> = matches.get_many::<String>("engine").into_iter().flatten().collect();
+    if words.is_empty() {
+        return Ok(ENGINES.map(|name| Engine { name, settings: String::new() }).into());
+    }
     words
         .into_iter()
         .map(|word| {
-            known.iter().find(|one| *one == word).copied().ok_or_else(|| {
-                Error::usage(format!("unknown engine or cause '{word}'"))
-                    .hint(format!("there are: {}", known.join(", ")))
-                    .into()
-            })
+            let (name, settings) = word.split_at(word.find('?').unwrap_or(word.len()));
+            Ok(Engine { name: one_of(name, &ENGINES)?, settings: settings.to_owned() })
         })
         .collect()
 }
 
 /// A throwaway server that syncs each commit; `None` for an embedded database.
-fn start(engine: &str, output: &Output) -> kurabe_core::Result<Option<Server>> {
-    if engine == EMBEDDED {
+fn start(engine: &Engine, output: &Output) -> kurabe_core::Result<Option<Server>> {
+    if engine.name == EMBEDDED {
         return Ok(None);
     }
-    let url = TargetUrl::parse(&format!("up:{engine}"))?;
+    let url = TargetUrl::parse(&engine.url())?;
     let synced = targets::up(&url, Some(DurabilityClass::Synced), 0, output);
     // Not all engines can sync; causes with writes are not planted on the others.
     match synced {

@@ -1,10 +1,10 @@
 //! One comparison of a server with itself; repeated requests may make one side slower.
 
-use super::{Plan, Tally};
+use super::{Engine, Plan, Tally};
 use crate::machine;
 use crate::output::Output;
 use crate::suite::BUDGET;
-use crate::targets::{self, UP, Wish, open_one};
+use crate::targets::{self, Wish, open_one};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
@@ -38,7 +38,7 @@ const LONGEST: usize = 1_000;
 
 /// The context of comparisons.
 pub(super) struct Ground<'a> {
-    pub(super) engine: &'static str,
+    pub(super) engine: &'a Engine,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
 }
@@ -112,7 +112,7 @@ impl Interceptor for Doubling {
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(engine: &'static str, plan: &'a Plan, cancel: &'a AtomicBool) -> Self {
+    pub(super) fn new(engine: &'a Engine, plan: &'a Plan, cancel: &'a AtomicBool) -> Self {
         Self { engine, plan, cancel }
     }
 
@@ -128,21 +128,23 @@ impl<'a> Ground<'a> {
         })?;
         let url = match server {
             Some(server) => TargetUrl::parse(server.url())?,
-            None => {
-                TargetUrl::parse(&format!("{}:{}", self.engine, folder.path().join("selftest.db").display()))?
-            }
+            None => TargetUrl::parse(&format!(
+                "{}:{}",
+                self.engine.name,
+                folder.path().join("selftest.db").display()
+            ))?,
         };
         let experiment = self.experiment()?;
         let spec = RunSpec {
             duration_ns: Some(self.plan.time.as_nanos() as u64),
-            records: Some(RECORDS),
-            ..self.spec(experiment, self.engine, mix(number, effect))
+            records: Some(self.plan.records.unwrap_or(RECORDS)),
+            ..self.spec(experiment, self.engine.name, mix(number, effect))
         };
         let added = Arc::default();
         let target = |at: usize, effect: f64| -> Result<Target> {
             let (driver, facts, skip_reason) = open_one(&url, None)?;
             Ok(Target {
-                name: format!("{}#{}", self.engine, at + 1),
+                name: format!("{}#{}", self.engine.name, at + 1),
                 driver: self.slowed(driver, effect, &added),
                 facts,
                 claims: at == 0,
@@ -167,8 +169,8 @@ impl<'a> Ground<'a> {
         output: &Output,
     ) -> Result<Vec<(u64, Tally)>> {
         let experiment = self.experiment()?;
-        let url = format!("{UP}:{}", self.engine);
-        let spec = self.spec(experiment, &url, mix(number, effect));
+        let url = self.engine.url();
+        let spec = RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect)) };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         let mut opened = targets::open(&[url.clone(), url], &Wish::of(&plan, None), output)?;
         let added = Arc::default();

@@ -5,7 +5,7 @@
 
 mod ground;
 
-use super::start;
+use super::{Engine, start};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets::with_server_affinity;
@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub(super) effect: f64,
     /// Rounds of each comparison.
     pub(super) rounds: u32,
+    /// The number of records in each store, if the user chose it.
+    pub(super) records: Option<u64>,
     /// Each trial's measured phase.
     pub(super) time: Duration,
     /// The length of a slice, if the trials are interleaved.
@@ -90,7 +92,7 @@ impl Tally {
 
 pub(super) fn differences(
     plan: &Plan,
-    engines: &[&'static str],
+    engines: &[Engine],
     cancel: &AtomicBool,
     output: &Output,
 ) -> kurabe_core::Result<Exit> {
@@ -98,6 +100,7 @@ pub(super) fn differences(
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
     for engine in engines {
+        let shown = format!("{}{}", engine.name, engine.settings);
         let server = if plan.separate {
             Ok(None)
         } else {
@@ -107,13 +110,13 @@ pub(super) fn differences(
             Ok(server) => {
                 grounds.push((Ground::new(engine, plan, cancel), server));
                 let name = |clients: &u64| match plan.clients.len() {
-                    1 => (*engine).to_owned(),
-                    _ => format!("{engine}, {clients} client{}", if *clients == 1 { "" } else { "s" }),
+                    1 => shown.clone(),
+                    _ => format!("{shown}, {clients} client{}", if *clients == 1 { "" } else { "s" }),
                 };
                 let row = |clients| (name(clients), Tally::default(), Tally::default());
                 tallies.extend(plan.clients.iter().map(row));
             }
-            Err(error) => left_out.push(format!("{engine}: {error}")),
+            Err(error) => left_out.push(format!("{shown}: {error}")),
         }
     }
     // With and without a difference in turn, engine by engine, so that the machine's noise affects all equally.
@@ -139,7 +142,7 @@ pub(super) fn differences(
                     }
                     Err(_) if cancel.load(Ordering::SeqCst) => break 'all,
                     Err(error) => {
-                        let why = format!("{}: {error}", ground.engine);
+                        let why = format!("{}: {error}", ground.engine.name);
                         if !left_out.contains(&why) {
                             output.warning(&why);
                             left_out.push(why);
@@ -238,6 +241,7 @@ fn table(
     } else {
         format!("{} rounds, trials of {}", plan.rounds, units::time(plan.time))
     };
+    let what = plan.records.map_or_else(|| what.to_owned(), |records| format!("{what} of {records} records"));
     let _ = writeln!(
         text,
         "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found, {} of {} \
