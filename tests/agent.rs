@@ -162,6 +162,8 @@ fn server_on_other_host_is_observed_by_agent() {
 #[test]
 #[ignore = "the test above runs it in a network of its own"]
 fn between_two_networks() {
+    // An address that can be bound need not be one of this host.
+    fs::write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1").unwrap();
     let place = Place::new();
     let ssh = Ssh::new(place.home());
     let host = Host::start(&place, &ssh);

@@ -5,7 +5,7 @@ use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
 /// The processes that own the server's listening socket; else why they were not found, as a clause.
@@ -44,12 +44,25 @@ pub(crate) fn listeners(endpoint: &Endpoint) -> Result<Vec<Pid>, String> {
 /// Where on this machine a server listens that others reach at this host and port. If the host is not a name of this
 /// machine but a translated address, any local address counts.
 pub(crate) fn here(host: &str, port: u16) -> Endpoint {
-    let own = |mut addresses: std::vec::IntoIter<std::net::SocketAddr>| {
-        addresses.any(|address| UdpSocket::bind((address.ip(), 0)).is_ok())
-    };
-    let known = (host, port).to_socket_addrs().is_ok_and(own);
+    let known = (host, port)
+        .to_socket_addrs()
+        .is_ok_and(|mut addresses| addresses.any(|address| is_local(address.ip())));
     let host = if known { host.to_owned() } else { IpAddr::from([0, 0, 0, 0]).to_string() };
     Endpoint::Tcp { host, port }
+}
+
+/// Whether an address is one of this machine. The kernel sends from the same address to its own addresses, and to no other.
+/// Binding does not show it: `net.ipv4.ip_nonlocal_bind` allows any address.
+fn is_local(address: IpAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    // Connecting a UDP socket chooses its source address and sends nothing. The port is arbitrary.
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    };
+    address.is_loopback() || address.is_unspecified() || source().is_ok_and(|source| source.ip() == address)
 }
 
 fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
@@ -57,8 +70,7 @@ fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
         .to_socket_addrs()
         .map_err(|error| format!("cannot resolve {host}: {error}"))?
         .map(|address| address.ip().to_canonical())
-        // An address of another machine cannot be bound.
-        .filter(|address| UdpSocket::bind((*address, 0)).is_ok())
+        .filter(|address| is_local(*address))
         .collect();
     if addresses.is_empty() {
         return Err(format!("the server runs on another host, {host}"));

@@ -6,6 +6,8 @@ use crate::tick_ns;
 use crate::wire::Wire;
 use kurabe_core::observation::Sample;
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
+use std::fs;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -45,15 +47,9 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// Begins to sample the threads of these processes; `apart` if they are a server's, not the client's.
     pub fn start(members: &[Pid], apart: bool, wire: Option<Wire>) -> Option<Self> {
-        let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
-        let tasks: Vec<(u32, u32)> = members
-            .iter()
-            .flat_map(|pid| {
-                numbers(&format!("/proc/{}/task", pid.number)).into_iter().map(|tid| (pid.number, tid))
-            })
-            .collect();
+        let members = members.iter().map(|pid| pid.number).collect();
         let (stop, stopped) = channel();
-        let sampling = SampleLoop { tasks, own, apart, wire, seen: SampleSeries::default() };
+        let sampling = SampleLoop { members, apart, wire, seen: SampleSeries::default() };
         let thread =
             thread::Builder::new().name("sampler".to_owned()).spawn(move || sampling.until(&stopped)).ok()?;
         Some(Self { stop, thread })
@@ -67,9 +63,8 @@ impl Sampler {
 }
 
 struct SampleLoop {
-    /// Process and thread.
-    tasks: Vec<(u32, u32)>,
-    own: u32,
+    /// The processes at the start of sampling.
+    members: Vec<u32>,
     apart: bool,
     wire: Option<Wire>,
     seen: SampleSeries,
@@ -89,7 +84,7 @@ impl SampleLoop {
         let mut before = Before {
             at: began,
             client_ns: own_cpu(),
-            server_ticks: self.tasks().0,
+            server_ticks: self.processes().ticks,
             host_ns: host::busy_ns(),
         };
         let mut pause = FIRST;
@@ -108,7 +103,7 @@ impl SampleLoop {
     }
 
     fn sample(&mut self, began: Instant, at: Instant, before: &mut Before) {
-        let (ticks, disk, stopped) = self.tasks();
+        let Processes { ticks, disk, stopped } = self.processes();
         let (client_ns, host_ns) = (own_cpu(), host::busy_ns());
         let past = at.duration_since(before.at).as_nanos() as f64;
         let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / past.max(1.0);
@@ -135,28 +130,51 @@ impl SampleLoop {
         }
     }
 
-    /// CPU ticks of all threads together, and the numbers of threads in uninterruptible sleep and stopped.
-    fn tasks(&mut self) -> (u64, u64, u64) {
-        let (mut ticks, mut disk, mut stopped) = (0, 0, 0);
-        for (pid, tid) in &self.tasks {
-            if !self.apart && *pid == self.own && i64::from(*tid) == i64::from(own_thread()) {
-                continue;
-            }
-            let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
-            ticks += stat.ticks;
-            disk += u64::from(stat.state == b'D');
-            stopped += u64::from(stat.state == b'T');
+    fn processes(&self) -> Processes {
+        let mut found = Processes::default();
+        let mut members: BTreeSet<u32> = self.members.iter().copied().collect();
+        if self.apart {
+            // A server may start a process for each connection.
+            members.extend(self.members.iter().flat_map(|pid| children(*pid)));
         }
-        (ticks, disk, stopped)
+        let own = own_thread();
+        for pid in members {
+            let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) else { continue };
+            found.ticks += stat.ticks + stat.children_ticks;
+            for tid in numbers(&format!("/proc/{pid}/task")).into_iter().filter(|tid| *tid != own) {
+                let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
+                found.disk += u64::from(stat.state == b'D');
+                found.stopped += u64::from(stat.state == b'T');
+            }
+        }
+        found
     }
+}
+
+/// The processes at one sample.
+#[derive(Default)]
+struct Processes {
+    /// CPU ticks of all together, with those of threads and children that have ended.
+    ticks: u64,
+    /// Threads in uninterruptible sleep.
+    disk: u64,
+    /// Stopped threads.
+    stopped: u64,
+}
+
+/// The children that a process's first thread started: a server that starts a process for each connection has no other
+/// thread. Empty if the kernel does not list them (`CONFIG_PROC_CHILDREN`).
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 fn thread_cpu() -> u64 {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-fn own_thread() -> i32 {
-    rustix::thread::gettid().as_raw_nonzero().get()
+fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 fn own_cpu() -> u64 {
@@ -187,6 +205,7 @@ fn mean(pair: &[Sample]) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn sampling_interval_grows_and_cost_is_bounded() {
@@ -203,9 +222,22 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_start_during_sampling_are_sampled() {
+        // The child starts after the sampling began. When it has ended, one sample has all of its CPU time.
+        let script = "read go; sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'; :";
+        let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let sampler = Sampler::start(&[Pid::of(shell.id()).unwrap()], true, None).unwrap();
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        let seen = sampler.end();
+        let used: Vec<f64> = seen.samples.iter().filter_map(|sample| sample.server_cpu).collect();
+        assert!(used.iter().filter(|share| **share > 0.05).count() > 1, "{used:?}");
+    }
+
+    #[test]
     fn many_samples_are_merged_into_means_and_all_are_counted() {
         let mut sampling =
-            SampleLoop { tasks: Vec::new(), own: 0, apart: false, wire: None, seen: SampleSeries::default() };
+            SampleLoop { members: Vec::new(), apart: false, wire: None, seen: SampleSeries::default() };
         let began = Instant::now();
         let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
         for n in 1..=500 {

@@ -238,7 +238,11 @@ impl Link {
     fn receive(&mut self) -> Result<Report, TestbedError> {
         match self.reports.recv_timeout(self.timeout) {
             Ok(report) => Ok(report),
-            Err(RecvTimeoutError::Timeout) => Err(self.error("it does not answer".to_owned())),
+            Err(RecvTimeoutError::Timeout) => {
+                // The next request would take a late answer for its own, so there is none: the server is removed.
+                self.pipe = None;
+                Err(self.error("it does not answer".to_owned()))
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 self.end();
                 let status = self.child.try_wait().ok().flatten();
@@ -323,4 +327,29 @@ fn listen(output: impl std::io::Read + Send + 'static, died: Arc<Mutex<Option<St
 /// Locks a mutex whose content is always consistent, even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_answer_is_not_that_of_the_next_request() {
+        let script = "read first; sleep 1; echo \"$0\"; read second";
+        let answer = serde_json::to_string(&Report::Done).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script, &answer]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (pipe, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        let died = Arc::new(Mutex::new(None));
+        let reports = listen(output, died.clone());
+        let timeout = Duration::from_millis(100);
+        let mut link = Link { engine: "none".to_owned(), timeout, child, pipe, reports, facts: None };
+        link.send("first").unwrap();
+        assert!(link.receive().unwrap_err().to_string().contains("does not answer"));
+        while lock(&died).is_none() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(link.send("second").unwrap_err().to_string().contains("has exited"));
+    }
 }
