@@ -188,13 +188,9 @@ impl Planned {
 fn plan(labels: &Labels) -> Vec<Planned> {
     let baseline: BTreeMap<String, AxisValue> =
         labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))).collect();
-    let xs: Vec<Option<AxisValue>> = match labels.chart_axis() {
-        Some(axis) => axis.sorted().into_iter().map(Some).collect(),
-        None => vec![None],
-    };
     let mut planned = Vec::new();
     for operation in &labels.operations {
-        for (n, x) in xs.iter().enumerate() {
+        for (n, x) in labels.xs().iter().enumerate() {
             let mut common = baseline.clone();
             if let (Some(axis), Some(x)) = (labels.chart_axis(), x) {
                 common.insert(axis.name.clone(), x.clone());
@@ -261,20 +257,10 @@ fn judge_pair(
         primary: metric.primary,
         target: planned.axis.map(|_| name(targets[0])),
         at: Cell::new(at),
-        result: VerdictResult::NotComparable,
-        why: None,
-        ratio: None,
-        low: None,
-        high: None,
-        rounds: 0,
-        noise_floor: None,
-        smallest_detectable: None,
-        corrected_for: 0,
         conclusive: true,
-        further_rounds: None,
-        lower_bound: false,
         x: planned.x.clone().filter(|_| chart.is_none()),
         limits: cells.map(|cell| cell.filter(|_| metric.is_speed()).and_then(limit)),
+        ..Verdict::default()
     };
     let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
     let sides = [sides[0].as_str(), sides[1].as_str()];
