@@ -17,7 +17,7 @@ use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::interim::{further_rounds, is_within};
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
+use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::BTreeMap;
 
 /// The name of the difference between two targets.
@@ -96,7 +96,7 @@ fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
 
 /// The result of a ratio, given the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
-    match judge(ratio, Direction::HigherIsBetter) {
+    match judge(ratio) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
