@@ -90,7 +90,8 @@ pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
     ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
 }
 
-/// Whether further rounds could not change the result: the verdict is called, or the interval is within the margin.
+/// Whether further rounds could not change the result: the verdict is called, or the interval is within the
+/// margin.
 #[must_use]
 pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
     match verdict {

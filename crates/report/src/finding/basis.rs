@@ -56,7 +56,7 @@ pub struct Overhead {
     pub ns_per_op: f64,
 }
 
-/// What the results rest on.
+/// The basis of the results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]

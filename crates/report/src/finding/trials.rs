@@ -8,7 +8,7 @@ use crate::labels::Labels;
 use kurabe_core::units;
 use serde::Serialize;
 
-/// What trials were like.
+/// Bottlenecks of trials, and defects that affect their results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
