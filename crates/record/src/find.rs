@@ -36,12 +36,9 @@ impl Store {
             [one] => Ok((*one).clone()),
             [] => Err(self.not_found(wanted, &entries)),
             [newest, .., oldest] => {
-                let message = format!(
-                    "'{wanted}' is ambiguous: {} runs begin with it, from {} to {}",
-                    starting.len(),
-                    oldest.name,
-                    newest.name
-                );
+                let (count, oldest, newest) = (starting.len(), &oldest.name, &newest.name);
+                let message =
+                    format!("'{wanted}' is ambiguous: {count} runs begin with it, from {oldest} to {newest}");
                 Err(Error::usage(message).hint("give more of the name"))
             }
         }

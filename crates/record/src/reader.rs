@@ -3,7 +3,7 @@
 use crate::chain::Chain;
 use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, io_error};
-use kurabe_core::run::{Run, RunHeader, TrialRecord};
+use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -63,7 +63,7 @@ pub(crate) fn read_file(file: &File, path: &Path) -> Result<Recorded> {
             Err(refusal) => Err(refusal),
         };
         match found {
-            Ok(()) => lines.accept(),
+            Ok(()) => lines.chain.advance(&lines.buffer),
             // After a power failure the file may have been extended for the line, but not completely written.
             Err(Refusal::Damaged(_)) if !is_whole(bytes) && lines.is_at_end()? => {
                 torn = Some(lines.torn());
@@ -83,8 +83,11 @@ pub(crate) fn header_of(file: &File, path: &Path) -> Result<RunHeader> {
 /// Adds the record of a line.
 fn accept(run: &mut Run, line: Line) -> Result<(), String> {
     match line {
+        // Readers never index out of bounds.
+        Line::Trial(trial) if trial.cell >= run.header.cells.len() => {
+            return Err(format!("it names cell {} of {}", trial.cell, run.header.cells.len()));
+        }
         Line::Trial(trial) => {
-            check(&run.header, &trial)?;
             run.end = None;
             run.trials.push(*trial);
         }
@@ -98,14 +101,6 @@ fn accept(run: &mut Run, line: Line) -> Result<(), String> {
         Line::End(end) => run.end = Some(end),
     }
     Ok(())
-}
-
-/// Checks that a trial belongs to the header, so that readers never index out of bounds.
-fn check(header: &RunHeader, trial: &TrialRecord) -> Result<(), String> {
-    if trial.cell < header.cells.len() {
-        return Ok(());
-    }
-    Err(format!("it names cell {} of {}", trial.cell, header.cells.len()))
 }
 
 enum Next {
@@ -145,11 +140,6 @@ impl<'a> Lines<'a> {
         Ok(Next::Torn)
     }
 
-    /// Counts the line in `buffer` as intact.
-    fn accept(&mut self) {
-        self.chain.advance(&self.buffer);
-    }
-
     fn is_at_end(&mut self) -> Result<bool> {
         let rest = self.reader.fill_buf().map_err(|error| io_error("read", self.path, &error))?;
         Ok(rest.is_empty())
@@ -165,18 +155,14 @@ impl<'a> Lines<'a> {
         if let Some(cell) = header.cells.iter().position(|cell| cell.target >= header.targets.len()) {
             return Err(self.damaged(&format!("its cell {cell} names a target that is not listed"), None));
         }
-        self.accept();
+        self.chain.advance(&self.buffer);
         Ok((header, minor))
     }
 
     /// The note that the line in `buffer` is ignored.
     fn torn(&self) -> String {
-        format!(
-            "line {} of {}, the last one, is incomplete ({} bytes) and is ignored",
-            self.chain.next(),
-            self.path.display(),
-            self.buffer.len()
-        )
+        let (line, file, bytes) = (self.chain.next(), self.path.display(), self.buffer.len());
+        format!("line {line} of {file}, the last one, is incomplete ({bytes} bytes) and is ignored")
     }
 
     /// The error for the line in `buffer`; the lines before it contain `trials`.

@@ -170,16 +170,14 @@ impl Store {
     fn remove_stale(&self) {
         let Ok(entries) = fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {
-            let old = || entry.metadata().and_then(|m| m.modified()).is_ok_and(|at| age(at) > TEMP_LIFETIME);
-            if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) && old() {
+            let old = |at: SystemTime| at.elapsed().unwrap_or_default() > TEMP_LIFETIME;
+            if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX)
+                && entry.metadata().and_then(|entry| entry.modified()).is_ok_and(old)
+            {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
-}
-
-fn age(at: SystemTime) -> Duration {
-    at.elapsed().unwrap_or_default()
 }
 
 /// A name that is unique in this process and among those that share the directory.

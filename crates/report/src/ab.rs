@@ -27,31 +27,25 @@ pub fn render(summary: &Summary) -> String {
 }
 
 fn block(summary: &Summary, cell: &CellResult, text: &mut String) {
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
-    };
-    line("Server Software", format!("{} {}", cell.engine, cell.version).trim_end());
+    line(text, "Server Software", format!("{} {}", cell.engine, cell.version).trim_end());
     let url = summary.targets.get(cell.target_index).map(|target| target.url.as_str());
     match url.and_then(|url| TargetUrl::parse(url).ok()) {
         Some(TargetUrl { host: Some(host), port, .. }) => {
-            line("Server Hostname", &host);
+            line(text, "Server Hostname", &host);
             if let Some(port) = port {
-                line("Server Port", &port.to_string());
+                line(text, "Server Port", &port.to_string());
             }
         }
-        _ => line("Server Hostname", &cell.target),
+        _ => line(text, "Server Hostname", &cell.target),
     }
     text.push('\n');
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
-    };
-    line("Document Path", &format!("/{}/{}", summary.experiment, cell.operation));
+    line(text, "Document Path", &format!("/{}/{}", summary.experiment, cell.operation));
     if let Some(bytes) = cell.stored_bytes {
-        line("Document Length", &format!("{bytes} bytes"));
+        line(text, "Document Length", &format!("{bytes} bytes"));
     }
     let axes: Vec<String> =
         cell.axes.values().iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    line("Axes", &axes.join(" "));
+    line(text, "Axes", &axes.join(" "));
     text.push('\n');
     match (&cell.totals, cell.status) {
         (Some(totals), Status::Ok) => figures(totals, cell.ops_per_second, text),
@@ -59,6 +53,10 @@ fn block(summary: &Summary, cell: &CellResult, text: &mut String) {
             let _ = writeln!(text, "No results: {}", cell.reason.as_deref().unwrap_or("not measured"));
         }
     }
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
 }
 
 fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {

@@ -1,6 +1,7 @@
 //! The analysis of a recorded run: everything that a report contains.
 
 use crate::comparison::compare;
+use crate::finding::wording::promise;
 use crate::findings::{self, Context};
 use crate::labels::Labels;
 use crate::metrics;
@@ -8,7 +9,6 @@ use crate::noise::Noise;
 use crate::results::figures;
 use crate::rule::Rule;
 use crate::summary::{REPORT_VERSION, Summary, TargetSummary, settings};
-use crate::template::promise;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@
 //! transports, settings, limits, notes, error texts, unsupported features, and the command line. Experts may still
 //! guess an engine from its results.
 
+use crate::group::{distinct, grouped};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::{Limits, ServerFacts};
 use kurabe_core::run::{Outcome, Run, TargetRecord};
@@ -14,37 +15,22 @@ const WITHHELD: &str = "withheld";
 
 /// The replacement names for the engines of one or more runs.
 pub(crate) struct Anonymiser {
-    known: Vec<Known>,
-}
-
-/// A target, identified across runs by its engine and its position among that engine's targets.
-struct Known {
-    engine: String,
-    nth: usize,
-    /// The versions in these runs, in order of appearance.
-    versions: Vec<String>,
+    /// The targets, identified across runs by their engine and their position among that engine's targets; with their
+    /// versions in these runs, in order of appearance.
+    known: Vec<((String, usize), Vec<String>)>,
 }
 
 impl Anonymiser {
     /// Assigns names to the targets of these runs, in order of appearance.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        let mut known: Vec<Known> = Vec::new();
-        for run in runs {
+        let targets = runs.into_iter().flat_map(|run| {
             let later = run.resumptions.iter().map(|resumption| &resumption.targets);
-            for (engine, nth, target) in
-                [&run.header.targets].into_iter().chain(later).flat_map(|all| keys(all))
-            {
-                let version = &target.facts.version;
-                match known.iter_mut().find(|known| known.engine == engine && known.nth == nth) {
-                    Some(found) if found.versions.contains(version) => {}
-                    Some(found) => found.versions.push(version.clone()),
-                    None => {
-                        known.push(Known { engine: engine.to_owned(), nth, versions: vec![version.clone()] });
-                    }
-                }
-            }
-        }
-        Self { known }
+            [&run.header.targets].into_iter().chain(later).flat_map(|all| keys(all))
+        });
+        let versions =
+            targets.map(|(engine, nth, target)| ((engine.to_owned(), nth), target.facts.version.clone()));
+        let known = grouped(versions).into_iter().map(|(target, all)| (target, distinct(all)));
+        Self { known: known.collect() }
     }
 
     /// The run with these names.
@@ -80,11 +66,11 @@ impl Anonymiser {
     }
 
     fn target(&self, (engine, nth, target): (&str, usize, &TargetRecord)) -> TargetRecord {
-        let position = self.known.iter().position(|known| known.engine == engine && known.nth == nth);
+        let position = self.known.iter().position(|((name, at), _)| name == engine && *at == nth);
         let position = position.unwrap_or(self.known.len());
         let name = format!("database {}", letters(position));
         // Versions are numbered only if they differ.
-        let versions = self.known.get(position).map_or(&[][..], |known| &known.versions);
+        let versions = self.known.get(position).map_or(&[][..], |(_, versions)| versions);
         let version = match versions.iter().position(|version| *version == target.facts.version) {
             Some(at) if versions.len() > 1 => format!("version {}", at + 1),
             _ => String::new(),

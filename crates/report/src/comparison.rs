@@ -17,7 +17,7 @@ use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::RunSpec;
 use kurabe_stats::interim::{further_rounds, is_within};
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
+use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
 use std::collections::BTreeMap;
 
 /// The name of the difference between two targets.
@@ -96,7 +96,7 @@ fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
 
 /// The result of a ratio, given the margin.
 pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
-    match judge(ratio, Direction::HigherIsBetter) {
+    match judge(ratio) {
         kurabe_stats::Verdict::Faster => VerdictResult::Better,
         kurabe_stats::Verdict::Slower => VerdictResult::Worse,
         _ if is_within(ratio, margin) => VerdictResult::NoDifference,
@@ -188,13 +188,9 @@ impl Planned {
 fn plan(labels: &Labels) -> Vec<Planned> {
     let baseline: BTreeMap<String, AxisValue> =
         labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))).collect();
-    let xs: Vec<Option<AxisValue>> = match labels.chart_axis() {
-        Some(axis) => axis.sorted().into_iter().map(Some).collect(),
-        None => vec![None],
-    };
     let mut planned = Vec::new();
     for operation in &labels.operations {
-        for (n, x) in xs.iter().enumerate() {
+        for (n, x) in labels.xs().iter().enumerate() {
             let mut common = baseline.clone();
             if let (Some(axis), Some(x)) = (labels.chart_axis(), x) {
                 common.insert(axis.name.clone(), x.clone());
@@ -261,20 +257,10 @@ fn judge_pair(
         primary: metric.primary,
         target: planned.axis.map(|_| name(targets[0])),
         at: Cell::new(at),
-        result: VerdictResult::NotComparable,
-        why: None,
-        ratio: None,
-        low: None,
-        high: None,
-        rounds: 0,
-        noise_floor: None,
-        smallest_detectable: None,
-        corrected_for: 0,
         conclusive: true,
-        further_rounds: None,
-        lower_bound: false,
         x: planned.x.clone().filter(|_| chart.is_none()),
         limits: cells.map(|cell| cell.filter(|_| metric.is_speed()).and_then(limit)),
+        ..Verdict::default()
     };
     let sides = [verdict.pair.a.clone(), verdict.pair.b.clone()];
     let sides = [sides[0].as_str(), sides[1].as_str()];

@@ -5,7 +5,8 @@
 //! `--format ab`.
 
 use crate::attribution::Attribution;
-use crate::summary::{CellResult, CounterResult, MetricInfo, MetricResult, Summary};
+use crate::format::name_of;
+use crate::summary::{CellResult, MetricInfo, MetricResult, Summary};
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
 use kurabe_core::stats_probe::Counter;
@@ -16,7 +17,7 @@ type Column = (&'static str, fn(&Summary, &CellResult) -> String);
 /// The columns after the axes.
 const COLUMNS: &[Column] = &[
     ("operation", |_, cell| cell.operation.clone()),
-    ("status", |_, cell| cell.status.word().to_owned()),
+    ("status", |_, cell| name_of(&cell.status)),
     ("reason", |_, cell| cell.reason.clone().unwrap_or_default()),
     ("aa_control", |_, cell| cell.aa_control.to_string()),
     ("second_instance", |_, cell| cell.second_instance.to_string()),
@@ -44,7 +45,7 @@ const COLUMNS: &[Column] = &[
     ("retries", |_, cell| cell.retries.to_string()),
     ("stored_bytes", |_, cell| whole(cell.stored_bytes)),
     ("durability", |_, cell| cell.durability.map_or_else(String::new, |class| class.name().to_owned())),
-    ("bottleneck", |_, cell| attributed(cell, |found| found.bottleneck.name().to_owned())),
+    ("bottleneck", |_, cell| attributed(cell, |found| found.bottleneck.name())),
     ("publishing", publishing),
     ("due_per_second", |_, cell| number(cell.open_loop.map(|open| open.due_per_second))),
     ("response_p50_us", |_, cell| number(cell.open_loop.map(|open| open.response_us.p50))),
@@ -54,15 +55,15 @@ const COLUMNS: &[Column] = &[
     ("dispatch_lag_p99_us", |_, cell| number(cell.open_loop.and_then(|open| open.dispatch_lag_p99_us))),
     ("backlog", |_, cell| whole(cell.open_loop.map(|open| open.backlog))),
     ("dropped", |_, cell| whole(cell.open_loop.map(|open| open.dropped))),
-    ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name().to_owned())),
+    ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name())),
     ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
     ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
-    ("log_bytes_per_op", |_, cell| number(counter(cell, Counter::LogBytes).map(|one| one.per_operation))),
+    ("log_bytes_per_op", |_, cell| number(cell.counter(Counter::LogBytes).map(|one| one.per_operation))),
     ("binlog_bytes_per_op", |_, cell| {
-        number(counter(cell, Counter::BinlogBytes).map(|one| one.per_operation))
+        number(cell.counter(Counter::BinlogBytes).map(|one| one.per_operation))
     }),
-    ("file_bytes_per_op", |_, cell| number(counter(cell, Counter::FileBytes).map(|one| one.per_operation))),
-    ("lock_waits", |_, cell| whole(counter(cell, Counter::LockWaits).map(|one| one.total))),
+    ("file_bytes_per_op", |_, cell| number(cell.counter(Counter::FileBytes).map(|one| one.per_operation))),
+    ("lock_waits", |_, cell| whole(cell.counter(Counter::LockWaits).map(|one| one.total))),
     ("server_cpu_us_per_op", |_, cell| number(cell.server_cpu_us_per_op)),
 ];
 
@@ -119,10 +120,6 @@ fn whole(value: Option<u64>) -> String {
 
 fn attributed(cell: &CellResult, show: fn(&Attribution) -> String) -> String {
     cell.attribution.as_ref().map_or_else(String::new, show)
-}
-
-fn counter(cell: &CellResult, what: Counter) -> Option<&CounterResult> {
-    cell.counters.iter().find(|counter| counter.what == what)
 }
 
 fn unit_name(unit: Unit) -> &'static str {

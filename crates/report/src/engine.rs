@@ -1,8 +1,9 @@
 //! Tables of the server's own statistics: counters, wait states of sessions, and statements.
 
 use crate::format::{figure, micros, percent, short_figure};
+use crate::group::grouped;
 use crate::labels::OperationLabels;
-use crate::summary::{CellResult, CounterResult, SessionShare, Status, Summary};
+use crate::summary::{CellResult, CounterResult, SessionShare, Summary, reported};
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::Measurement;
@@ -39,18 +40,14 @@ pub(crate) fn figures(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResu
 pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
     let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
     let looks: u64 = waits().map(|waits| waits.sessions).sum();
-    let mut groups: Vec<WaitGroup> = Vec::new();
-    for group in waits().flat_map(|waits| &waits.groups) {
-        let same = |known: &&mut WaitGroup| WaitGroup { seen: group.seen, ..(**known).clone() } == *group;
-        match groups.iter_mut().find(same) {
-            Some(known) => known.seen += group.seen,
-            None => groups.push(group.clone()),
-        }
-    }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.seen));
+    let groups = waits().flat_map(|waits| &waits.groups);
+    let groups = grouped(groups.map(|group| (WaitGroup { seen: 0, ..group.clone() }, group.seen)));
+    let mut groups: Vec<(WaitGroup, u64)> =
+        groups.into_iter().map(|(group, seen)| (group, seen.iter().sum())).collect();
+    groups.sort_by_key(|(_, seen)| std::cmp::Reverse(*seen));
     groups.truncate(MOST);
-    let share = |group: WaitGroup| SessionShare {
-        share: group.seen as f64 / (looks as f64).max(1.0),
+    let share = |(group, seen): (WaitGroup, u64)| SessionShare {
+        share: seen as f64 / (looks as f64).max(1.0),
         wait_state: group.wait_state,
         state: group.state,
         event: group.event,
@@ -59,21 +56,11 @@ pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionSha
     groups.into_iter().map(share).collect()
 }
 
-/// A table with a heading.
-pub(crate) struct Titled {
-    pub title: String,
-    pub legend: String,
-    pub table: Table,
-}
-
 /// The tables; in a short report only those that explain the results.
-pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
-    let mut all = Vec::new();
+pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Table> {
+    let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {
-        let measured = |cell: &&CellResult| {
-            cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control
-        };
-        let cells: Vec<&CellResult> = summary.cells.iter().filter(measured).collect();
+        let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
         all.extend(counters(summary, operation, &cells));
         let waits = |wait_state: WaitState| !matches!(wait_state, WaitState::Idle | WaitState::Running);
         let worth = cells.iter().any(|cell| {
@@ -87,12 +74,9 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
         }
     }
     // A legend is shown once.
-    let mut legends: Vec<String> = Vec::new();
-    for Titled { legend, .. } in &mut all {
-        if legends.contains(legend) {
-            legend.clear();
-        } else {
-            legends.push(legend.clone());
+    for at in (1..all.len()).rev() {
+        if all[..at].iter().any(|before| before.legend == all[at].legend) {
+            all[at].legend = None;
         }
     }
     all
@@ -101,20 +85,16 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Titled> {
 type Show = dyn Fn(&CellResult) -> Option<String>;
 
 /// The counters; only columns with values.
-fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
-    let of = |cell: &CellResult, what: Counter| cell.counters.iter().find(|one| one.what == what).cloned();
-    let bytes = |what: Counter| -> Box<Show> {
-        Box::new(move |cell| of(cell, what).map(|one| units::size(one.per_operation.round() as u64)))
+fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
+    let value = |what: Counter, show: fn(&CounterResult) -> String| -> Box<Show> {
+        Box::new(move |cell| cell.counter(what).map(show))
     };
-    let each = |what: Counter| -> Box<Show> {
-        Box::new(move |cell| of(cell, what).map(|one| short_figure(one.per_operation)))
-    };
-    let total = |what: Counter| -> Box<Show> {
-        Box::new(move |cell| of(cell, what).map(|one| units::count(one.total)))
-    };
+    let bytes = |what| value(what, |one| units::size(one.per_operation.round() as u64));
+    let each = |what| value(what, |one| short_figure(one.per_operation));
+    let total = |what| value(what, |one| units::count(one.total));
     let ratio = |a: Counter, b: Counter| {
         move |cell: &CellResult| {
-            let (a, b) = (of(cell, a)?.total, of(cell, b)?.total);
+            let (a, b) = (cell.counter(a)?.total, cell.counter(b)?.total);
             (b > 0).then(|| a as f64 / b as f64)
         }
     };
@@ -129,11 +109,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
         ("examined/op", 3, each(Counter::RowsExamined)),
         ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
         ("lock waits", 1, total(Counter::LockWaits)),
-        (
-            "locked/op",
-            2,
-            Box::new(move |cell| of(cell, Counter::LockNs).map(|one| micros(one.per_operation / 1e3))),
-        ),
+        ("locked/op", 2, value(Counter::LockNs, |one| micros(one.per_operation / 1e3))),
         ("temporary", 4, total(Counter::Temporary)),
         ("checkpoints", 3, total(Counter::Checkpoints)),
         ("evicted", 3, total(Counter::Evictions)),
@@ -149,21 +125,19 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
     if shown.is_empty() {
         return None;
     }
-    let mut table = places(summary, operation, &rows);
+    let mut table = Table::of(format!("Reported by the server on {}", operation.plural), summary, &rows);
+    table.legend = Some(
+        "The server's own counters, mostly of the whole server, including other users and background tasks. \
+         log: recovery log; binlog: replication log; files: all bytes written, for an embedded database."
+            .to_owned(),
+    );
     for (head, spare, show) in shown {
         table.add(head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
     }
-    Some(Titled {
-        title: format!("Reported by the server on {}", operation.plural),
-        legend: "The server's own counters, mostly of the whole server, including other users and \
-                 background tasks. log: recovery log; binlog: replication log; files: all bytes written, \
-                 for an embedded database."
-            .to_owned(),
-        table,
-    })
+    Some(table)
 }
 
-fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let rows: Vec<(&CellResult, &SessionShare)> = cells
         .iter()
         .flat_map(|cell| {
@@ -174,7 +148,13 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult])
     if rows.is_empty() {
         return None;
     }
-    let mut table = places(summary, operation, &rows.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
+    let places: Vec<&CellResult> = rows.iter().map(|(cell, _)| *cell).collect();
+    let mut table = Table::of(format!("Session samples during {}", operation.plural), summary, &places);
+    table.legend = Some(
+        "The clients' sessions as reported by the server, sampled about ten times a second, and the CPU time \
+         of server and client."
+            .to_owned(),
+    );
     let session = |show: &dyn Fn(&SessionShare) -> String| -> Vec<String> {
         rows.iter().map(|(_, session)| show(session)).collect()
     };
@@ -196,22 +176,12 @@ fn doings(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult])
     let server = cpu(|seen| seen.server_seen().map(|server| server.cpu_ns));
     table.add("server CPUs", true, 1, server);
     table.add("client CPUs", true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
-    table.add(
-        "statement",
-        false,
-        4,
-        session(&|s| or_dash(&s.statement.chars().take(70).collect::<String>())),
-    );
-    Some(Titled {
-        title: format!("Session samples during {}", operation.plural),
-        legend: "The clients' sessions as reported by the server, sampled about ten times a second, and the \
-                 CPU time of server and client."
-            .to_owned(),
-        table,
-    })
+    let statement = |s: &SessionShare| or_dash(&s.statement.chars().take(70).collect::<String>());
+    table.add("statement", false, 4, session(&statement));
+    Some(table)
 }
 
-fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Titled> {
+fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let all: Vec<(&CellResult, StatementUse)> = cells
         .iter()
         .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
@@ -219,7 +189,10 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     if all.is_empty() {
         return None;
     }
-    let mut table = places(summary, operation, &all.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
+    let places: Vec<&CellResult> = all.iter().map(|(cell, _)| *cell).collect();
+    let mut table = Table::of(format!("Statements of {}", operation.plural), summary, &places);
+    table.legend =
+        Some("The server's statistics of the statements in this database with the most time.".to_owned());
     let used = |show: &dyn Fn(&StatementUse) -> String| -> Vec<String> {
         all.iter().map(|(_, used)| show(used)).collect()
     };
@@ -230,11 +203,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     table.add("examined/call", true, 2, examined);
     table.add("rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))));
     table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
-    Some(Titled {
-        title: format!("Statements of {}", operation.plural),
-        legend: "The server's statistics of the statements in this database with the most time.".to_owned(),
-        table,
-    })
+    Some(table)
 }
 
 /// A cell's statements over its rounds, by total time.
@@ -253,13 +222,6 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
     }
     all.sort_by_key(|statement| std::cmp::Reverse(statement.time_ns));
     all
-}
-
-/// A table whose first columns identify the cell of each row.
-fn places(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Table {
-    let mut table = Table::new(operation.name.clone());
-    table.place(summary, cells);
-    table
 }
 
 fn or_dash(text: &str) -> String {

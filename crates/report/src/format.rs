@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::units;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A positive number with three significant digits: `0.512`, `45.6`, `12,300`.
@@ -120,6 +122,18 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
         Unit::Count | Unit::PerSecond => short_figure(value),
         Unit::Share => format!("{} %", figure(value * 100.0)),
     }
+}
+
+/// Settings in a list: `fsync = on, synchronous_commit = on`.
+pub(crate) fn settings_list(settings: &BTreeMap<String, String>) -> String {
+    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    settings.join(", ")
+}
+
+/// The name in files of a kind without members, as its type's `Serialize` writes it.
+pub(crate) fn name_of(kind: &impl Serialize) -> String {
+    let name = serde_json::to_value(kind).ok();
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A sentence's first letter.

@@ -43,13 +43,11 @@ fn distribution(histogram: &Histogram, text: &mut String) {
             writeln!(text)
         };
     }
-    let mean = histogram.mean().unwrap_or(0.0);
+    let (mean, deviation) = (ms(histogram.mean().unwrap_or(0.0)), ms(histogram.deviation()));
+    let (max, count) = (ms(histogram.max().unwrap_or(0) as f64), histogram.count());
     let _ = writeln!(
         text,
-        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n#[Max     = {:12.3}, Total count    = {:12}]\n",
-        ms(mean),
-        ms(histogram.deviation()),
-        ms(histogram.max().unwrap_or(0) as f64),
-        histogram.count()
+        "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]\n#[Max     = {max:12.3}, Total count    = \
+         {count:12}]\n",
     );
 }

@@ -2,6 +2,7 @@
 
 use crate::finding::Scope;
 use crate::format::{list, plural};
+use crate::group::distinct;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::ExperimentInfo;
@@ -27,7 +28,7 @@ pub(crate) struct Axis {
     /// The run's values, the baseline's first, then numbers as given.
     pub values: Vec<AxisValue>,
     /// The meaning of each word, if known.
-    meanings: Vec<(String, String)>,
+    meanings: &'static [(&'static str, &'static str)],
 }
 
 impl Axis {
@@ -74,7 +75,7 @@ impl Axis {
 
     pub fn meaning(&self, value: &AxisValue) -> Option<&str> {
         let word = self.show(value);
-        self.meanings.iter().find(|(name, _)| *name == word).map(|(_, meaning)| meaning.as_str())
+        self.meanings.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning)
     }
 
     /// Formats the value of this axis in a cell; empty if the cell has none.
@@ -150,6 +151,11 @@ impl Labels {
         self.chart.map(|chart| &self.axes[chart])
     }
 
+    /// The values of the horizontal axis, in order; one `None` if there is no such axis.
+    pub fn xs(&self) -> Vec<Option<AxisValue>> {
+        self.chart_axis().map_or_else(|| vec![None], |axis| axis.sorted().into_iter().map(Some).collect())
+    }
+
     /// The varying axes except the horizontal one.
     pub fn varying(&self) -> impl Iterator<Item = &Axis> {
         self.axes
@@ -175,6 +181,11 @@ impl Labels {
 
     pub fn operations_of(&self, names: &[String]) -> String {
         list(&names.iter().map(|name| self.plural(name)).collect::<Vec<_>>())
+    }
+
+    /// The operations of a scope, and where it is: `reads on SQLite at 1 kB`.
+    pub fn results_of(&self, scope: &Scope) -> String {
+        self.operations_of(&scope.operations) + &self.place(scope)
     }
 
     pub fn metric(&self, name: &str) -> Option<&MetricInfo> {
@@ -219,11 +230,8 @@ impl Labels {
 
     /// Where a finding holds: ` on SQLite from 10 kB on (layout blob)`.
     pub fn place(&self, scope: &Scope) -> String {
-        let on = if scope.targets.is_empty() || !self.several_targets() {
-            String::new()
-        } else {
-            format!(" on {}", self.targets_of(&scope.targets))
-        };
+        let named = self.several_targets() && !scope.targets.is_empty();
+        let on = if named { format!(" on {}", self.targets_of(&scope.targets)) } else { String::new() };
         let at = self.range(&scope.at);
         let at = if at.is_empty() { at } else { format!(" {at}") };
         format!("{on}{at}{}", self.held(scope))
@@ -297,9 +305,12 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
                 AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
             };
-            let meanings =
-                meanings.iter().map(|(word, what)| ((*word).to_owned(), (*what).to_owned())).collect();
-            Some(Axis { name: axis.name.to_owned(), kind, values: distinct(spec.get(axis.name)?), meanings })
+            Some(Axis {
+                name: axis.name.to_owned(),
+                kind,
+                values: distinct(spec.get(axis.name)?.iter().cloned()),
+                meanings,
+            })
         })
         .collect();
     let named: BTreeSet<String> = known.iter().map(|axis| axis.name.clone()).collect();
@@ -307,15 +318,10 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let others = spec.iter().filter(|(name, _)| !named.contains(*name)).map(|(name, values)| {
         let number = values.iter().all(|value| matches!(value, AxisValue::Number(_)));
         let kind = if number { Kind::Count } else { Kind::Word };
-        Axis { name: name.clone(), kind, values: distinct(values), meanings: Vec::new() }
+        Axis { name: name.clone(), kind, values: distinct(values.iter().cloned()), meanings: &[] }
     });
     let others: Vec<Axis> = others.collect();
     known.into_iter().chain(others).collect()
-}
-
-fn distinct(values: &[AxisValue]) -> Vec<AxisValue> {
-    let mut seen = BTreeSet::new();
-    values.iter().filter(|value| seen.insert(*value)).cloned().collect()
 }
 
 fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationLabels {

@@ -21,15 +21,9 @@ pub(crate) fn without(run: &Run, keep: &[bool]) -> Run {
     header.command = command(run, keep);
     header.targets = chosen(&run.header.targets, keep);
     header.spec.targets = chosen(&run.header.spec.targets, keep);
-    let gone: Vec<String> = run
-        .header
-        .targets
-        .iter()
-        .zip(keep)
-        .filter(|(_, kept)| !**kept)
-        .map(|(t, _)| format!("{}:", t.name))
-        .collect();
-    header.warnings.retain(|warning| !gone.iter().any(|name| warning.starts_with(name.as_str())));
+    let gone = run.header.targets.iter().zip(keep).filter(|(_, kept)| !**kept);
+    let gone: Vec<String> = gone.map(|(target, _)| format!("{}:", target.name)).collect();
+    header.warnings.retain(|warning| !gone.iter().any(|name| warning.starts_with(name)));
     for resumption in &mut less.resumptions {
         resumption.targets = chosen(&resumption.targets, keep);
     }

@@ -21,6 +21,7 @@ mod engine;
 pub mod finding;
 mod findings;
 mod format;
+mod group;
 mod labels;
 mod leave_out;
 mod metrics;
@@ -32,7 +33,6 @@ mod rule;
 mod steady;
 pub mod summary;
 mod table;
-mod template;
 mod view;
 
 pub mod ab;

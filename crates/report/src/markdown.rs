@@ -4,7 +4,7 @@ use crate::engine;
 use crate::finding::Section;
 use crate::format::{capital, command_line, list, timestamp};
 use crate::summary::Summary;
-use crate::table::{Table, fixed_axes, lacking, tables};
+use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
 use std::fmt::Write as _;
 
@@ -18,55 +18,37 @@ pub fn render(summary: &Summary) -> String {
     }
     publishing(&mut text, &summary.sentences(Section::Publishing));
     items(&mut text, &summary.sentences(Section::Verdict));
-    let fixed = fixed_axes(summary);
+    let fixed = fixed_axes(summary).join(" · ");
     for table in tables(summary) {
-        let _ = writeln!(text, "## {}\n", escaped(&table.title(summary)));
-        if let Some(legend) = &table.legend {
-            let _ = writeln!(text, "{}\n", escaped(legend));
-        } else if !fixed.is_empty() {
-            let _ = writeln!(text, "{}\n", escaped(&fixed.join(" · ")));
-        }
-        text += &markdown_table(&table);
+        markdown_table(&mut text, table.legend.as_ref().unwrap_or(&fixed), &table);
     }
-    for titled in engine::tables(summary, false) {
-        let _ = writeln!(text, "## {}\n", escaped(&titled.title));
-        if !titled.legend.is_empty() {
-            let _ = writeln!(text, "{}\n", escaped(&titled.legend));
-        }
-        text += &markdown_table(&titled.table);
+    for table in engine::tables(summary, false) {
+        markdown_table(&mut text, table.legend.as_deref().unwrap_or_default(), &table);
     }
     section(&mut text, "Not reported by the server", &summary.sentences(Section::NotReported));
     section(&mut text, "Bottlenecks", &summary.sentences(Section::Bottleneck));
     let lacking = lacking(summary);
     if !lacking.is_empty() {
-        text += "## No results\n\n| target | cell | operations | status | reason |\n| --- | --- | --- | --- \
-                 | --- |\n";
-        for entry in lacking {
-            let cells =
-                [&entry.target, &entry.place, &list(&entry.operations), entry.status_word(), &entry.reason];
-            text += &line(cells.map(escaped).iter().map(String::as_str));
-        }
-        text.push('\n');
+        let rows = vec![Vec::new(); lacking.len()];
+        let mut table = Table { title: "No results".to_owned(), rows, ..Table::default() };
+        let mut add = |head: &str, of: fn(&Lacking) -> String| {
+            table.add(head, false, 0, lacking.iter().map(of));
+        };
+        add("target", |entry| entry.target.clone());
+        add("cell", |entry| entry.place.clone());
+        add("operations", |entry| list(&entry.operations));
+        add("status", |entry| entry.status_word().to_owned());
+        add("reason", |entry| entry.reason.clone());
+        markdown_table(&mut text, "", &table);
     }
     section(&mut text, "In detail", &summary.sentences(Section::Detail));
     section(&mut text, "Warnings", &summary.sentences(Section::Warning));
     text += "## Basis\n\n";
     let machine = &summary.machine;
+    let (memory, began) = (units::size(machine.memory_bytes), timestamp(summary.began));
     let origin = [
-        format!(
-            "Machine: {}, {} CPUs, {}, {}.",
-            machine.cpu,
-            machine.cpus,
-            units::size(machine.memory_bytes),
-            machine.system
-        ),
-        format!(
-            "Run {}, {}, Kurabe {}, seed {}.",
-            summary.run,
-            timestamp(summary.began),
-            summary.kurabe,
-            summary.seed
-        ),
+        format!("Machine: {}, {} CPUs, {memory}, {}.", machine.cpu, machine.cpus, machine.system),
+        format!("Run {}, {began}, Kurabe {}, seed {}.", summary.run, summary.kurabe, summary.seed),
     ];
     let basis = summary.sentences(Section::Basis);
     items(&mut text, &basis.into_iter().chain(origin.iter().map(String::as_str)).collect::<Vec<_>>());
@@ -95,21 +77,21 @@ pub(crate) fn items(text: &mut String, sentences: &[&str]) {
     text.push('\n');
 }
 
-pub(crate) fn markdown_table(table: &Table) -> String {
-    let heads: Vec<String> = table.columns.iter().map(|column| escaped(&column.head)).collect();
-    let mut text = line(heads.iter().map(String::as_str));
-    text += &line(table.columns.iter().map(|column| if column.right { "---:" } else { "---" }));
+/// A table with its heading and its legend, if that is not empty.
+pub(crate) fn markdown_table(text: &mut String, legend: &str, table: &Table) {
+    let _ = writeln!(text, "## {}\n", escaped(&table.title));
+    if !legend.is_empty() {
+        let _ = writeln!(text, "{}\n", escaped(legend));
+    }
+    let mut line = |cells: Vec<String>| {
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    };
+    line(table.columns.iter().map(|column| escaped(&column.head)).collect());
+    line(table.columns.iter().map(|column| if column.right { "---:" } else { "---" }.to_owned()).collect());
     for row in &table.rows {
-        let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
-        text += &line(cells.iter().map(String::as_str));
+        line(row.iter().map(|cell| escaped(cell)).collect());
     }
     text.push('\n');
-    text
-}
-
-fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    let cells: Vec<&str> = cells.collect();
-    format!("| {} |\n", cells.join(" | "))
 }
 
 /// Escapes a text for Markdown, on one line.

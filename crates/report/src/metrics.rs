@@ -2,7 +2,7 @@
 
 use crate::finding::Interval;
 use crate::labels::Labels;
-use crate::summary::{CellResult, MetricInfo, MetricResult, Status};
+use crate::summary::{CellResult, MetricInfo, MetricResult};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
@@ -35,20 +35,14 @@ impl MetricInfo {
 
     /// A metric unknown to this version.
     fn unknown(value: &MetricValue) -> Self {
-        let unit = value.unit;
-        Self::of(&Metric {
-            name: "",
-            unit,
+        Self {
+            name: value.name.clone(),
+            unit: value.unit,
             better: Better::Neither,
             primary: false,
-            about: "",
+            about: String::new(),
             source: Source::Trial,
-        })
-        .named(&value.name)
-    }
-
-    fn named(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
+        }
     }
 
     /// Whether it is a metric of speed.
@@ -192,9 +186,7 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellR
 /// Cells with results, in lines that differ in one axis only.
 fn lines(cells: &[CellResult], axis: &str) -> Vec<Vec<usize>> {
     let mut lines: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (at, cell) in
-        cells.iter().enumerate().filter(|(_, cell)| cell.status == Status::Ok && !cell.aa_control)
-    {
+    for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.is_reported()) {
         let mut others = cell.axes.values().clone();
         others.remove(axis);
         lines.entry((cell.target_index, &cell.operation, others)).or_default().push(at);

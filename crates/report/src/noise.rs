@@ -29,23 +29,22 @@ struct AaPair {
 impl Noise {
     /// Compares each A/A control with its cell.
     pub fn of(labels: &Labels, cells: &[CellResult], spec: &RunSpec) -> Self {
-        let controls = cells.iter().filter(|cell| cell.aa_control && cell.status == Status::Ok);
-        let pairs = controls.filter_map(|control| Some((control, original(cells, control)?)));
-        let of = |control: &CellResult, original: &CellResult, metric: &MetricInfo| {
-            let pair = paired(control, original, metric, spec);
-            let ratio = PairedRatio::of(&pair.a, &pair.b, &IntervalSettings::default()).ok()?;
-            Some(AaPair {
-                target: control.target_index,
-                operation: control.operation.clone(),
-                metric: metric.clone(),
-                ratio,
-                second_instance: control.second_instance,
-            })
-        };
-        let pairs = pairs.flat_map(|(control, original)| {
-            labels.metrics.iter().filter_map(|metric| of(control, original, metric)).collect::<Vec<_>>()
-        });
-        Self { pairs: pairs.collect(), restarted: spec.restarts > 0 }
+        let mut pairs = Vec::new();
+        for control in cells.iter().filter(|cell| cell.aa_control && cell.status == Status::Ok) {
+            let Some(original) = original(cells, control) else { continue };
+            for metric in &labels.metrics {
+                let pair = paired(control, original, metric, spec);
+                let ratio = PairedRatio::of(&pair.a, &pair.b, &IntervalSettings::default());
+                pairs.extend(ratio.ok().map(|ratio| AaPair {
+                    target: control.target_index,
+                    operation: control.operation.clone(),
+                    metric: metric.clone(),
+                    ratio,
+                    second_instance: control.second_instance,
+                }));
+            }
+        }
+        Self { pairs, restarted: spec.restarts > 0 }
     }
 
     /// The largest noise floor of any metric of speed.
@@ -116,8 +115,7 @@ impl AaPair {
 
 fn original<'a>(cells: &'a [CellResult], aa_control: &CellResult) -> Option<&'a CellResult> {
     cells.iter().find(|cell| {
-        !cell.aa_control
-            && cell.status == Status::Ok
+        cell.is_reported()
             && cell.target_index == aa_control.target_index
             && cell.operation == aa_control.operation
             && cell.axes == aa_control.axes

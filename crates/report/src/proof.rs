@@ -1,6 +1,6 @@
 //! Sentences on verification; and which trials ended because they had changed every record.
 
-use crate::finding::{Finding, Scope};
+use crate::finding::{Scope, Trials};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::units;
 use kurabe_core::verification::{Proof, Verification};
@@ -42,7 +42,7 @@ pub(crate) fn sum<'a>(trials: impl Iterator<Item = &'a Option<Verification>>) ->
 }
 
 /// Trials that ended early because each record is changed at most once, and how to make them longer.
-pub(crate) fn exhausted(run: &Run) -> Vec<Finding> {
+pub(crate) fn exhausted(run: &Run) -> Vec<Trials> {
     let mut findings = Vec::new();
     for operation in &run.header.spec.operations {
         let (mut all, mut ended, mut most, mut needed) = (0_u64, 0_u64, 0, 0.0_f64);
@@ -57,7 +57,7 @@ pub(crate) fn exhausted(run: &Run) -> Vec<Finding> {
         if ended > 0 {
             let scope = Scope { operations: vec![operation.clone()], ..Scope::default() };
             let needed = rounded_up(needed);
-            findings.push(Finding::RecordsExhausted { scope, trials: ended, of: all, records: most, needed });
+            findings.push(Trials::RecordsExhausted { scope, trials: ended, of: all, records: most, needed });
         }
     }
     findings

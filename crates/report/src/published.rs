@@ -3,33 +3,29 @@
 //! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
 //! experiment refers to a set of such tables.
 
+use crate::group::grouped;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A table and its description.
 type File = (&'static str, &'static str);
 
+/// Embeds the table and the description of this name.
+macro_rules! file {
+    ($name:literal) => {
+        (
+            include_str!(concat!("../published/", $name, ".csv")),
+            include_str!(concat!("../published/", $name, ".json")),
+        )
+    };
+}
+
 /// The sets, by name.
 const SETS: &[(&str, &[File])] = &[
-    ("web_kv.csv", &[(include_str!("../published/web_kv.csv"), include_str!("../published/web_kv.json"))]),
-    (
-        "session_store.csv",
-        &[(include_str!("../published/session_store.csv"), include_str!("../published/session_store.json"))],
-    ),
-    (
-        "connection_cost",
-        &[
-            (
-                include_str!("../published/connection_cost_http.csv"),
-                include_str!("../published/connection_cost_http.json"),
-            ),
-            (
-                include_str!("../published/connection_cost_loop.csv"),
-                include_str!("../published/connection_cost_loop.json"),
-            ),
-        ],
-    ),
-    ("webapp", &[(include_str!("../published/webapp.csv"), include_str!("../published/webapp.json"))]),
+    ("web_kv.csv", &[file!("web_kv")]),
+    ("session_store.csv", &[file!("session_store")]),
+    ("connection_cost", &[file!("connection_cost_http"), file!("connection_cost_loop")]),
+    ("webapp", &[file!("webapp")]),
 ];
 
 /// Published results.
@@ -115,23 +111,24 @@ fn read((table, about): &File) -> Option<Published> {
     let about: About = serde_json::from_str(about).ok()?;
     let mut rows = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(table.as_bytes());
     let head = rows.headers().ok()?.clone();
-    let mut lines: Vec<Line> = Vec::new();
+    let mut points = Vec::new();
     for row in rows.records() {
         let row = row.ok()?;
         let field = |name: &String| row.get(head.iter().position(|head| head == name)?);
-        let Some((name, operation, point)) = about.point(&field) else { continue };
-        if let Some(line) = lines.iter_mut().find(|line| line.name == name && line.operation == operation) {
-            line.points.push(point);
-        } else {
-            lines.push(Line { name, operation, x_is_clients: about.x_is_clients, points: vec![point] });
-        }
+        points.extend(about.point(&field));
     }
+    let x_is_clients = about.x_is_clients;
+    let line = |((name, operation), points)| Line { name, operation, x_is_clients, points };
+    let lines = grouped(points).into_iter().map(line).collect();
     Some(Published { about, lines })
 }
 
 impl About {
     /// The line, the operation and the point of a row.
-    fn point<'a>(&self, field: &dyn Fn(&String) -> Option<&'a str>) -> Option<(String, String, (f64, f64))> {
+    fn point<'a>(
+        &self,
+        field: &dyn Fn(&String) -> Option<&'a str>,
+    ) -> Option<((String, String), (f64, f64))> {
         let columns = &self.columns;
         let number = |name: &String| field(name)?.parse::<f64>().ok();
         let operation = columns.operation.as_ref().map_or(Some(""), field)?;
@@ -145,7 +142,7 @@ impl About {
             number(columns.requests.as_ref()?)? / seconds.get(seconds.len() / 2)?
         };
         let names: Vec<&str> = columns.line.iter().filter_map(field).collect();
-        Some((names.join(" "), operation, (x, rate)))
+        Some(((names.join(" "), operation), (x, rate)))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::metrics;
 use crate::proof;
 use crate::steady;
 use crate::summary::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
+use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
 use kurabe_core::metric::speed;
@@ -54,35 +55,15 @@ fn of_cell(
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         axes: cell.axes.clone(),
         operation: operation.to_owned(),
-        status: Status::Unavailable,
-        reason: None,
-        ops_per_second: None,
-        latency_us: None,
-        open_loop: None,
-        client_cpu_us_per_op: None,
-        server_cpu_us_per_op: None,
-        verify_ns_per_op: None,
-        verify_share: None,
-        overhead_ns_per_op: overhead_of(&run.header.overhead, cell, operation),
+        overhead_ns_per_op: overhead_of(&run.header.overhead, &cell.axes, operation),
         verified: Verified { proven: Some(Verification::default()), mismatches: 0 },
-        failed_operations: 0,
-        retries: 0,
         durability: facts.and_then(|facts| facts.durability),
-        metrics: Vec::new(),
-        attribution: None,
-        observed: Vec::new(),
-        counters: Vec::new(),
-        sessions: Vec::new(),
-        steady: None,
-        rounds: 0,
         stored_bytes: cell.stored_bytes,
         aa_control: cell.aa_control,
         second_instance: cell.second_instance,
-        noise_floor: None,
-        instance_variance: None,
         metric: speed(Load::of(&cell.axes)).name,
         target_index: cell.target,
-        totals: None,
+        ..CellResult::default()
     };
     if let Some(reason) = &cell.unavailable {
         figures.reason = Some(reason.clone());
@@ -149,12 +130,8 @@ fn failure(
         .collect();
     if let Some(first) = failed.first() {
         let tried = failed.len() + measured.len();
-        let rounds = if tried > failed.len() {
-            format!(" (in {} of {tried} rounds)", failed.len())
-        } else {
-            String::new()
-        };
-        return Some(format!("{first}{rounds}"));
+        let some = (tried > failed.len()).then(|| format!(" (in {} of {tried} rounds)", failed.len()));
+        return Some(format!("{first}{}", some.unwrap_or_default()));
     }
     let empty = measured.iter().find(|(_, measurement)| measurement.ops_per_second() <= 0.0)?;
     Some(format!("no transaction was completed in round {}", empty.0 + 1))
@@ -166,25 +143,19 @@ fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: 
     figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::default())
         .map(|Interval { value, low, high }| Rate { mean: value, low, high });
     let mut service = Histogram::new();
-    let (mut cpu_ns, mut completed, mut verify_ns) = (0.0, 0.0, 0.0);
     for measurement in measured.values() {
         service.merge(&measurement.service);
-        figures.failed_operations += measurement.failed;
-        figures.retries += measurement.retries;
-        cpu_ns += measurement.client_cpu_ns as f64;
-        completed += measurement.completed as f64;
-        verify_ns += measurement.verify_ns_per_op * measurement.completed as f64;
     }
+    let sum = |of: fn(&Measurement) -> u64| measured.values().map(|one| of(one)).sum::<u64>();
+    let (completed, failed, elapsed_ns) = (sum(|m| m.completed), sum(|m| m.failed), sum(|m| m.elapsed_ns));
+    let verify_ns: f64 = measured.values().map(|m| m.verify_ns_per_op * m.completed as f64).sum();
+    (figures.failed_operations, figures.retries) = (failed, sum(|m| m.retries));
     figures.latency_us = latency(&service);
-    figures.totals = Some(Box::new(Totals {
-        clients: measured.values().map(|m| m.clients).max().unwrap_or(1),
-        completed: measured.values().map(|m| m.completed).sum(),
-        failed: figures.failed_operations,
-        elapsed_ns: measured.values().map(|m| m.elapsed_ns).sum(),
-        service,
-    }));
+    let clients = measured.values().map(|m| m.clients).max().unwrap_or(1);
+    figures.totals = Some(Box::new(Totals { clients, completed, failed, elapsed_ns, service }));
     figures.open_loop = open_loop(measured);
-    if completed > 0.0 {
+    if completed > 0 {
+        let (cpu_ns, completed) = (sum(|m| m.client_cpu_ns) as f64, completed as f64);
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
         figures.verify_ns_per_op = Some(verify_ns / completed);
         figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
@@ -203,15 +174,7 @@ fn server_cpu(measured: &BTreeMap<u32, &Measurement>) -> Option<f64> {
 fn open_loop(measured: &BTreeMap<u32, &Measurement>) -> Option<OpenLoopResult> {
     let (mut response, mut lag) = (Histogram::new(), Histogram::new());
     let mut rates = Vec::new();
-    let mut figures = OpenLoopResult {
-        due_per_second: 0.0,
-        response_us: Latency::default(),
-        dispatch_lag_p99_us: None,
-        backlog: 0,
-        dropped: 0,
-        offered: 0,
-        kept_up: true,
-    };
+    let mut figures = OpenLoopResult { kept_up: true, ..OpenLoopResult::default() };
     for measurement in measured.values() {
         let open = measurement.open.as_ref()?;
         response.merge(&open.response);
@@ -240,12 +203,12 @@ fn latency(service: &Histogram) -> Option<Latency> {
     })
 }
 
-/// The tool's own overhead for a cell: the most specific record whose axis values all match.
-fn overhead_of(overhead: &[OverheadRecord], cell: &CellRecord, operation: &str) -> Option<f64> {
+/// The tool's own overhead for these axis values: of the most specific record of which all match.
+pub(crate) fn overhead_of(overhead: &[OverheadRecord], axes: &Cell, operation: &str) -> Option<f64> {
     overhead
         .iter()
         .filter(|record| record.operation == operation)
-        .filter(|record| record.axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value)))
+        .filter(|record| record.axes.values().iter().all(|(axis, value)| axes.get(axis) == Some(value)))
         .max_by_key(|record| record.axes.values().len())
         .map(|record| record.ns_per_op)
 }

@@ -1,6 +1,6 @@
 //! The analysis plan: when a run is analysed, and when its comparisons are conclusive.
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Progress};
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::run::{DEFAULT_MARGIN, Run, Until};
 use kurabe_stats::IntervalSettings;
@@ -78,18 +78,15 @@ impl Rule {
         if open.is_empty() {
             let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
             let (of, not_comparable) = (compared.len() as u32, refused.count() as u32);
-            return (until && of > 0).then_some(Finding::AllConclusive {
-                margin: self.margin,
-                of,
-                not_comparable,
-            });
+            let all = Progress::AllConclusive { margin: self.margin, of, not_comparable };
+            return (until && of > 0).then_some(all.into());
         }
         let varies = |verdict: &&Verdict| {
             verdict.further_rounds.is_none() && verdict.noise_floor.is_some_and(|floor| floor >= self.margin)
         };
         let further_rounds = open.iter().filter_map(|verdict| verdict.further_rounds).max();
         let restarts = |further: u32| self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1);
-        Some(Finding::Undecided {
+        let undecided = Progress::Undecided {
             inconclusive: open.len() as u32,
             of: compared.len() as u32,
             margin: self.margin,
@@ -99,6 +96,7 @@ impl Rule {
             slices_help: self.slices_help,
             restarts_help: self.can_restart && open.iter().any(varies),
             restarts: further_rounds.and_then(restarts),
-        })
+        };
+        Some(undecided.into())
     }
 }

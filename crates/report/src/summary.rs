@@ -2,7 +2,7 @@
 //! `docs/schema/report.schema.json` describes them.
 
 use crate::attribution::{Attribution, Bottleneck};
-use crate::finding::{Interval, Limit, Pair, Section, Statement, Why};
+use crate::finding::{Interval, Limit, Pair, Section, Span, Statement, Why};
 use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
@@ -161,7 +161,7 @@ pub(crate) fn settings(list: &[Setting]) -> BTreeMap<String, String> {
 }
 
 /// Whether a cell has results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It was measured, and every reply was correct.
@@ -169,22 +169,12 @@ pub enum Status {
     /// A trial of it failed: it has no results.
     Failed,
     /// It could not be measured, or was not.
+    #[default]
     Unavailable,
 }
 
-impl Status {
-    /// Its name in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
 /// The results of one cell and operation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct CellResult {
     /// The target's name.
     pub target: String,
@@ -321,10 +311,30 @@ impl Totals {
     }
 }
 
+/// The cells of an operation that reports show.
+pub(crate) fn reported<'a>(cells: &'a [CellResult], operation: &str) -> impl Iterator<Item = &'a CellResult> {
+    cells.iter().filter(move |cell| cell.operation == operation && cell.is_reported())
+}
+
 impl CellResult {
     /// Its values of a metric.
     pub fn metric(&self, name: &str) -> Option<&MetricResult> {
         self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// Whether it has results and is no A/A control, which reports show as the noise floor only.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.status == Status::Ok && !self.aa_control
+    }
+
+    /// What it has of a counter.
+    pub(crate) fn counter(&self, what: Counter) -> Option<&CounterResult> {
+        self.counters.iter().find(|counter| counter.what == what)
+    }
+
+    /// Service times; response times in an open loop.
+    pub(crate) fn times(&self) -> Option<Latency> {
+        self.open_loop.map(|open| open.response_us).or(self.latency_us)
     }
 
     /// Whether the client was saturated, so that the result is a lower bound.
@@ -357,7 +367,7 @@ pub struct Steady {
 }
 
 /// The additional results of an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct OpenLoopResult {
     /// Transactions due per second; in a rate search, the mean of the found rates.
     pub due_per_second: f64,
@@ -397,6 +407,13 @@ pub struct Rate {
     pub high: Option<f64>,
 }
 
+impl Rate {
+    /// The rate with its interval.
+    pub(crate) fn interval(self) -> Interval {
+        Interval { value: self.mean, low: self.low, high: self.high }
+    }
+}
+
 /// Times in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
@@ -423,7 +440,7 @@ pub struct Verified {
 }
 
 /// The comparison of two cells.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// The operation.
     pub operation: String,
@@ -472,7 +489,7 @@ pub struct Verdict {
 }
 
 /// The result of a comparison, for its first side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictResult {
     /// It is significantly better.
@@ -484,5 +501,23 @@ pub enum VerdictResult {
     /// No difference was detected, and one beyond the margin is not excluded.
     Inconclusive,
     /// They cannot be compared.
+    #[default]
     NotComparable,
+}
+
+impl VerdictResult {
+    /// Whether the difference is significant.
+    pub(crate) fn is_called(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
+
+    /// The interval of a significant difference as ratios above 1, whichever side is better.
+    pub(crate) fn gain(self, low: Option<f64>, high: Option<f64>) -> Option<Span> {
+        let span = Span { low: low?, high: high? };
+        match self {
+            Self::Better => Some(span),
+            Self::Worse => Some(span.inverse()),
+            Self::NoDifference | Self::Inconclusive | Self::NotComparable => None,
+        }
+    }
 }

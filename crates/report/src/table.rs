@@ -2,18 +2,20 @@
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
+use crate::group::grouped;
 use crate::labels::OperationLabels;
-use crate::summary::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary};
+use crate::summary::{
+    CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, Summary, reported,
+};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 
-/// A table of one operation.
+/// A table with a heading.
+#[derive(Default)]
 pub(crate) struct Table {
-    pub operation: String,
+    pub title: String,
     /// The legend, for other than the main tables.
     pub legend: Option<String>,
-    /// Whether all its values are means per request, rather than counts or shares.
-    pub means: bool,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
 }
@@ -31,16 +33,11 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     let labels = &summary.labels;
     let mut tables = Vec::new();
     for operation in &labels.operations {
-        let cells: Vec<&CellResult> = summary
-            .cells
-            .iter()
-            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control)
-            .collect();
+        let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
         if cells.is_empty() {
             continue;
         }
-        let mut table = Table::new(operation.name.clone());
-        table.place(summary, &cells);
+        let mut table = Table::of(capital(&operation.plural), summary, &cells);
         let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
@@ -51,12 +48,12 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
             cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
         });
-        add("interval", true, 0, &|cell| cell.ops_per_second.as_ref().map_or_else(dash, interval));
+        let interval = |rate: Rate| rate.interval().shown(&short_figure);
+        add("interval", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the first columns are response times, and service times have their own column.
-        let time = |cell: &CellResult| cell.open_loop.map(|open| open.response_us).or(cell.latency_us);
         // Times with a backlog grow with the trial, and those of a late generator are invalid.
-        let shown = |cell: &CellResult, of: fn(&Latency) -> f64| match time(cell) {
+        let shown = |cell: &CellResult, of: fn(&Latency) -> f64| match cell.times() {
             _ if cell.is_overloaded() => "overloaded".to_owned(),
             _ if cell.is_generator_late() => "invalid".to_owned(),
             time => time.map_or_else(dash, |latency| micros(of(&latency))),
@@ -98,10 +95,20 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
     if metrics.is_empty() {
         return None;
     }
-    let mut table = Table { legend: Some(String::new()), ..Table::new(operation.name.clone()) };
     let any = |cell: &&CellResult| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
     let cells: Vec<&CellResult> = cells.iter().copied().filter(any).collect();
-    table.place(summary, &cells);
+    let about = metrics.iter().filter(|metric| !metric.about.is_empty());
+    let about: Vec<String> = about.map(|metric| format!("{}: {}", metric.name, metric.about)).collect();
+    let is_mean = |metric: &&MetricInfo| {
+        matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) && !matches!(metric.source, Source::Slope(_))
+    };
+    let more = match (about.is_empty(), metrics.iter().all(is_mean)) {
+        (true, _) => "",
+        (false, true) => ", more metrics: means per request",
+        (false, false) => ", more metrics",
+    };
+    let mut table = Table::of(capital(&operation.plural) + more, summary, &cells);
+    table.legend = (!about.is_empty()).then(|| format!("{}.", about.join("; ")));
     for metric in &metrics {
         let show = |of: &dyn Fn(&MetricResult) -> String| -> Vec<String> {
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
@@ -118,33 +125,24 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
             table.add("interval", true, spare + 2, show(&ends));
         }
     }
-    let about = metrics.iter().filter(|metric| !metric.about.is_empty());
-    let about: Vec<String> = about.map(|metric| format!("{}: {}", metric.name, metric.about)).collect();
-    table.legend = (!about.is_empty()).then(|| format!("{}.", about.join("; ")));
-    let is_mean = |metric: &&MetricInfo| {
-        matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) && !matches!(metric.source, Source::Slope(_))
-    };
-    table.means = metrics.iter().all(is_mean);
     Some(table)
 }
 
 impl Table {
-    pub fn new(operation: String) -> Self {
-        Self { operation, legend: None, means: false, columns: Vec::new(), rows: Vec::new() }
-    }
-
-    /// The first columns, which identify the cell of each row.
-    pub fn place(&mut self, summary: &Summary, cells: &[&CellResult]) {
+    /// A table whose first columns identify the cell of each row.
+    pub fn of(title: String, summary: &Summary, cells: &[&CellResult]) -> Self {
         let labels = &summary.labels;
-        self.rows = cells.iter().map(|_| Vec::new()).collect();
+        let rows = cells.iter().map(|_| Vec::new()).collect();
+        let mut table = Self { title, rows, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
-            self.add("target", false, 0, names);
+            table.add("target", false, 0, names);
         }
         for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
             let right = axis.kind != crate::labels::Kind::Word;
-            self.add(&axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
+            table.add(&axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
         }
+        table
     }
 
     /// Adds a column.
@@ -152,16 +150,6 @@ impl Table {
         self.columns.push(Column { head: head.to_owned(), right, spare });
         for (row, cell) in self.rows.iter_mut().zip(cells) {
             row.push(cell);
-        }
-    }
-
-    /// Its heading: `Reads`; `Reads, more metrics`.
-    pub fn title(&self, summary: &Summary) -> String {
-        let plural = capital(&summary.labels.plural(&self.operation));
-        match (self.legend.is_some(), self.means) {
-            (false, _) => plural,
-            (true, true) => format!("{plural}, more metrics: means per request"),
-            (true, false) => format!("{plural}, more metrics"),
         }
     }
 }
@@ -178,14 +166,6 @@ fn bottleneck(attribution: &Attribution) -> String {
         _ => "",
     };
     format!("{}{doubt}", attribution.bottleneck.word())
-}
-
-/// `12.1k – 12.6k`.
-pub(crate) fn interval(rate: &Rate) -> String {
-    match (rate.low, rate.high) {
-        (Some(low), Some(high)) => format!("{} – {}", short_figure(low), short_figure(high)),
-        _ => dash(),
-    }
 }
 
 /// The constant axes with their values, shown above the table.
@@ -222,15 +202,10 @@ impl Lacking {
 
 /// Cells without results, with the reasons.
 pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
-    let mut groups: Vec<Vec<&CellResult>> = Vec::new();
-    for cell in summary.cells.iter().filter(|cell| cell.status != Status::Ok) {
-        let key = |cell: &CellResult| (cell.target_index, cell.status, cell.reason.clone(), cell.aa_control);
-        match groups.iter_mut().find(|group| group.first().is_some_and(|first| key(first) == key(cell))) {
-            Some(group) => group.push(cell),
-            None => groups.push(vec![cell]),
-        }
-    }
-    groups.into_iter().flat_map(|group| entries(summary, group)).collect()
+    let cells = summary.cells.iter().filter(|cell| cell.status != Status::Ok);
+    let groups =
+        grouped(cells.map(|cell| ((cell.target_index, cell.status, &cell.reason, cell.aa_control), cell)));
+    groups.into_iter().flat_map(|(_, group)| entries(summary, group)).collect()
 }
 
 /// One entry if the cells are a product of axis values, otherwise one for each cell.

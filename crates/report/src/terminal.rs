@@ -2,6 +2,7 @@
 
 use crate::engine;
 use crate::finding::Section;
+use crate::finding::wording::rounds;
 use crate::format::{GLUE, command_line, glued, list, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
@@ -32,19 +33,20 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     let title = format!("{} · {}", summary.experiment, summary.run);
     page.heading(&title);
     if let Some(question) = &summary.question {
-        page.paragraph(question, 0);
+        page.paragraph(question);
     }
     page.publishing(&summary.sentences(Section::Publishing));
     page.gap();
-    let fixed = fixed_axes(summary);
+    let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds(summary.rounds));
+    let labels = &summary.labels;
+    let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
+    let target = target.unwrap_or_default();
     for table in tables(summary) {
-        page.table(&table, &fixed, summary);
+        let legend = table.legend.as_ref().unwrap_or(&fixed);
+        page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
     }
-    for titled in engine::tables(summary, !options.details) {
-        page.heading(&titled.title);
-        page.paragraph(&titled.legend, 0);
-        page.grid(&titled.table);
-        page.gap();
+    for table in engine::tables(summary, !options.details) {
+        page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     page.lacking(summary);
     page.section("Verdict", summary.sentences(Section::Verdict));
@@ -56,7 +58,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     page.section("Warnings", summary.sentences(Section::Warning));
     page.heading("Basis");
     for sentence in summary.sentences(Section::Basis) {
-        page.paragraph(sentence, 0);
+        page.paragraph(sentence);
     }
     page.origin(summary);
     page.text
@@ -73,7 +75,7 @@ impl Page {
         Self { text: String::new(), width: options.width.clamp(60, 200), color: options.color }
     }
 
-    pub fn line(&mut self, text: &str) {
+    fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
@@ -95,9 +97,9 @@ impl Page {
         self.line(&text);
     }
 
-    pub fn paragraph(&mut self, text: &str, indent: usize) {
-        for part in wrap(text, self.width.saturating_sub(indent)) {
-            self.line(&format!("{}{part}", " ".repeat(indent)));
+    fn paragraph(&mut self, text: &str) {
+        for part in wrap(text, self.width) {
+            self.line(&part);
         }
     }
 
@@ -124,23 +126,20 @@ impl Page {
     }
 
     pub fn item(&mut self, text: &str) {
+        self.marked("•", text);
+    }
+
+    /// A text with a mark before its first line.
+    fn marked(&mut self, mark: &str, text: &str) {
         for (n, part) in wrap(text, self.width - 2).iter().enumerate() {
-            let mark = if n == 0 { "• " } else { "  " };
-            self.line(&format!("{mark}{part}"));
+            self.line(&format!("{} {part}", if n == 0 { mark } else { " " }));
         }
     }
 
-    fn table(&mut self, table: &Table, fixed: &[String], summary: &Summary) {
-        let labels = &summary.labels;
-        let rounds = crate::template::rounds(summary.rounds);
-        let target =
-            if labels.several_targets() { String::new() } else { format!(" on {}", labels.targets.join("")) };
-        self.heading(&format!("{}{target}, {rounds}", table.title(summary)));
-        match &table.legend {
-            None if fixed.is_empty() => {}
-            None => self.paragraph(&fixed.join(" · "), 0),
-            Some(legend) => self.paragraph(legend, 0),
-        }
+    /// A table between its heading with its legend and an empty line.
+    pub fn table(&mut self, heading: &str, legend: &str, table: &Table) {
+        self.heading(heading);
+        self.paragraph(legend);
         self.grid(table);
         self.gap();
     }
@@ -178,17 +177,9 @@ impl Page {
         for entry in &lacking {
             let code = if entry.status == Status::Failed { "31" } else { "33" };
             let place = if entry.place.is_empty() { String::new() } else { format!(", {}", entry.place) };
-            let text = format!(
-                "{}{place}, {}: {}: {}",
-                entry.target,
-                list(&entry.operations),
-                entry.status_word(),
-                entry.reason
-            );
-            for (n, part) in wrap(&text, self.width - 2).iter().enumerate() {
-                let mark = if n == 0 { self.styled("✗", code) + " " } else { "  ".to_owned() };
-                self.line(&format!("{mark}{part}"));
-            }
+            let (operations, status) = (list(&entry.operations), entry.status_word());
+            let text = format!("{}{place}, {operations}: {status}: {}", entry.target, entry.reason);
+            self.marked(&self.styled("✗", code), &text);
         }
         self.gap();
     }
@@ -196,22 +187,11 @@ impl Page {
     /// The origin of the run, and how to repeat it.
     fn origin(&mut self, summary: &Summary) {
         let machine = &summary.machine;
-        let memory = if machine.memory_bytes == 0 {
-            String::new()
-        } else {
-            format!(", {}", units::size(machine.memory_bytes))
-        };
-        self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system), 0);
-        let began = timestamp(summary.began);
-        self.paragraph(
-            &format!(
-                "Kurabe {}, {began}, seed {}: {}",
-                summary.kurabe,
-                summary.seed,
-                command_line(&summary.command)
-            ),
-            0,
-        );
+        let memory = units::size(machine.memory_bytes);
+        let memory = if machine.memory_bytes == 0 { String::new() } else { format!(", {memory}") };
+        self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
+        let (began, command) = (timestamp(summary.began), command_line(&summary.command));
+        self.paragraph(&format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed));
     }
 }
 
@@ -263,7 +243,7 @@ mod tests {
         let table = Table {
             columns: vec![column("target", false), column("ops/s", true)],
             rows: [["比べ", "9"], ["sqlite", "10,000"]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
-            ..Table::new(String::new())
+            ..Table::default()
         };
         let mut page = Page::new(&Options::default());
         page.grid(&table);
@@ -278,7 +258,7 @@ mod tests {
         let table = Table {
             columns: vec![column("a", 0), column("b", 2), column("c", 1)],
             rows: vec![vec![wide.clone(), wide.clone(), wide.clone()]],
-            ..Table::new(String::new())
+            ..Table::default()
         };
         let mut page = Page::new(&Options { width: 60, ..Options::default() });
         page.grid(&table);

@@ -2,7 +2,7 @@
 
 use crate::analysis::analyse;
 use crate::anonymise::Anonymiser;
-use crate::finding::{Finding, Section, Statement};
+use crate::finding::{Finding, Note, Section, Statement};
 use crate::leave_out::{means, without};
 use crate::summary::Summary;
 use kurabe_core::experiment::ExperimentInfo;
@@ -104,7 +104,7 @@ fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>)
     if gone > 0 {
         let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.aa_control);
         let noise_floor_lost = has_floor(whole) && !has_floor(shown);
-        let left_out = Finding::LeftOut { targets: gone as u32, noise_floor_lost };
+        let left_out = Finding::from(Note::LeftOut { targets: gone as u32, noise_floor_lost });
         // First among the warnings.
         let warning = |statement: &Statement| {
             matches!(statement.section, Section::Warning | Section::NotReported | Section::Basis)

@@ -9,7 +9,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::metric::{CLOSE, CONNECT, Metric, MetricValue, Unit};
 use kurabe_core::run::{Outcome, Run};
-use kurabe_report::finding::{Finding, Section};
+use kurabe_report::finding::{Finding, Section, Values};
 use kurabe_report::{analyse, csv, json, markdown, terminal};
 
 static INFO: ExperimentInfo = ExperimentInfo {
@@ -88,7 +88,8 @@ fn the_first_finding_says_what_a_new_connection_costs() {
         sentences[0].ends_with("per read on SQLite, compared with connection kept: 12 times the time."),
         "{sentences:?}"
     );
-    let Finding::Cost { cost_us, factor, .. } = &summary.statements(Section::Verdict).next().unwrap().finding
+    let Finding::Values(Values::Cost { cost_us, factor, .. }) =
+        &summary.statements(Section::Verdict).next().unwrap().finding
     else {
         panic!("{sentences:?}")
     };

@@ -14,7 +14,9 @@ use kurabe_core::metric::{Better, Metric, MetricValue, Source, THROUGHPUT, Unit}
 use kurabe_core::run::{CellRecord, Measurement, OpenLoop, Outcome, Run, RunEnd, TrialRecord};
 use kurabe_core::verification::Verification;
 use kurabe_report::attribution::{Bottleneck, Confidence};
-use kurabe_report::finding::{Finding, Pair, Scope, Section, Span, Why};
+use kurabe_report::finding::{
+    Comparison, Finding, Pair, Ranking, Rates, Scope, Section, Span, Trials, Values, Why,
+};
 use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use kurabe_stats::{Histogram, Rng};
@@ -306,7 +308,15 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
         count
     };
     match finding {
-        Finding::Better { scope, pair, ratio, comparisons, lower_bound, limit, .. } => {
+        Finding::Comparison(Comparison::Better {
+            scope,
+            pair,
+            ratio,
+            comparisons,
+            lower_bound,
+            limit,
+            ..
+        }) => {
             let mut bounded = false;
             let count = each(scope, pair, &mut |compared| {
                 within(compared.won(), *ratio);
@@ -319,7 +329,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             });
             assert_eq!((count, bounded), (*comparisons, *lower_bound));
         }
-        Finding::NoDifference { scope, pair, comparisons, margin } => {
+        Finding::Comparison(Comparison::NoDifference { scope, pair, comparisons, margin }) => {
             let count = each(scope, pair, &mut |compared| {
                 let (low, high) = (compared.verdict.low.unwrap(), compared.verdict.high.unwrap());
                 assert!(low >= 1.0 / (1.0 + margin) - 1e-9 && high <= 1.0 + margin + 1e-9);
@@ -332,14 +342,14 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             });
             assert_eq!(count, *comparisons);
         }
-        Finding::Inconclusive { scope, pair, comparisons, smallest_detectable } => {
+        Finding::Comparison(Comparison::Inconclusive { scope, pair, comparisons, smallest_detectable }) => {
             let count = each(scope, pair, &mut |compared| {
                 assert_eq!(compared.verdict.result, VerdictResult::Inconclusive);
                 assert_eq!(compared.verdict.low.is_some(), smallest_detectable.is_some());
             });
             assert_eq!(count, *comparisons);
         }
-        Finding::NotComparable { scope, pair, comparisons, why } => {
+        Finding::Comparison(Comparison::NotComparable { scope, pair, comparisons, why }) => {
             let count = each(scope, pair, &mut |compared| {
                 assert_eq!(
                     (compared.verdict.result, compared.verdict.why.as_ref()),
@@ -357,7 +367,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             });
             assert_eq!(count, *comparisons);
         }
-        Finding::Best { scope, metric, than, ratio, lower_bound, .. } => {
+        Finding::Ranking(Ranking::Best { scope, metric, than, ratio, lower_bound, .. }) => {
             let [winner] = &scope.targets[..] else { panic!("one winner: {scope:?}") };
             let mut bounded = false;
             assert!(!than.is_empty());
@@ -373,7 +383,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                 all_are_named(figures, finding, metric, scope, &[&[winner.clone()][..], than].concat());
             }
         }
-        Finding::Ahead { scope, metric, than, .. } => {
+        Finding::Ranking(Ranking::Ahead { scope, metric, than, .. }) => {
             assert!(scope.targets.len() > 1 && !than.is_empty());
             for (leader, other) in scope.targets.iter().flat_map(|a| than.iter().map(move |b| (a, b))) {
                 for point in points(scope) {
@@ -384,7 +394,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                 all_are_named(figures, finding, metric, scope, &[&scope.targets[..], than].concat());
             }
         }
-        Finding::NoBest { scope, metric, .. } => {
+        Finding::Ranking(Ranking::NoBest { scope, metric, .. }) => {
             let others = || summary.targets.iter().map(|target| &target.name);
             for point in points(scope) {
                 for (one, other) in scope.targets.iter().flat_map(|a| others().map(move |b| (a, b))) {
@@ -399,23 +409,23 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                     let lost = if compared.forward { VerdictResult::Worse } else { VerdictResult::Better };
                     assert!(
                         compared.verdict.result != lost
-                            || matches!(finding, Finding::NoBest { among: Some(_), .. }),
+                            || matches!(finding, Finding::Ranking(Ranking::NoBest { among: Some(_), .. })),
                         "{:?}",
                         compared.verdict
                     );
                 }
             }
         }
-        Finding::Overloaded { scope, .. } => {
+        Finding::Rates(Rates::Overloaded { scope, .. }) => {
             for cell in scope_cells(figures, scope) {
                 assert!(cell.is_overloaded(), "{cell:?}");
             }
         }
-        Finding::GeneratorLate { scope, lag_us, p99_us } => {
+        Finding::Rates(Rates::GeneratorLate { scope, lag_us, p99_us }) => {
             assert!(*lag_us > 0.1 * p99_us);
             assert!(scope_cells(figures, scope).iter().all(|cell| cell.is_generator_late()));
         }
-        Finding::ResponseTimes { scope, points, bend } => {
+        Finding::Rates(Rates::ResponseTimes { scope, points, bend }) => {
             let cells = scope_cells(figures, scope);
             assert!(cells.iter().all(|cell| !cell.is_overloaded() && !cell.is_generator_late()));
             assert_eq!(cells.len(), points.len());
@@ -423,7 +433,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                 assert!(points[0].rate < *bend && points.iter().any(|point| point.rate == *bend));
             }
         }
-        Finding::MetricValues { scope, name, points, .. } => {
+        Finding::Values(Values::MetricValues { scope, name, points, .. }) => {
             for point in points {
                 let cell = summary.cells.iter().find(|cell| {
                     let here = point.axes.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at));
@@ -436,10 +446,10 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
                 assert!(found.low.is_none_or(|low| low <= found.value && found.value <= found.high.unwrap()));
             }
         }
-        Finding::Throughput { rates, .. } => {
+        Finding::Values(Values::Throughput { rates, .. }) => {
             assert!(rates.iter().all(|rate| rate.per_second.value > 0.0));
         }
-        Finding::Bottleneck { scope, exact, bottleneck, cells, .. } => {
+        Finding::Trials(Trials::Bottleneck { scope, exact, bottleneck, cells, .. }) => {
             let with = |cell: &&CellResult| {
                 cell.target == scope.targets[0]
                     && cell.operation == scope.operations[0]
@@ -455,7 +465,7 @@ fn check(figures: &Figures<'_>, finding: &Finding) {
             assert_eq!(here.iter().filter(found).count(), *cells as usize);
             assert!(!exact || here.len() == *cells as usize, "{finding:?}");
         }
-        Finding::Cost { pair, cost_us, factor, scope } => {
+        Finding::Values(Values::Cost { pair, cost_us, factor, scope }) => {
             let target = scope.targets.first();
             let point = &points(scope)[0];
             let pair = &Pair { metric: THROUGHPUT.name.to_owned(), ..pair.clone() };
@@ -482,7 +492,10 @@ fn scope_cells<'a>(figures: &'a Figures<'_>, scope: &Scope) -> Vec<&'a CellResul
 
 /// A superlative includes all targets with rankable results.
 fn all_are_named(figures: &Figures<'_>, finding: &Finding, metric: &str, scope: &Scope, named: &[String]) {
-    if matches!(finding, Finding::Best { among: Some(_), .. } | Finding::Ahead { among: Some(_), .. }) {
+    if matches!(
+        finding,
+        Finding::Ranking(Ranking::Best { among: Some(_), .. } | Ranking::Ahead { among: Some(_), .. })
+    ) {
         return;
     }
     for (operation, x) in points(scope) {
@@ -503,7 +516,8 @@ fn hold(run: &Run) {
     for statement in &summary.findings {
         check(&figures, &statement.finding);
         let text = &statement.sentence;
-        let superlative = matches!(statement.finding, Finding::Best { .. } | Finding::NoBest { .. });
+        let superlative =
+            matches!(statement.finding, Finding::Ranking(Ranking::Best { .. } | Ranking::NoBest { .. }));
         assert!(superlative || !text.contains("fastest"), "{text}");
         assert!(text.ends_with('.') && !text.contains("NaN") && !text.contains("inf"), "{text}");
     }

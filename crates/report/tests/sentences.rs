@@ -10,7 +10,7 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Resumption, Run, RunEnd, RunHeader, Until};
-use kurabe_report::finding::{Finding, Section, Why};
+use kurabe_report::finding::{Finding, Section, Trials, Why};
 use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
 use kurabe_report::{View, analyse, compare, json, terminal};
 
@@ -553,7 +553,7 @@ fn baseline_and_aa_control_count_as_one_disturbed_cell() {
         summary.cells.iter().filter(|cell| cell.attribution.is_some()).partition(|cell| cell.aa_control);
     assert!(!repeated.is_empty(), "{:?}", summary.cells);
     let disturbed = summary.statements(Section::Warning).find_map(|statement| match &statement.finding {
-        Finding::Disturbed { cells, of, .. } => Some((*cells as usize, *of as usize)),
+        Finding::Trials(Trials::Disturbed { cells, of, .. }) => Some((*cells as usize, *of as usize)),
         _ => None,
     });
     assert_eq!(disturbed, Some((own.len(), own.len())));

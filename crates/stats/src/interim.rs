@@ -90,12 +90,12 @@ pub fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
     ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
 }
 
-/// Whether further rounds could not change the result: the verdict is called, or the interval is within the margin,
-/// or the two cannot be compared.
+/// Whether further rounds could not change the result: the verdict is called, or the interval is within the
+/// margin.
 #[must_use]
 pub fn is_conclusive(verdict: &Verdict, ratio: &PairedRatio, margin: f64) -> bool {
     match verdict {
-        Verdict::Faster | Verdict::Slower | Verdict::NotComparable { .. } => true,
+        Verdict::Faster | Verdict::Slower => true,
         Verdict::Indistinguishable | Verdict::Inconclusive => is_within(ratio, margin),
     }
 }

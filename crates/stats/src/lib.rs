@@ -6,7 +6,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`histogram`] | how long did the operations take (counts per latency, 1 % apart) |
-//! | [`summary`] | median and spread of a few values |
+//! | [`summary`] | median and mean of a few values |
 //! | [`distribution`] | quantiles of the normal and Student t distributions |
 //! | [`interval`] | how far may the mean of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
@@ -18,7 +18,7 @@
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
-//! use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Verdict, instance_variance, judge};
+//! use kurabe_stats::{IntervalSettings, PairedRatio, Verdict, instance_variance, judge};
 //!
 //! let settings = IntervalSettings::default();
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
@@ -28,7 +28,7 @@
 //! let aa = PairedRatio::of(&repeated, &baseline, &settings)?;
 //! let variance = instance_variance(&[aa]).unwrap_or(0.0);
 //! let ratio = PairedRatio::of(&subject, &baseline, &settings)?.among_instances(variance);
-//! assert_eq!(judge(&ratio, Direction::HigherIsBetter), Verdict::Faster);
+//! assert_eq!(judge(&ratio), Verdict::Faster);
 //! # Ok::<(), kurabe_stats::StatsError>(())
 //! ```
 
@@ -51,5 +51,5 @@ pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean};
 pub use paired::PairedRatio;
 pub use permutation::Permutation;
 pub use rng::{Rng, mix};
-pub use summary::{coefficient_of_variation, geometric_mean, mean, median, median_absolute_deviation};
-pub use verdict::{Direction, Verdict, instance_variance, judge, minimum_detectable_ratio, noise_floor};
+pub use summary::{mean, median};
+pub use verdict::{Verdict, instance_variance, judge, minimum_detectable_ratio, noise_floor};

@@ -97,14 +97,4 @@ impl PairedRatio {
     pub fn high(&self) -> Option<f64> {
         self.interval.map(|interval| interval.high)
     }
-
-    /// The same comparison seen from the other side: baseline ÷ subject.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        Self {
-            ratio: 1.0 / self.ratio,
-            interval: self.interval.map(|i| Interval { low: 1.0 / i.high, high: 1.0 / i.low }),
-            ..*self
-        }
-    }
 }

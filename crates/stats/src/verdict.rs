@@ -18,16 +18,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::paired::PairedRatio;
 
-/// Which direction is better for the compared value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// As for operations per second.
-    HigherIsBetter,
-    /// As for seconds, latencies and bytes.
-    LowerIsBetter,
-}
-
 /// The result of comparing the subject with the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
@@ -39,21 +29,15 @@ pub enum Verdict {
     /// Any difference is smaller than this run can detect: a normal result, and no proof of equality.
     /// [`minimum_detectable_ratio`] says how small.
     Indistinguishable,
-    /// The two must not be ranked, whatever the values: different durability classes, a client at its limit, a failed
-    /// trial. [`judge`], which sees only values, never returns this.
-    NotComparable {
-        /// The reason, as a phrase.
-        reason: String,
-    },
     /// Not yet decidable: there are fewer than two rounds and hence no interval.
     Inconclusive,
 }
 
-/// Judges a comparison by its interval.
+/// Judges a comparison of values of which higher ones are better, by its interval.
 ///
 /// A ratio without interval is inconclusive.
 #[must_use]
-pub fn judge(ratio: &PairedRatio, direction: Direction) -> Verdict {
+pub fn judge(ratio: &PairedRatio) -> Verdict {
     let Some(interval) = ratio.interval else { return Verdict::Inconclusive };
     if ratio.ratio.is_nan() {
         return Verdict::Inconclusive;
@@ -61,10 +45,7 @@ pub fn judge(ratio: &PairedRatio, direction: Direction) -> Verdict {
     if interval.contains(1.0) {
         return Verdict::Indistinguishable;
     }
-    match (ratio.ratio > 1.0, direction) {
-        (true, Direction::HigherIsBetter) | (false, Direction::LowerIsBetter) => Verdict::Faster,
-        (false, Direction::HigherIsBetter) | (true, Direction::LowerIsBetter) => Verdict::Slower,
-    }
+    if ratio.ratio > 1.0 { Verdict::Faster } else { Verdict::Slower }
 }
 
 /// The smallest factor, at least 1, that this comparison could have called a difference: the interval's wider half.

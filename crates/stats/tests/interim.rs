@@ -7,7 +7,7 @@
 
 use kurabe_stats::distribution::normal_quantile;
 use kurabe_stats::interim::{Analyses, at_analysis, further_rounds, is_conclusive, is_within};
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
 
 /// Rounds at the analyses of a run.
 const PLANNED: [u32; 6] = [6, 9, 14, 21, 32, 48];
@@ -37,7 +37,7 @@ fn cell(rng: &mut Rng, noise: Noise, rounds: u32, rate: f64) -> Vec<f64> {
 
 fn judged(a: &[f64], b: &[f64], settings: &IntervalSettings) -> (PairedRatio, Verdict) {
     let ratio = PairedRatio::of(a, b, settings).unwrap();
-    let verdict = judge(&ratio, Direction::HigherIsBetter);
+    let verdict = judge(&ratio);
     (ratio, verdict)
 }
 

@@ -6,7 +6,7 @@
 
 use kurabe_stats::distribution::normal_quantile;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, instance_variance, judge, mix};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, instance_variance, judge, mix};
 
 const RUNS: u64 = 500;
 /// 5 % of the runs, and two standard deviations of that number.
@@ -43,7 +43,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64, control
             // Each side has a second instance of its own.
             let variance = controls.then(|| instance_variance(&[ratio(2, 0), ratio(3, 1)])).flatten();
             let compared = ratio(0, 1).among_instances(variance.unwrap_or(0.0));
-            let verdict = judge(&compared, Direction::HigherIsBetter);
+            let verdict = judge(&compared);
             *called += u64::from(verdict != Verdict::Indistinguishable);
         }
     }
@@ -95,7 +95,7 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
             let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
             let ratio = PairedRatio::of(&means[0], &means[1], &settings).unwrap();
-            judge(&ratio, Direction::HigherIsBetter) != Verdict::Indistinguishable
+            judge(&ratio) != Verdict::Indistinguishable
         };
         (0..RUNS).filter(one).count() as u64
     };

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use kurabe_stats::distribution::normal_quantile;
-use kurabe_stats::{Direction, IntervalSettings, PairedRatio, Rng, Verdict, instance_variance, judge, mix};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, instance_variance, judge, mix};
 
 const COMPARISONS: u32 = 40;
 
@@ -63,8 +63,7 @@ fn at_most_five_percent_of_runs_without_any_difference_show_one() {
                     (0..COMPARISONS).map(|_| compare(&mut rng, noise, rounds, 1.0, COMPARISONS)).collect();
                 let called = |variance| {
                     let differs = |pair: &PairedRatio| {
-                        judge(&pair.among_instances(variance), Direction::HigherIsBetter)
-                            != Verdict::Indistinguishable
+                        judge(&pair.among_instances(variance)) != Verdict::Indistinguishable
                     };
                     u64::from(pairs.iter().any(differs))
                 };
@@ -121,7 +120,7 @@ fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
         let pair = PairedRatio::of(&subject, &baseline, &settings.for_comparisons(COMPARISONS)).unwrap();
         let pair = pair.among_instances(variance);
         let wanted = if factor > 1.0 { Verdict::Faster } else { Verdict::Slower };
-        found += u64::from(judge(&pair, Direction::HigherIsBetter) == wanted);
+        found += u64::from(judge(&pair) == wanted);
     }
     found as f64 / RUNS as f64
 }

@@ -22,7 +22,7 @@ pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>
 
 /// What the rule measured.
 fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
-    let share = percent(ground.share);
+    let (share, round_trip) = (percent(ground.share), micros(facts.round_trip_us));
     let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
     match ground.rule {
         Rule::Thread(Sides::Server) => format!("one thread of the server used {share} of a CPU"),
@@ -37,29 +37,27 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::SharedCpus => shared(facts, ground.share),
         Rule::Ready(side) => {
             let server = facts.server.unwrap_or_default();
+            let of_client = |used: f64| percent(used / facts.clients);
             let (who, work, queue) = match side {
-                Sides::Client => {
-                    ("the client", facts.client.cpu / facts.clients, facts.client.queue / facts.clients)
+                Sides::Client => ("the client", of_client(facts.client.cpu), of_client(facts.client.queue)),
+                Sides::Server => {
+                    ("a thread of the server", percent(server.thread), percent(server.thread_queue))
                 }
-                Sides::Server => ("a thread of the server", server.thread, server.thread_queue),
             };
-            let (work, queue) = (percent(work), percent(queue));
             format!(
                 "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}"
             )
         }
         Rule::Interface => format!("the network interface used {share} of its capacity"),
-        Rule::WireTime => format!(
-            "of a round trip of {}, the network takes {}",
-            micros(facts.round_trip_us),
-            micros(wire.rtt_us)
-        ),
-        Rule::InTransit => format!(
-            "in a round trip of {}, the server had a request in {} of {} samples",
-            micros(facts.round_trip_us),
-            percent(wire.at_server),
-            wire.classified
-        ),
+        Rule::WireTime => {
+            format!("of a round trip of {round_trip}, the network takes {}", micros(wire.rtt_us))
+        }
+        Rule::InTransit => {
+            let (held, samples) = (percent(wire.at_server), wire.classified);
+            format!(
+                "in a round trip of {round_trip}, the server had a request in {held} of {samples} samples"
+            )
+        }
         Rule::LocksReported => {
             let lock = reported.lock.map_or_else(String::new, |lock| format!(" ({lock})"));
             let samples = reported.samples;
@@ -87,60 +85,55 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
 /// The evidence if no resource is named.
 fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String {
     let server = facts.server.unwrap_or_default();
+    let (round_trip, of_client) = (micros(facts.round_trip_us), |used: f64| percent(used / facts.clients));
+    let cpu = of_client(facts.client.cpu);
     match bottleneck {
         Bottleneck::Load => {
             let server = facts.server.map_or_else(String::new, |s| format!(", the server {}", of_one(s.cpu)));
             format!("the rate was served without delay; {client}{server}")
         }
-        Bottleneck::Latency if facts.in_process => format!(
-            "of an operation of {}, CPU took {} and waiting for a processor {}; the rest is wake-ups and \
-             other waits",
-            micros(facts.round_trip_us),
-            percent(facts.client.cpu / facts.clients),
-            percent(facts.client.queue / facts.clients),
-        ),
-        Bottleneck::Latency => format!(
-            "of a round trip of {}, the client's CPU took {}, the server's {}, and waiting for a processor \
-             {}; the rest is wake-ups, network and other waits{}",
-            micros(facts.round_trip_us),
-            percent(facts.client.cpu / facts.clients),
-            percent(server.cpu / facts.clients),
-            percent((facts.client.queue + server.queue) / facts.clients),
-            engine_wait(facts),
-        ),
-        _ => match &facts.unseen {
-            Some(why) => format!("the server was not observed: {why}; {client}"),
-            None => format!(
-                "the processors were {} busy, {} with other processes; the client waited for a processor \
-                 for {} of the time",
-                percent(facts.cores_busy),
-                percent(facts.others / facts.machine.max(1.0)),
-                percent((facts.client.queue / facts.clients).min(1.0)),
-            ),
-        },
+        Bottleneck::Latency if facts.in_process => {
+            let queue = of_client(facts.client.queue);
+            format!(
+                "of an operation of {round_trip}, CPU took {cpu} and waiting for a processor {queue}; the \
+                 rest is wake-ups and other waits"
+            )
+        }
+        Bottleneck::Latency => {
+            let (server, queue) = (of_client(server.cpu), of_client(facts.client.queue + server.queue));
+            let wait = engine_wait(facts);
+            format!(
+                "of a round trip of {round_trip}, the client's CPU took {cpu}, the server's {server}, and \
+                 waiting for a processor {queue}; the rest is wake-ups, network and other waits{wait}"
+            )
+        }
+        _ => {
+            if let Some(why) = &facts.unseen {
+                return format!("the server was not observed: {why}; {client}");
+            }
+            let (busy, others) = (percent(facts.cores_busy), others(facts));
+            let queue = percent((facts.client.queue / facts.clients).min(1.0));
+            format!(
+                "the processors were {busy} busy, {others} with other processes; the client waited for a \
+                 processor for {queue} of the time"
+            )
+        }
     }
 }
 
 /// The most frequent wait other than for locks that the server reports, if it is frequent enough.
 fn engine_wait(facts: &Facts) -> String {
-    let other = facts
-        .reported
-        .as_ref()
-        .and_then(|reported| reported.other.as_ref())
-        .filter(|(_, share)| *share >= 0.3);
-    other.map_or_else(String::new, |(event, share)| {
-        format!(
-            "; the server reports waits for \u{201c}{event}\u{201d} in {} of the session samples",
-            percent(*share)
-        )
+    let other = facts.reported.as_ref().and_then(|reported| reported.other.as_ref());
+    other.filter(|(_, share)| *share >= 0.3).map_or_else(String::new, |(event, share)| {
+        let share = percent(*share);
+        format!("; the server reports waits for \u{201c}{event}\u{201d} in {share} of the session samples")
     })
 }
 
 /// The process that contains client and database.
 fn process(facts: &Facts) -> String {
-    let own = facts
-        .own_share
-        .map_or_else(String::new, |own| format!(", {} of that by the tool itself", percent(own)));
+    let own = facts.own_share.map(|own| format!(", {} of that by the tool itself", percent(own)));
+    let own = own.unwrap_or_default();
     format!("the process with client and database used {}{own}", cpus(facts.client.cpu))
 }
 
@@ -151,11 +144,10 @@ fn capacity(facts: &Facts, side: Sides) -> String {
         Sides::Server => ("the server", facts.server.unwrap_or_default()),
     };
     match one.quota {
-        Some(quota) => format!(
-            "{who} used {} of the {} CPUs allowed by its control group",
-            number(one.cpu),
-            number(quota)
-        ),
+        Some(quota) => {
+            let (used, quota) = (number(one.cpu), number(quota));
+            format!("{who} used {used} of the {quota} CPUs allowed by its control group")
+        }
         None => format!("{who} used {} of its {}", number(one.cpu), plural(one.capacity)),
     }
 }
@@ -164,16 +156,17 @@ fn shared(facts: &Facts, busy: f64) -> String {
     if facts.in_process {
         return process(facts);
     }
-    let all = facts.cores.max(1.0);
-    let server = facts.server.unwrap_or_default();
+    let of_all = |cpu: f64| percent(cpu / facts.cores.max(1.0));
+    let (server, client) = (of_all(facts.server.unwrap_or_default().cpu), of_all(facts.client.cpu));
+    let (shared, busy, others) = (plural(facts.cores), percent(busy), others(facts));
     format!(
-        "the {} shared by client and server were {} busy: server {}, client {}, others {}",
-        plural(facts.cores),
-        percent(busy),
-        percent(server.cpu / all),
-        percent(facts.client.cpu / all),
-        percent(facts.others / facts.machine.max(1.0)),
+        "the {shared} shared by client and server were {busy} busy: server {server}, client {client}, others {others}"
     )
+}
+
+/// The share of the machine's CPU that other processes used.
+fn others(facts: &Facts) -> String {
+    percent(facts.others / facts.machine.max(1.0))
 }
 
 fn plural(count: f64) -> String {

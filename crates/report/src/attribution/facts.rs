@@ -115,11 +115,7 @@ impl Reported {
             if statement.len() < group.statement.len() {
                 statement.push('…');
             }
-            let at = if statement.is_empty() {
-                String::new()
-            } else {
-                format!(", at \u{201c}{statement}\u{201d}")
-            };
+            let at = if statement.is_empty() { String::new() } else { format!(", at “{statement}”") };
             format!("{}{at}", group.event)
         });
         let other =
@@ -145,13 +141,8 @@ impl Facts {
         let server = seen.map(|seen| side(seen, wall));
         let in_process = observed.server == ServerUse::InClient;
         let database = if in_process { Some(&observed.client) } else { seen };
-        let cores: BTreeSet<u32> = observed
-            .client
-            .cpus
-            .iter()
-            .chain(seen.into_iter().flat_map(|seen| &seen.cpus))
-            .copied()
-            .collect();
+        let server_cores = seen.into_iter().flat_map(|seen| &seen.cpus);
+        let cores: BTreeSet<u32> = observed.client.cpus.iter().chain(server_cores).copied().collect();
         // Processor numbers of different machines are unrelated.
         let apart = observed.server_host.as_ref();
         let shared = apart.is_none()
@@ -171,6 +162,11 @@ impl Facts {
         // The machine with more other load.
         let (others, machine) = theirs.filter(|theirs| share(theirs) > share(&own)).unwrap_or(own);
         let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
+        let disks = apart.unwrap_or(&observed.host).disks.iter();
+        let interfaces = [&observed.host].into_iter().chain(apart).flat_map(|host| &host.interfaces);
+        let utilisations = interfaces.filter_map(|one| {
+            Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
+        });
         Self {
             seconds: wall / 1e9,
             clients,
@@ -193,13 +189,7 @@ impl Facts {
             disk: Disk {
                 samples: observed.samples_taken,
                 waiting: database.and_then(|database| database.disk_wait).unwrap_or(0.0),
-                busy: apart
-                    .unwrap_or(&observed.host)
-                    .disks
-                    .iter()
-                    .map(|disk| disk.busy_ns as f64 / wall)
-                    .fold(0.0, f64::max)
-                    .min(1.0),
+                busy: disks.map(|disk| disk.busy_ns as f64 / wall).fold(0.0, f64::max).min(1.0),
                 touched: database.and_then(|d| Some(d.read_bytes? + d.written_bytes? > 0)),
             },
             wire: observed.wire.map(|wire| Wire {
@@ -207,15 +197,7 @@ impl Facts {
                 classified: wire.classified,
                 at_server: wire.at_server as f64 / (wire.classified as f64).max(1.0),
             }),
-            interface: observed
-                .host
-                .interfaces
-                .iter()
-                .chain(apart.into_iter().flat_map(|host| &host.interfaces))
-                .filter_map(|one| {
-                    Some(one.received_bytes.max(one.sent_bytes) as f64 * 8e9 / wall / one.speed? as f64)
-                })
-                .fold(0.0, f64::max),
+            interface: utilisations.fold(0.0, f64::max),
             reported: observed.waits.as_ref().and_then(Reported::of),
             own_share: own_ns_per_op
                 .filter(|_| in_process && observed.client.cpu_ns > 0)
@@ -273,11 +255,7 @@ impl Facts {
             }),
             interface: of(&|facts| facts.interface),
             reported: first.reported.clone().map(|reported| Reported {
-                samples: all
-                    .iter()
-                    .filter_map(|facts| facts.reported.as_ref())
-                    .map(|reported| reported.samples)
-                    .sum(),
+                samples: all.iter().filter_map(|facts| Some(facts.reported.as_ref()?.samples)).sum(),
                 locks: of(&|facts| facts.reported.as_ref().map_or(0.0, |reported| reported.locks)),
                 logs: of(&|facts| facts.reported.as_ref().map_or(0.0, |reported| reported.logs)),
                 ..reported

@@ -10,6 +10,7 @@ mod tiers;
 
 pub use rules::{Ground, Rule};
 
+use crate::format::name_of;
 use facts::Facts;
 use kurabe_core::run::Measurement;
 use rules::Judged;
@@ -40,19 +41,6 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// All bottlenecks.
-    pub const ALL: [Self; 9] = [
-        Self::ClientCpu,
-        Self::ServerCpu,
-        Self::ProcessCpu,
-        Self::Disk,
-        Self::Network,
-        Self::Locks,
-        Self::Latency,
-        Self::Load,
-        Self::Unknown,
-    ];
-
     /// Its name in tables.
     pub fn word(self) -> &'static str {
         match self {
@@ -69,18 +57,8 @@ impl Bottleneck {
     }
 
     /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClientCpu => "client-cpu",
-            Self::ServerCpu => "server-cpu",
-            Self::ProcessCpu => "process-cpu",
-            Self::Disk => "disk",
-            Self::Network => "network",
-            Self::Locks => "locks",
-            Self::Latency => "latency",
-            Self::Load => "load",
-            Self::Unknown => "unknown",
-        }
+    pub fn name(self) -> String {
+        name_of(&self)
     }
 
     /// Its name in sentences.
@@ -121,11 +99,8 @@ pub enum Confidence {
 
 impl Confidence {
     /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::High => "high",
-            Self::Low => "low",
-        }
+    pub fn name(self) -> String {
+        name_of(&self)
     }
 }
 

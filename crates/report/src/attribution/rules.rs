@@ -135,11 +135,8 @@ impl Judged {
 
 /// Attributes a trial.
 pub(crate) fn judge(facts: &Facts) -> Judged {
-    let judged = full(facts)
-        .or_else(|| waiting(facts))
-        .or_else(|| nearly(facts))
-        .or_else(|| ready(facts))
-        .unwrap_or_else(|| neither(facts));
+    let judged = full(facts).or_else(|| waiting(facts)).or_else(|| nearly(facts)).or_else(|| ready(facts));
+    let judged = judged.unwrap_or_else(|| neither(facts));
     let unsure = disturbed(facts).is_some() || facts.seconds < SHORT;
     if unsure { Judged { confidence: Confidence::Low, ..judged } } else { judged }
 }
@@ -189,11 +186,7 @@ fn full(facts: &Facts) -> Option<Judged> {
 /// however many processors there are.
 fn client_fullness(facts: &Facts) -> (Rule, f64) {
     let threads = facts.client.cpu / facts.clients;
-    let processors = if facts.shared && facts.client.quota.is_none() {
-        0.0
-    } else {
-        limited(&facts.client, facts.client.cpu / facts.client.capacity)
-    };
+    let processors = utilisation(facts, &facts.client);
     if threads >= processors {
         (Rule::Thread(Sides::Client), threads)
     } else {
@@ -203,11 +196,7 @@ fn client_fullness(facts: &Facts) -> (Rule, f64) {
 
 /// The server's utilisation, or that of its busiest thread if that is higher.
 fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
-    let processors = if facts.shared && server.quota.is_none() {
-        0.0
-    } else {
-        limited(server, server.cpu / server.capacity)
-    };
+    let processors = utilisation(facts, server);
     let hangs_on_one = server.thread >= server.cpu * 0.4;
     let thread = if hangs_on_one { server.thread.min(1.0) } else { 0.0 };
     let found = [
@@ -219,11 +208,13 @@ fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
     found.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(found[0])
 }
 
-fn limited(side: &Side, used: f64) -> f64 {
-    if side.quota.is_some() && side.throttled >= THROTTLED && used >= USED {
-        used.max(0.97)
-    } else {
-        used.min(1.0)
+/// The utilisation of a side's processors or limit; 0 for processors that it shares with the other side.
+fn utilisation(facts: &Facts, side: &Side) -> f64 {
+    let used = side.cpu / side.capacity;
+    match side.quota {
+        None if facts.shared => 0.0,
+        Some(_) if side.throttled >= THROTTLED && used >= USED => used.max(0.97),
+        _ => used.min(1.0),
     }
 }
 
@@ -284,10 +275,8 @@ fn waiting(facts: &Facts) -> Option<Judged> {
     // report that it was for a lock.
     if let Some(judged) = Judged::by(locks, Confidence::Low, Rule::HeldRequests, wire.at_server, HELD) {
         // Either it worked, or it was sampled and reports that it did not wait for locks.
-        let denied = facts
-            .reported
-            .as_ref()
-            .is_some_and(|reported| reported.samples >= FEW_SAMPLES && reported.locks < UNLOCKED);
+        let reported = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES);
+        let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
         return Some(judged).filter(|_| rests && !denied);
     }
     let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
@@ -326,15 +315,11 @@ fn nearly(facts: &Facts) -> Option<Judged> {
     if facts.served() {
         return None;
     }
-    let fuller = fuller(facts, NEARLY, false);
-    if fuller.is_some() {
-        return fuller;
-    }
-    let server = facts.server.map_or(0.0, |server| server.cpu);
+    let server = facts.server.unwrap_or_default().cpu;
     let mostly = facts.shared && server >= facts.cores * facts.cores_busy * MAJORITY;
-    let nearly =
-        Judged::by(Bottleneck::ServerCpu, Confidence::Low, Rule::SharedCpus, facts.cores_busy, NEARLY);
-    nearly.filter(|_| mostly)
+    let shared =
+        || Judged::by(Bottleneck::ServerCpu, Confidence::Low, Rule::SharedCpus, facts.cores_busy, NEARLY);
+    fuller(facts, NEARLY, false).or_else(|| shared().filter(|_| mostly))
 }
 
 /// A side whose threads were running or runnable all the time wanted more CPU than it got, on processors used by

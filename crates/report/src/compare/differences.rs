@@ -1,9 +1,11 @@
 //! Differences between two runs besides their results: versions, settings, machine, spec.
 
-use crate::summary::Summary;
+use crate::finding::wording::class_name;
+use crate::summary::{Summary, TargetSummary};
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,69 +19,60 @@ pub struct Difference {
 }
 
 pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, usize)]) -> Vec<Difference> {
-    let mut all = Vec::new();
-    let mut note = |what: String, a: String, b: String| {
-        if a != b {
-            all.push(Difference { what, first: a, second: b });
-        }
-    };
-    note("experiment".into(), first.experiment.clone(), second.experiment.clone());
-    note("version of Kurabe".into(), first.kurabe.clone(), second.kurabe.clone());
-    let (m, n) = (&first.machine, &second.machine);
-    note("processor".into(), m.cpu.clone(), n.cpu.clone());
-    note("CPUs".into(), m.cpus.to_string(), n.cpus.to_string());
-    note("memory".into(), units::size(m.memory_bytes), units::size(n.memory_bytes));
-    note("system".into(), m.system.clone(), n.system.clone());
-    note("rounds".into(), first.rounds.to_string(), second.rounds.to_string());
-    note("seed".into(), first.seed.to_string(), second.seed.to_string());
-    let records =
-        |summary: &Summary| summary.spec.records.map_or_else(|| "the rule".to_owned(), units::count);
-    note("records".into(), records(first), records(second));
-    let longest = |summary: &Summary| {
-        let nanos = summary.spec.duration_ns;
-        nanos.map_or_else(|| "no limit".to_owned(), |ns| units::time(std::time::Duration::from_nanos(ns)))
-    };
-    note("longest measured phase".into(), longest(first), longest(second));
-    let requests = |summary: &Summary, operation: &str| {
-        summary.spec.requests.get(operation).map_or_else(|| "none".to_owned(), |n| units::count(*n))
-    };
+    let both = |what: &str, of: &dyn Fn(&Summary) -> String| (what.to_owned(), of(first), of(second));
+    let longest = |nanos: u64| units::time(Duration::from_nanos(nanos));
+    let mut all = vec![
+        both("experiment", &|run| run.experiment.clone()),
+        both("version of Kurabe", &|run| run.kurabe.clone()),
+        both("processor", &|run| run.machine.cpu.clone()),
+        both("CPUs", &|run| run.machine.cpus.to_string()),
+        both("memory", &|run| units::size(run.machine.memory_bytes)),
+        both("system", &|run| run.machine.system.clone()),
+        both("rounds", &|run| run.rounds.to_string()),
+        both("seed", &|run| run.seed.to_string()),
+        both("records", &|run| run.spec.records.map_or_else(|| "the rule".to_owned(), units::count)),
+        both("longest measured phase", &|run| {
+            run.spec.duration_ns.map_or_else(|| "no limit".to_owned(), longest)
+        }),
+    ];
     let operations: BTreeSet<&String> =
         first.spec.requests.keys().chain(second.spec.requests.keys()).collect();
     for operation in operations {
-        note(format!("requests per {operation}"), requests(first, operation), requests(second, operation));
+        let requests = |run: &Summary| run.spec.requests.get(operation).copied();
+        all.push(both(&format!("requests per {operation}"), &|run| {
+            requests(run).map_or_else(|| "none".to_owned(), units::count)
+        }));
     }
-    let shown = |summary: &Summary, name: &str| {
-        let axis = summary.labels.axes.iter().find(|axis| axis.name == name);
-        axis.map_or_else(String::new, |axis| {
-            let values: Vec<String> = axis.values.iter().map(|value| axis.show(value)).collect();
-            values.join(", ")
-        })
-    };
-    let axes: BTreeSet<&String> = first.spec.axes.keys().chain(second.spec.axes.keys()).collect();
-    for axis in axes {
-        note(format!("values of {axis}"), shown(first, axis), shown(second, axis));
+    let names: BTreeSet<&String> = first.spec.axes.keys().chain(second.spec.axes.keys()).collect();
+    for name in names {
+        all.push(both(&format!("values of {name}"), &|run| {
+            let axis = run.labels.axis(name);
+            let values =
+                axis.map(|axis| axis.values.iter().map(|value| axis.show(value)).collect::<Vec<_>>());
+            values.unwrap_or_default().join(", ")
+        }));
     }
     for (a, b) in targets {
         let name = &first.labels.targets[*a];
         let (a, b) = (&first.targets[*a], &second.targets[*b]);
-        note(format!("version of {name}"), a.version.clone(), b.version.clone());
-        note(format!("client of {name}"), a.client.clone(), b.client.clone());
-        note(format!("transport to {name}"), a.transport.clone(), b.transport.clone());
-        let class = |class| crate::template::class_name(class).to_owned();
-        note(format!("durability of {name}"), class(a.durability), class(b.durability));
-        let merged = |target: &crate::summary::TargetSummary| {
-            let mut all: BTreeMap<String, String> = target.settings.clone();
+        let both = |what: &str, of: fn(&TargetSummary) -> String| (format!("{what} {name}"), of(a), of(b));
+        all.push(both("version of", |target| target.version.clone()));
+        all.push(both("client of", |target| target.client.clone()));
+        all.push(both("transport to", |target| target.transport.clone()));
+        all.push(both("durability of", |target| class_name(target.durability).to_owned()));
+        let [a, b] = [a, b].map(|target| {
+            let mut all = target.settings.clone();
             all.extend(target.durability_settings.clone());
             all
-        };
-        let (a, b) = (merged(a), merged(b));
+        });
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         for setting in names {
             let value = |of: &BTreeMap<String, String>| {
                 of.get(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
             };
-            note(format!("{setting} of {name}"), value(&a), value(&b));
+            all.push((format!("{setting} of {name}"), value(&a), value(&b)));
         }
     }
-    all
+    let differing = all.into_iter().filter(|(_, first, second)| first != second);
+    differing.map(|(what, first, second)| Difference { what, first, second }).collect()
 }

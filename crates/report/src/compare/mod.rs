@@ -8,13 +8,13 @@ mod differences;
 mod render;
 
 use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
-use crate::finding::{Finding, Interval, Pair, Scope, Section, Span, Statement, Why};
+use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
 use crate::metrics::samples;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_stats::{IntervalSettings, PairedRatio};
+use kurabe_stats::{IntervalSettings, PairedRatio, mean};
 use serde::Serialize;
 
 pub use differences::Difference;
@@ -82,22 +82,10 @@ pub struct Row {
     pub(crate) shown: Vec<(String, String)>,
 }
 
-impl Row {
-    /// The interval of a significant difference as ratios above 1, whichever run is better.
-    pub(crate) fn gain(&self) -> Option<Span> {
-        let (low, high) = (self.low?, self.high?);
-        match self.result {
-            VerdictResult::Better => Some(Span { low, high }),
-            VerdictResult::Worse => Some(Span { low: 1.0 / high, high: 1.0 / low }),
-            _ => None,
-        }
-    }
-}
-
 /// Compares the second run with the first: cells with the same axis values and operation, on targets of the same
 /// engine, matched in order.
 pub fn compare(first: &Summary, second: &Summary) -> Compared {
-    let mut unmatched: Vec<Finding> = Vec::new();
+    let mut unmatched: Vec<Runs> = Vec::new();
     let targets = matched_targets(first, second, &mut unmatched);
     let mut pairs = Vec::new();
     let mut lacking = 0_u32;
@@ -119,7 +107,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
-            unmatched.push(Finding::Unmatched { run: run.clone(), results: count as u32 });
+            unmatched.push(Runs::Unmatched { run: run.clone(), results: count as u32 });
         }
     }
     let rows = rows(first, second, &pairs);
@@ -129,7 +117,8 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second);
     findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
-    findings.extend(unmatched.into_iter().map(|finding| finding.state(Section::Warning, &first.labels)));
+    findings
+        .extend(unmatched.into_iter().map(|one| Finding::from(one).state(Section::Warning, &first.labels)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),
@@ -140,7 +129,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
 }
 
 /// Targets of both runs with the same engine, by position.
-fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Finding>) -> Vec<(usize, usize)> {
+fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Runs>) -> Vec<(usize, usize)> {
     let nth = |targets: &[TargetSummary], at: usize| {
         let engine = targets[at].engine.clone();
         let before = targets[..at].iter().filter(|target| target.engine == engine).count();
@@ -160,8 +149,8 @@ fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Findin
     pairs
 }
 
-fn only_in(summary: &Summary, target: usize) -> Finding {
-    Finding::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
+fn only_in(summary: &Summary, target: usize) -> Runs {
+    Runs::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
 }
 
 /// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
@@ -215,13 +204,13 @@ fn row(
         primary: metric.primary,
         first: value(a),
         second: value(b),
+        shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
         result: VerdictResult::NotComparable,
         why: None,
         ratio: None,
         low: None,
         high: None,
         lower_bound: false,
-        shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
     };
     let cells = [b, a];
     // Comparing an incomplete run would be an unplanned analysis.
@@ -255,7 +244,7 @@ fn row(
 /// (Bonferroni). The interval is `None` with fewer than two rounds on a side.
 fn welch(subject: &[f64], other: &[f64], comparisons: usize) -> Option<PairedRatio> {
     let (a, b) = (logs(subject)?, logs(other)?);
-    let (mean_a, mean_b) = (mean(&a), mean(&b));
+    let (mean_a, mean_b) = (mean(&a)?, mean(&b)?);
     let settings = IntervalSettings::default().for_comparisons(comparisons as u32);
     let (mut error, mut freedom) = (None, 0.0);
     if a.len() > 1 && b.len() > 1 {
@@ -273,32 +262,29 @@ fn logs(figures: &[f64]) -> Option<Vec<f64>> {
     good.then(|| figures.iter().map(|figure| figure.ln()).collect())
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64
 }
 
 fn verdict(rows: &[Row], first: &Summary, second: &Summary) -> Vec<Finding> {
     if let Some(run) = [first, second].into_iter().find(|summary| !summary.complete) {
-        return vec![Finding::NotCompared { run: run.run.clone() }];
+        return vec![Runs::NotCompared { run: run.run.clone() }.into()];
     }
     let primary = || rows.iter().filter(|row| row.primary);
     let count = |result: VerdictResult| primary().filter(|row| row.result == result).count() as u32;
-    let mut findings = vec![Finding::Changes {
+    let changes = Runs::Changes {
         better: count(VerdictResult::Better),
         worse: count(VerdictResult::Worse),
         no_difference: count(VerdictResult::NoDifference),
         inconclusive: count(VerdictResult::Inconclusive),
         not_comparable: count(VerdictResult::NotComparable),
-    }];
+    };
+    let mut findings = vec![changes.into()];
     if rows.is_empty() {
         return findings;
     }
     let noise_floor = [first.noise_floor, second.noise_floor].into_iter().flatten().max_by(f64::total_cmp);
-    findings.push(Finding::NotInterleaved { noise_floor });
+    findings.push(Runs::NotInterleaved { noise_floor }.into());
     findings.extend(primary().filter_map(|row| changed(row, first)));
     findings
 }
@@ -316,13 +302,13 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         axes: Cell::new(axes),
     };
     let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.gain() {
+    if let Some(ratio) = row.result.gain(row.low, row.high) {
         let better = row.result == VerdictResult::Better;
-        return Some(Finding::Changed { scope, metric, better, ratio, lower_bound });
+        return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }
     let [a, b] = SIDES.map(str::to_owned);
     let pair = Pair { metric, axis: "run".to_owned(), a, b };
-    Some(Finding::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? })
+    Some(Comparison::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? }.into())
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
-use super::{Compared, Row};
+use super::{Compared, Difference, Row};
+use crate::finding::wording::amount;
 use crate::finding::{Interval, Section};
 use crate::format::{capital, figure, value_of};
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::metrics::is_speed;
 use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
-use crate::template::amount;
 use crate::terminal::{Options, Page};
 use kurabe_core::metric::Unit;
-use std::fmt::Write as _;
 
 /// The comparison for a terminal.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
@@ -19,9 +18,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     page.publishing(&compared.sentences(Section::Publishing));
     page.gap();
     for table in tables(compared) {
-        page.heading(&table.operation);
-        page.grid(&table);
-        page.gap();
+        page.table(&table.title, "", &table);
     }
     for section in [Section::Verdict, Section::Warning] {
         for sentence in compared.sentences(section) {
@@ -37,8 +34,7 @@ pub fn markdown(compared: &Compared) -> String {
     publishing(&mut text, &compared.sentences(Section::Publishing));
     items(&mut text, &compared.sentences(Section::Verdict));
     for table in tables(compared) {
-        let _ = write!(text, "## {}\n\n", escaped(&table.operation));
-        text.push_str(&markdown_table(&table));
+        markdown_table(&mut text, "", &table);
     }
     let warnings = compared.sentences(Section::Warning);
     if !warnings.is_empty() {
@@ -51,12 +47,11 @@ pub fn markdown(compared: &Compared) -> String {
 fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        rows_table(&rows.iter().collect::<Vec<_>>(), &format!("{}{unit}", capital(&rows[0].metric)))
+        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)))
     };
     let mut rows = compared.rows.clone();
     rows.sort_by_key(|row| compared.rows.iter().position(|first| first.metric == row.metric));
-    let all = rows.chunk_by(|a, b| a.metric == b.metric).map(of).collect::<Vec<_>>();
-    let all = all.into_iter().chain([differences(compared)]);
+    let all = rows.chunk_by(|a, b| a.metric == b.metric).map(of).chain([differences(compared)]);
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -65,7 +60,7 @@ pub fn json(compared: &Compared) -> String {
     serde_json::to_string_pretty(compared).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}")) + "\n"
 }
 
-fn rows_table(rows: &[&Row], title: &str) -> Table {
+fn rows_table(rows: &[Row], title: String) -> Table {
     let count = rows.first().map_or(0, |row| row.shown.len());
     let varies = |at: &usize| {
         let mut values = rows.iter().map(|row| row.shown.get(*at));
@@ -81,18 +76,19 @@ fn rows_table(rows: &[&Row], title: &str) -> Table {
         (Some(value), Unit::PerSecond) => figure(value.value),
         (Some(value), unit) => value_of(unit, value.value),
     };
-    let cells = |row: &&Row| {
+    let cells = |row: &Row| {
         let mut cells = vec![row.operation.clone(), row.target.clone()];
         cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
         cells.extend([value(row, row.first), value(row, row.second), change(row)]);
         cells
     };
     let rows = rows.iter().map(cells).collect();
-    Table { columns, rows, ..Table::new(title.to_owned()) }
+    Table { title, columns, rows, legend: None }
 }
 
 fn change(row: &Row) -> String {
-    let how = row.gain().map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
+    let how =
+        row.result.gain(row.low, row.high).map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let speed = is_speed(&row.metric);
     match row.result {
         VerdictResult::Better => format!("{}: {how}", if speed { "faster" } else { "better" }),
@@ -104,13 +100,10 @@ fn change(row: &Row) -> String {
 }
 
 fn differences(compared: &Compared) -> Table {
-    let rows = compared
-        .differences
-        .iter()
-        .map(|difference| vec![difference.what.clone(), difference.first.clone(), difference.second.clone()])
-        .collect();
+    let row = |one: &Difference| vec![one.what.clone(), one.first.clone(), one.second.clone()];
+    let rows = compared.differences.iter().map(row).collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { columns, rows, ..Table::new("Other differences".to_owned()) }
+    Table { title: "Other differences".to_owned(), columns, rows, legend: None }
 }
 
 fn column(head: &str, right: bool) -> Column {

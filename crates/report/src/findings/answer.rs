@@ -1,9 +1,10 @@
 //! The answer to the experiment's question.
 
 use super::{Context, pairs};
-use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate};
+use crate::finding::{Finding, Interval, MetricPoint, Pair, Scope, Span, TargetRate, Values};
+use crate::group::{distinct, grouped};
 use crate::metrics::{interval, samples};
-use crate::summary::{CellResult, MetricInfo, Status, Verdict, VerdictResult};
+use crate::summary::{CellResult, MetricInfo, Status, Verdict};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT};
@@ -31,7 +32,7 @@ pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, 
             let mut left: Vec<&Verdict> = Vec::new();
             for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
                 match self::cost(context, verdict, &metric, axis).filter(|cost| is_first(cost, &findings)) {
-                    Some(cost) => findings.push(cost),
+                    Some(cost) => findings.push(cost.into()),
                     None => left.push(verdict),
                 }
             }
@@ -44,20 +45,20 @@ pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, 
 
 /// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
 /// value of the chart axis stands for the others, since fewer clients wait less for each other.
-fn is_first(cost: &Finding, known: &[Finding]) -> bool {
-    let key = |finding: &Finding| match finding {
-        Finding::Cost { scope, pair, .. } => {
+fn is_first(cost: &Values, known: &[Finding]) -> bool {
+    let key = |values: &Values| match values {
+        Values::Cost { scope, pair, .. } => {
             Some((scope.operations.clone(), scope.targets.clone(), pair.a.clone()))
         }
         _ => None,
     };
-    !known.iter().any(|other| key(other) == key(cost))
+    !known.iter().any(|other| matches!(other, Finding::Values(other) if key(other) == key(cost)))
 }
 
 /// The throughput of each target in a closed loop, or at the highest rate: at the smallest and the largest value of
 /// the chart axis.
 pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
-    let xs = context.xs();
+    let xs = context.labels.xs();
     let ends = if xs.len() > 1 { vec![xs.first(), xs.last()] } else { vec![xs.first()] };
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
@@ -71,7 +72,7 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Finding> {
             }
             let mut scope = context.scope(&operation.name, 0, x.iter().cloned().collect());
             scope.targets = rates.iter().map(|rate| rate.target.clone()).collect();
-            findings.push(Finding::Throughput { scope, rates });
+            findings.push(Values::Throughput { scope, rates }.into());
         }
     }
     findings
@@ -81,16 +82,14 @@ fn rate(cell: &CellResult) -> Option<TargetRate> {
     let rate = cell.ops_per_second?;
     Some(TargetRate {
         target: cell.target.clone(),
-        per_second: Interval { value: rate.mean, low: rate.low, high: rate.high },
+        per_second: rate.interval(),
         lower_bound: cell.is_lower_bound(),
     })
 }
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.
-fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> Option<Finding> {
-    if !matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse)
-        || verdict.pair.metric != THROUGHPUT.name
-    {
+fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> Option<Values> {
+    if !verdict.result.is_called() || verdict.pair.metric != THROUGHPUT.name {
         return None;
     }
     let [a, b] = context.sides(verdict)?;
@@ -104,7 +103,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str, axis: &str) -> O
     let settings = IntervalSettings::default().for_comparisons(context.comparisons[0].max(1));
     let us = |ns: f64| ns / 1e3;
     let cost = interval(&rounds, &context.rule.settings(settings))?;
-    Some(Finding::Cost {
+    Some(Values::Cost {
         scope: Scope {
             operations: vec![verdict.operation.clone()],
             targets: verdict.target.clone().into_iter().collect(),
@@ -126,30 +125,23 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
     let shown = |metric: &&MetricInfo| {
         metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
     };
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings = Vec::new();
     for metric in context.labels.metrics.iter().filter(shown) {
         let chart = context.labels.chart_axis().filter(|_| metric.source != Source::Trial);
-        for cell in context.cells.iter().filter(|cell| cell.status == Status::Ok && !cell.aa_control) {
-            let Some(figures) = cell.metric(&metric.name) else { continue };
-            let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
+        let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
+        let value = |cell: &CellResult| {
+            let figure = cell.metric(&metric.name)?.interval();
             let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));
             let axes =
                 varying.filter_map(|axis| Some((axis.name.clone(), cell.axes.get(&axis.name)?.clone())));
-            let point = MetricPoint { axes: Cell::new(axes), figure: figures.interval() };
-            let (operations, targets) = (vec![cell.operation.clone()], vec![cell.target.clone()]);
-            let same = |finding: &&mut Finding| {
-                matches!(finding, Finding::MetricValues { scope, name, .. }
-                    if *name == metric.name && scope.operations == operations && scope.targets == targets)
-            };
-            match findings.iter_mut().find(same) {
-                Some(Finding::MetricValues { points, .. }) if points.contains(&point) => {}
-                Some(Finding::MetricValues { points, .. }) => points.push(point),
-                _ => {
-                    let scope = Scope { operations, targets, ..Scope::default() };
-                    let (name, unit) = (metric.name.clone(), metric.unit);
-                    findings.push(Finding::MetricValues { scope, name, unit, points: vec![point] });
-                }
-            }
+            let key = (vec![cell.operation.clone()], vec![cell.target.clone()]);
+            Some((key, MetricPoint { axes: Cell::new(axes), figure }))
+        };
+        let cells = context.cells.iter().filter(|cell| cell.is_reported());
+        for ((operations, targets), points) in grouped(cells.filter_map(value)) {
+            let scope = Scope { operations, targets, ..Scope::default() };
+            let (name, unit, points) = (metric.name.clone(), metric.unit, distinct(points));
+            findings.push(Values::MetricValues { scope, name, unit, points }.into());
         }
     }
     findings

@@ -1,8 +1,11 @@
 //! The basis of the results: what was tested and verified, what servers do not report, and licences.
 
 use super::Context;
-use crate::finding::{Finding, NotInterleaved, Overhead};
+use crate::finding::{Basis, Finding, NotInterleaved, Note, Overhead};
+use crate::group::{distinct, grouped};
+use crate::labels::OperationLabels;
 use crate::proof;
+use crate::results::overhead_of;
 use crate::summary::TargetSummary;
 use kurabe_core::axis::Cell;
 use kurabe_core::run::{LEAST_INTERLEAVED_ROUNDS, Outcome, Run};
@@ -12,7 +15,7 @@ use std::collections::BTreeSet;
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let header = &context.run.header;
     let (interleaved, separate) = interleaved(context.run);
-    let tested = Finding::Tested {
+    let tested = Basis::Tested {
         targets: context.labels.names.clone(),
         cpus: header.machine.cpus,
         rounds: context.rounds,
@@ -23,24 +26,25 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),
     };
-    let noise = Finding::NoiseFloor {
+    let noise = Basis::NoiseFloor {
         largest: context.noise.largest(),
         each: context.noise.list(|target| context.labels.names[target].clone()),
         included: header.spec.restarts == 0,
     };
     let overhead = overhead(context);
-    let overhead = (!overhead.is_empty()).then_some(Finding::ToolOverhead { each: overhead });
-    let verified = Finding::Verified {
+    let overhead = (!overhead.is_empty()).then_some(Basis::ToolOverhead { each: overhead });
+    let verified = Basis::Verified {
         verification: proof::sum(context.cells.iter().map(|cell| &cell.verified.proven)),
         cpu_share: context.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp),
     };
-    let durability = context.targets.iter().map(|target| Finding::Durability {
+    let durability = context.targets.iter().map(|target| Basis::Durability {
         target: target.name.clone(),
         version: target.version.clone(),
         class: target.durability,
         settings: target.durability_settings.clone(),
     });
-    [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability).collect()
+    let all = [tested, noise].into_iter().chain(overhead).chain([verified]).chain(durability);
+    all.map(Finding::from).collect()
 }
 
 /// Measured operations: the cell's position and the operation's name.
@@ -82,56 +86,40 @@ fn overhead(context: &Context<'_>) -> Vec<Overhead> {
     let labels = context.labels;
     let baseline =
         Cell::new(labels.axes.iter().filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))));
-    let of = |operation: &str| {
-        let records = context.run.header.overhead.iter().filter(|record| record.operation == operation);
-        let holds = |axes: &Cell| axes.values().iter().all(|(axis, value)| baseline.get(axis) == Some(value));
-        records.filter(|record| holds(&record.axes)).max_by_key(|record| record.axes.values().len())
+    let of = |operation: &OperationLabels| {
+        let ns_per_op = overhead_of(&context.run.header.overhead, &baseline, &operation.name)?;
+        Some(Overhead { operation: operation.name.clone(), ns_per_op })
     };
-    let operations = labels.operations.iter().map(|operation| &operation.name);
-    operations
-        .filter_map(|name| Some(Overhead { operation: name.clone(), ns_per_op: of(name)?.ns_per_op }))
-        .collect()
+    labels.operations.iter().filter_map(of).collect()
 }
 
 /// One finding for each target whose licence restricts publishing results.
 pub(super) fn publishing(context: &Context<'_>) -> Vec<Finding> {
     let restricted = |target: &TargetSummary| {
         let clause = target.publishing.as_ref()?;
-        Some(Finding::PublishingRestricted {
-            target: target.name.clone(),
-            version: target.version.clone(),
-            says: clause.says.clone(),
-            name: clause.name.clone(),
-            source: clause.source.clone(),
-        })
+        let (target, version) = (target.name.clone(), target.version.clone());
+        let (says, name, source) = (clause.says.clone(), clause.name.clone(), clause.source.clone());
+        Some(Note::PublishingRestricted { target, version, says, name, source }.into())
     };
     context.targets.iter().filter_map(restricted).collect()
 }
 
 /// What servers do not report: one finding for each target and reason.
 pub(super) fn not_reported(context: &Context<'_>) -> Vec<Finding> {
-    let mut all: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    let mut all: Vec<((&str, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
             let sessions = engine.not_sampled.as_deref().map(|why| ("wait states of sessions", why));
             let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
-            for (what, why) in counters.chain(sessions) {
-                match all.iter_mut().find(|known| known.0 == cell.target && known.1 == why) {
-                    Some(known) if known.2.iter().any(|one| one == what) => {}
-                    Some(known) => known.2.push(what.to_owned()),
-                    None => all.push((&cell.target, why, vec![what.to_owned()])),
-                }
-            }
+            all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target.as_str(), why), what)));
         }
     }
-    let finding = |(target, why, what): (&str, &str, Vec<String>)| {
+    let finding = |((target, why), what): ((&str, &str), Vec<&str>)| {
         // If nothing is reported at all, the rest is implied.
-        let what = if what.iter().any(|one| one == "all statistics") {
-            vec!["all statistics".to_owned()]
-        } else {
-            what
-        };
-        Finding::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
+        let all = what.iter().copied().find(|one| *one == "all statistics");
+        let what = all.map_or_else(|| distinct(what), |all| vec![all]);
+        let what = what.into_iter().map(str::to_owned).collect();
+        Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }.into()
     };
-    all.into_iter().map(finding).collect()
+    grouped(all).into_iter().map(finding).collect()
 }

@@ -2,8 +2,9 @@
 
 use super::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
-use crate::finding::{Finding, Scope};
-use crate::summary::{CellResult, Status};
+use crate::finding::{Finding, Scope, Trials};
+use crate::group::grouped;
+use crate::summary::{CellResult, reported};
 use kurabe_core::axis::{AxisValue, Cell};
 
 /// Each finding has the evidence of the strongest cell.
@@ -11,16 +12,11 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         for target in &context.labels.names {
-            let here: Vec<(&CellResult, &Attribution)> = context
-                .cells
-                .iter()
-                .filter(|cell| cell.operation == operation.name && cell.target == *target)
-                .filter(|cell| cell.status == Status::Ok && !cell.aa_control)
-                .filter_map(|cell| Some((cell, cell.attribution.as_ref()?)))
-                .collect();
-            for bottleneck in Bottleneck::ALL {
-                let cells: Vec<_> =
-                    here.iter().filter(|(_, found)| found.bottleneck == bottleneck).copied().collect();
+            let cells = reported(context.cells, &operation.name).filter(|cell| cell.target == *target);
+            let attributed = cells.filter_map(|cell| Some((cell, cell.attribution.as_ref()?)));
+            let mut found = grouped(attributed.map(|(cell, found)| (found.bottleneck, (cell, found))));
+            found.sort_by_key(|(bottleneck, _)| *bottleneck);
+            for (bottleneck, cells) in found {
                 findings.extend(finding(context, &operation.name, target, bottleneck, &cells));
             }
         }
@@ -52,28 +48,24 @@ fn finding(
     let axes =
         Cell::new(shared.filter_map(|axis| Some((axis.name.clone(), first.axes.get(&axis.name)?.clone()))));
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
-    let planned = || {
-        let mut all = context.cells.iter();
-        let here = move |cell: &&CellResult| {
-            cell.operation == operation && cell.target == target && !cell.aa_control
-        };
-        std::iter::from_fn(move || all.find(here))
-    };
-    let within = |cell: &&CellResult| {
+    let here = |cell: &&CellResult| cell.operation == operation && cell.target == target && !cell.aa_control;
+    let planned: Vec<&CellResult> = context.cells.iter().filter(here).collect();
+    let within = |cell: &CellResult| {
         let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
         chart.is_none_or(|value| at.contains(value))
             && axes.values().iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
     // A scope lists either all of its cells' values or none.
-    let exact = planned().filter(within).count() == cells.len();
+    let exact = planned.iter().filter(|cell| within(cell)).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
-    Some(Finding::Bottleneck {
+    let found = Trials::Bottleneck {
         scope: Scope { operations: vec![operation.to_owned()], targets: vec![target.to_owned()], at, axes },
         exact,
         bottleneck,
         confidence: most.confidence,
         evidence: most.evidence.clone(),
         cells: cells.len() as u32,
-        of: planned().count() as u32,
-    })
+        of: planned.len() as u32,
+    };
+    Some(found.into())
 }

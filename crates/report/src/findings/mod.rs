@@ -15,17 +15,18 @@ mod answer;
 mod basis;
 mod bottlenecks;
 mod open_loop;
-pub(crate) mod pairs;
+mod pairs;
 mod published;
 mod ranking;
 mod warnings;
 
 use crate::comparison::TARGET;
-use crate::finding::{Finding, Promise, Scope, Section, Statement};
+use crate::finding::{Comparison, Finding, Progress, Promise, Scope, Section, Statement};
+use crate::group::grouped;
 use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::{CellResult, Status, TargetSummary, Verdict, VerdictResult};
+use crate::summary::{CellResult, Status, TargetSummary, Verdict};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
@@ -67,10 +68,10 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
 /// The answer to the question with further results; and the individual pairs.
 fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
-        return (vec![Finding::NoResults], Vec::new());
+        return (vec![Progress::NoResults.into()], Vec::new());
     }
     if let Some(next) = context.rule.next() {
-        return (vec![Finding::NotAnalysed { next }], Vec::new());
+        return (vec![Progress::NotAnalysed { next }.into()], Vec::new());
     }
     let answer = context.info.map_or(Answer::Comparison, |info| info.answer);
     let (mut first, answered) = answer::findings(context, answer);
@@ -85,7 +86,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if context.verdicts.iter().any(|verdict| verdict.ratio.is_some())
         && !context.verdicts.iter().any(has_interval)
     {
-        first.push(Finding::OneRound);
+        first.push(Progress::OneRound.into());
         details.extend(targets.into_iter().chain(levels));
     } else {
         if context.labels.targets.len() > 2 {
@@ -94,14 +95,15 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         } else {
             first.extend(targets);
         }
-        let asked = |finding: &Finding| !matches!(finding, Finding::NotComparable { .. });
+        let asked =
+            |finding: &Finding| !matches!(finding, Finding::Comparison(Comparison::NotComparable { .. }));
         let (asked, other): (Vec<Finding>, Vec<Finding>) = levels.into_iter().partition(asked);
         first.extend(asked);
         details.extend(other);
     }
     // There are many verdicts on other metrics; only significant differences are shown.
-    let called = |verdict: &&Verdict| matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
-    details.extend(pairs::findings(context, &others.into_iter().filter(called).collect::<Vec<_>>()));
+    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_called()).collect();
+    details.extend(pairs::findings(context, &called));
     if answer != Answer::Metrics {
         first.extend(answer::values(context));
     }
@@ -113,7 +115,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first = std::mem::take(&mut details);
     }
     if first.is_empty() {
-        first.push(Finding::NoBaseline);
+        first.push(Progress::NoBaseline.into());
     }
     (first, details)
 }
@@ -155,13 +157,6 @@ impl Context<'_> {
         Some([cell(&pair.a)?, cell(&pair.b)?])
     }
 
-    /// The values of the chart axis, in order; one `None` if there is no such axis.
-    pub fn xs(&self) -> Vec<Option<AxisValue>> {
-        self.labels
-            .chart_axis()
-            .map_or_else(|| vec![None], |axis| axis.sorted().into_iter().map(Some).collect())
-    }
-
     /// The baselines of all varying axes except the chart axis and `but`.
     pub fn held(&self, but: &str) -> Cell {
         let varying = self.labels.varying().filter(|axis| axis.name != but);
@@ -183,14 +178,10 @@ impl Context<'_> {
         if !self.labels.writes(operation) {
             return Vec::new();
         }
-        let mut all: Vec<Promise> = Vec::new();
-        for name in names {
-            let class = self.targets.iter().find(|target| target.name == **name).and_then(|t| t.durability);
-            match all.iter_mut().find(|promise| promise.class == class) {
-                Some(known) => known.targets.push((*name).clone()),
-                None => all.push(Promise { class, targets: vec![(*name).clone()] }),
-            }
-        }
+        let class = |name: &str| self.targets.iter().find(|target| target.name == name)?.durability;
+        let classes = grouped(names.iter().map(|name| (class(name), (*name).clone())));
+        let all: Vec<Promise> =
+            classes.into_iter().map(|(class, targets)| Promise { class, targets }).collect();
         // Two targets with unknown classes may not be equal.
         if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
     }

@@ -1,8 +1,9 @@
 //! Findings of an open loop: response times by rate, overload, and a late load generator.
 
 use super::Context;
-use crate::finding::{Finding, RatePoint, Scope};
-use crate::summary::{CellResult, Status};
+use crate::finding::{Finding, RatePoint, Rates, Scope};
+use crate::group::grouped;
+use crate::summary::{CellResult, reported};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::HIGHEST_RATE;
@@ -24,34 +25,28 @@ pub(super) fn findings(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         let held = Cell::new(axes.filter_map(|axis| Some((axis.name.clone(), axis.baseline()?.clone()))));
         let lines = || lines.iter().filter(|line| (line.scope.axes == held) == baseline);
         let outcomes = lines().flat_map(|line| overloaded(line).into_iter().chain(late(line)));
-        lines().filter_map(response_times).chain(outcomes).collect()
+        lines().filter_map(response_times).chain(outcomes).map(Finding::from).collect()
     };
     let missed = context.cells.iter().filter(|cell| missed_objective(cell));
     let (mut verdict, details) = (of(true), of(false));
-    verdict.extend(missed.filter_map(|cell| not_kept(context, cell)));
+    verdict.extend(missed.filter_map(|cell| not_kept(context, cell)).map(Finding::from));
     (verdict, details)
 }
 
 fn lines<'a>(context: &Context<'a>) -> Vec<Line<'a>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut points = Vec::new();
     for operation in &context.labels.operations {
-        let cells = context
-            .cells
-            .iter()
-            .filter(|cell| cell.operation == operation.name && cell.status == Status::Ok && !cell.aa_control);
-        for cell in cells.filter(|cell| cell.open_loop.is_some()) {
-            let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) else { continue };
-            let scope = context.labels.scope_of(cell, RATE.name);
-            match lines.iter_mut().find(|line| line.scope == scope) {
-                Some(line) => line.cells.push((*rate, cell)),
-                None => lines.push(Line { scope, cells: vec![(*rate, cell)] }),
+        for cell in reported(context.cells, &operation.name).filter(|cell| cell.open_loop.is_some()) {
+            if let Some(AxisValue::Number(rate)) = cell.axes.get(RATE.name) {
+                points.push((context.labels.scope_of(cell, RATE.name), (*rate, cell)));
             }
         }
     }
-    for line in &mut lines {
-        line.cells.sort_by_key(|(rate, _)| *rate);
-    }
-    lines
+    let line = |(scope, mut cells): (Scope, Vec<(u64, &'a CellResult)>)| {
+        cells.sort_by_key(|(rate, _)| *rate);
+        Line { scope, cells }
+    };
+    grouped(points).into_iter().map(line).collect()
 }
 
 impl Line<'_> {
@@ -62,7 +57,7 @@ impl Line<'_> {
     }
 }
 
-fn response_times(line: &Line<'_>) -> Option<Finding> {
+fn response_times(line: &Line<'_>) -> Option<Rates> {
     let valid = |cell: &CellResult| !cell.is_overloaded() && !cell.is_generator_late();
     let cells: Vec<&(u64, &CellResult)> = line.cells.iter().filter(|(_, cell)| valid(cell)).collect();
     let (_, lowest) = cells.first()?;
@@ -75,18 +70,18 @@ fn response_times(line: &Line<'_>) -> Option<Finding> {
         let doubled = |(round, p99): (&u32, &f64)| first.get(round).is_some_and(|first| p99 / first >= BEND);
         by_round(cell).is_some_and(|rounds| rounds.iter().all(doubled))
     };
-    Some(Finding::ResponseTimes {
+    Some(Rates::ResponseTimes {
         scope: line.at(&cells),
         points: cells.iter().filter_map(point).collect(),
         bend: cells.iter().skip(1).find(bends).map(|(rate, _)| *rate),
     })
 }
 
-fn overloaded(line: &Line<'_>) -> Option<Finding> {
+fn overloaded(line: &Line<'_>) -> Option<Rates> {
     let cells: Vec<&(u64, &CellResult)> =
         line.cells.iter().filter(|(_, cell)| cell.is_overloaded()).collect();
     let (lowest, first) = cells.first()?;
-    Some(Finding::Overloaded {
+    Some(Rates::Overloaded {
         scope: line.at(&cells),
         served_per_second: first.ops_per_second?.mean,
         dropped: cells.iter().filter_map(|(_, cell)| Some(cell.open_loop?.dropped)).sum(),
@@ -94,13 +89,13 @@ fn overloaded(line: &Line<'_>) -> Option<Finding> {
     })
 }
 
-fn late(line: &Line<'_>) -> Option<Finding> {
+fn late(line: &Line<'_>) -> Option<Rates> {
     let late: Vec<&(u64, &CellResult)> =
         line.cells.iter().filter(|(_, cell)| cell.is_generator_late() && !cell.is_overloaded()).collect();
     let most = late.iter().filter_map(|(_, cell)| cell.open_loop).max_by(|a, b| {
         a.dispatch_lag_p99_us.unwrap_or(0.0).total_cmp(&b.dispatch_lag_p99_us.unwrap_or(0.0))
     })?;
-    Some(Finding::GeneratorLate {
+    Some(Rates::GeneratorLate {
         scope: line.at(&late),
         lag_us: most.dispatch_lag_p99_us?,
         p99_us: most.response_us.p99,
@@ -110,16 +105,16 @@ fn late(line: &Line<'_>) -> Option<Finding> {
 /// Whether the found rate was not served, or the generator was late, in the confirming trial.
 fn missed_objective(cell: &CellResult) -> bool {
     let kept = cell.open_loop.is_none_or(|open| open.kept_up) && !cell.is_generator_late();
-    cell.metric == HIGHEST_RATE.name && cell.status == Status::Ok && !cell.aa_control && !kept
+    cell.metric == HIGHEST_RATE.name && cell.is_reported() && !kept
 }
 
-fn not_kept(context: &Context<'_>, cell: &CellResult) -> Option<Finding> {
+fn not_kept(context: &Context<'_>, cell: &CellResult) -> Option<Rates> {
     let at = cell.axes.get(RATE.name).cloned().into_iter().collect();
     let (scope, open) = (Scope { at, ..context.labels.scope_of(cell, RATE.name) }, cell.open_loop?);
     Some(if open.kept_up {
-        Finding::GeneratorLate { scope, lag_us: open.dispatch_lag_p99_us?, p99_us: open.response_us.p99 }
+        Rates::GeneratorLate { scope, lag_us: open.dispatch_lag_p99_us?, p99_us: open.response_us.p99 }
     } else {
         let served_per_second = cell.ops_per_second?.mean;
-        Finding::Overloaded { scope, served_per_second, dropped: open.dropped, from: false }
+        Rates::Overloaded { scope, served_per_second, dropped: open.dropped, from: false }
     })
 }

@@ -1,120 +1,100 @@
 //! Results of comparisons: those of one pair with one outcome become one finding.
 
 use super::Context;
+use crate::attribution::Confidence;
 use crate::comparison::TARGET;
-use crate::finding::{Finding, Limit, Pair, Promise, Scope, Span, Why};
+use crate::finding::{Comparison, Finding, Limit, Pair, Promise, Scope, Span, Why};
+use crate::group::grouped;
 use crate::metrics::is_speed;
 use crate::summary::{Verdict, VerdictResult};
 use kurabe_core::axis::AxisValue;
 
-/// Comparisons of one pair with one outcome; the faster side is `a`.
-struct Group<'a> {
+/// A pair with an outcome; the faster side is `a`.
+#[derive(PartialEq)]
+struct Outcome {
     pair: Pair,
     result: VerdictResult,
     why: Option<Why>,
     /// Whether there are intervals.
     interval: bool,
     durability: Vec<Promise>,
-    members: Vec<&'a Verdict>,
+}
+
+impl Outcome {
+    fn of(context: &Context<'_>, verdict: &Verdict) -> Self {
+        let (mut pair, mut result) = (verdict.pair.clone(), verdict.result);
+        if result == VerdictResult::Worse {
+            std::mem::swap(&mut pair.a, &mut pair.b);
+            result = VerdictResult::Better;
+        }
+        let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
+        let durability =
+            if called { context.promises(&verdict.operation, &[&pair.a, &pair.b]) } else { Vec::new() };
+        Self { pair, result, why: verdict.why.clone(), interval: verdict.low.is_some(), durability }
+    }
 }
 
 /// The findings of these verdicts, in order; each holds at every point of its scope.
 pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Finding> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for verdict in verdicts {
-        let mut pair = verdict.pair.clone();
-        let result = match verdict.result {
-            VerdictResult::Worse => {
-                std::mem::swap(&mut pair.a, &mut pair.b);
-                VerdictResult::Better
-            }
-            other => other,
-        };
-        let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
-        let durability =
-            if called { context.promises(&verdict.operation, &[&pair.a, &pair.b]) } else { Vec::new() };
-        let (why, interval) = (verdict.why.clone(), verdict.low.is_some());
-        let same = |group: &&mut Group<'_>| {
-            group.pair == pair
-                && group.result == result
-                && group.why == why
-                && group.interval == interval
-                && group.durability == durability
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.members.push(verdict),
-            None => groups.push(Group { pair, result, why, interval, durability, members: vec![verdict] }),
+    let outcomes = grouped(verdicts.iter().map(|verdict| (Outcome::of(context, verdict), *verdict)));
+    // The findings of a pair are adjacent, wins first.
+    let pairs = grouped(outcomes.into_iter().map(|group| {
+        let Pair { metric, axis, a, b } = group.0.pair.clone();
+        let sides = if a < b { (a, b) } else { (b, a) };
+        ((metric, axis, sides), group)
+    }));
+    let mut findings = Vec::new();
+    for (_, mut groups) in pairs {
+        groups.sort_by_key(|(outcome, _)| {
+            (outcome.result != VerdictResult::Better, outcome.result == VerdictResult::NotComparable)
+        });
+        for (outcome, members) in &groups {
+            findings.extend(split(context, outcome, members));
         }
     }
-    // The findings of a pair are adjacent, wins first.
-    let mut order: Vec<(String, String, String)> = Vec::new();
-    let mut place = |pair: &Pair| {
-        let sides = if pair.a < pair.b { (&pair.a, &pair.b) } else { (&pair.b, &pair.a) };
-        let key = (pair.metric.clone(), pair.axis.clone(), format!("{} {}", sides.0, sides.1));
-        order.iter().position(|known| *known == key).unwrap_or_else(|| {
-            order.push(key);
-            order.len() - 1
-        })
-    };
-    let mut placed: Vec<(usize, Group<'_>)> =
-        groups.into_iter().map(|group| (place(&group.pair), group)).collect();
-    placed.sort_by_key(|(place, group)| {
-        (*place, group.result != VerdictResult::Better, group.result == VerdictResult::NotComparable)
-    });
-    placed.iter().flat_map(|(_, group)| split(context, group)).collect()
+    findings
 }
 
 /// One finding for each product of operations, targets and values in the group.
-fn split(context: &Context<'_>, group: &Group<'_>) -> Vec<Finding> {
-    let products = products(&group.members);
+fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Finding> {
     let finding = |(operations, targets, xs): Product| {
-        let members: Vec<&Verdict> = group
-            .members
-            .iter()
-            .copied()
-            .filter(|verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target))
-            .collect();
+        let here =
+            |verdict: &&Verdict| operations.contains(&verdict.operation) && targets.contains(&verdict.target);
+        let members: Vec<&Verdict> = members.iter().copied().filter(here).collect();
         let scope = Scope {
             operations,
             targets: targets.into_iter().flatten().collect(),
             at: xs.into_iter().flatten().collect(),
-            axes: context.held(&group.pair.axis),
+            axes: context.held(&outcome.pair.axis),
         };
-        let (pair, comparisons) = (group.pair.clone(), members.len() as u32);
-        match group.result {
-            VerdictResult::Better | VerdictResult::Worse => Some(Finding::Better {
+        let (pair, comparisons) = (outcome.pair.clone(), members.len() as u32);
+        let found = match outcome.result {
+            VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
                 scope,
                 pair,
-                ratio: Span::around(members.iter().filter_map(|verdict| gain(verdict)))?,
+                ratio: Span::around(
+                    members.iter().filter_map(|verdict| verdict.result.gain(verdict.low, verdict.high)),
+                )?,
                 comparisons,
                 lower_bound: members.iter().any(|verdict| verdict.lower_bound),
                 limit: limit(&members),
-                durability: group.durability.clone(),
-            }),
+                durability: outcome.durability.clone(),
+            },
             VerdictResult::NoDifference => {
-                Some(Finding::NoDifference { scope, pair, comparisons, margin: context.rule.margin })
+                Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin }
             }
             VerdictResult::Inconclusive => {
                 let least = members.iter().filter_map(|verdict| verdict.smallest_detectable);
                 let smallest_detectable = Span::around(least.map(|value| Span { low: value, high: value }));
-                Some(Finding::Inconclusive { scope, pair, comparisons, smallest_detectable })
+                Comparison::Inconclusive { scope, pair, comparisons, smallest_detectable }
             }
             VerdictResult::NotComparable => {
-                Some(Finding::NotComparable { scope, pair, comparisons, why: group.why.clone()? })
+                Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
             }
-        }
+        };
+        Some(found.into())
     };
-    products.into_iter().filter_map(finding).collect()
-}
-
-/// The interval of a significant difference as ratios above 1, whichever side is faster.
-pub(crate) fn gain(verdict: &Verdict) -> Option<Span> {
-    let (low, high) = (verdict.low?, verdict.high?);
-    match verdict.result {
-        VerdictResult::Better => Some(Span { low, high }),
-        VerdictResult::Worse => Some(Span { low: 1.0 / high, high: 1.0 / low }),
-        _ => None,
-    }
+    products(members).into_iter().filter_map(finding).collect()
 }
 
 /// The bottleneck of the slower side, if targets are compared and it is the same in all comparisons.
@@ -123,7 +103,7 @@ fn limit(members: &[&Verdict]) -> Option<Limit> {
     let first = members.first().filter(|verdict| verdict.target.is_none()).and_then(|v| slower(v))?;
     let same = members.iter().all(|v| slower(v).is_some_and(|one| one.bottleneck == first.bottleneck));
     let least = members.iter().filter_map(|v| slower(v)).find(|one| one.confidence != first.confidence);
-    let low = |limit: Limit| Limit { confidence: crate::attribution::Confidence::Low, ..limit };
+    let low = |limit: Limit| Limit { confidence: Confidence::Low, ..limit };
     same.then_some(least.map_or(first, low))
 }
 
@@ -133,33 +113,9 @@ type Product = (Vec<String>, Vec<Option<String>>, Vec<Option<AxisValue>>);
 /// The smallest number of products: joins operations with the same values, then targets with the same operations and
 /// values.
 fn products(members: &[&Verdict]) -> Vec<Product> {
-    let mut lines: Vec<Product> = Vec::new();
-    for verdict in members {
-        let same = |line: &&mut Product| {
-            line.0[..] == [verdict.operation.clone()] && line.1[..] == [verdict.target.clone()]
-        };
-        match lines.iter_mut().find(same) {
-            Some(line) => line.2.push(verdict.x.clone()),
-            None => lines.push((
-                vec![verdict.operation.clone()],
-                vec![verdict.target.clone()],
-                vec![verdict.x.clone()],
-            )),
-        }
-    }
-    let mut joined: Vec<Product> = Vec::new();
-    for (operations, targets, xs) in lines {
-        match joined.iter_mut().find(|other| other.1 == targets && other.2 == xs) {
-            Some(other) => other.0.extend(operations),
-            None => joined.push((operations, targets, xs)),
-        }
-    }
-    let mut all: Vec<Product> = Vec::new();
-    for (operations, targets, xs) in joined {
-        match all.iter_mut().find(|other| other.0 == operations && other.2 == xs) {
-            Some(other) => other.1.extend(targets),
-            None => all.push((operations, targets, xs)),
-        }
-    }
-    all
+    let point = |verdict: &&Verdict| ((verdict.operation.clone(), verdict.target.clone()), verdict.x.clone());
+    let lines = grouped(members.iter().map(point));
+    let joined = grouped(lines.into_iter().map(|((operation, target), xs)| ((target, xs), operation)));
+    let all = grouped(joined.into_iter().map(|((target, xs), operations)| ((operations, xs), target)));
+    all.into_iter().map(|((operations, xs), targets)| (operations, targets, xs)).collect()
 }

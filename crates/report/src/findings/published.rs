@@ -2,10 +2,10 @@
 //! work per request they would.
 
 use super::Context;
-use crate::finding::{Finding, PublishedHere, Span};
+use crate::finding::{Finding, PublishedHere, Span, Values};
 use crate::metrics::is_speed;
 use crate::published::{Shape, load};
-use crate::summary::{CellResult, Verdict, VerdictResult};
+use crate::summary::{CellResult, Verdict};
 use kurabe_core::metric::THROUGHPUT;
 
 /// One finding for each published ratio of the experiment.
@@ -17,15 +17,16 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
 fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
     let mut here: Vec<PublishedHere> = Vec::new();
     for verdict in context.verdicts {
-        let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
         let pair = (&verdict.pair.a, &verdict.pair.b);
         let forward = pair == (&shape.faster, &shape.slower);
         let asked = is_speed(&verdict.pair.metric)
             && verdict.pair.axis == shape.axis
             && (forward || pair == (&shape.slower, &shape.faster));
-        let Some(target) = verdict.target.clone().filter(|_| asked && called) else { continue };
+        let Some(target) = verdict.target.clone().filter(|_| asked && verdict.result.is_called()) else {
+            continue;
+        };
         let (Some(low), Some(high)) = (verdict.low, verdict.high) else { continue };
-        let ratio = if forward { Span { low, high } } else { Span { low: 1.0 / high, high: 1.0 / low } };
+        let ratio = if forward { Span { low, high } } else { Span { low, high }.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
         if !here.iter().any(|known| known.target == target) {
             let other_work_us = other_work(context, verdict, &shape);
@@ -34,13 +35,10 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Finding> {
     }
     // Two intervals agree if they overlap.
     let agrees = |one: &PublishedHere| one.ratio.low <= shape.high && one.ratio.high >= shape.low;
-    (!here.is_empty()).then(|| Finding::Published {
-        reproduced: here.iter().all(agrees),
-        here,
-        ratio: Span { low: shape.low, high: shape.high },
-        claim: shape.said,
-        otherwise: shape.otherwise,
-    })
+    let reproduced = here.iter().all(agrees);
+    let ratio = Span { low: shape.low, high: shape.high };
+    let (claim, otherwise) = (shape.said, shape.otherwise);
+    (!here.is_empty()).then(|| Values::Published { claim, here, ratio, reproduced, otherwise }.into())
 }
 
 /// The additional work per request, in microseconds, for which the published ratio would hold; `None` if there is

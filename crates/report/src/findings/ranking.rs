@@ -1,9 +1,9 @@
 //! Rankings: the target that is significantly better than each other target.
 
 use super::Context;
-use super::pairs::gain;
 use crate::comparison::TARGET;
-use crate::finding::{Finding, Span};
+use crate::finding::{Finding, Ranking, Span};
+use crate::group::grouped;
 use crate::summary::{MetricInfo, Status, Verdict, VerdictResult};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::durability::DurabilityClass;
@@ -60,16 +60,9 @@ fn among(
     targets: &[usize],
     class: Option<DurabilityClass>,
 ) -> Vec<Finding> {
-    let mut orders: Vec<(Order, Vec<Option<AxisValue>>)> = Vec::new();
-    let xs = if what.1.source == Source::Trial { context.xs() } else { vec![None] };
-    for x in xs {
-        let Some(order) = order(context, what, targets, x.as_ref()) else { continue };
-        match orders.iter_mut().find(|(known, _)| *known == order) {
-            Some((_, xs)) => xs.push(x),
-            None => orders.push((order, vec![x])),
-        }
-    }
-    orders.into_iter().filter_map(|(order, xs)| finding(context, what, class, &order, xs)).collect()
+    let xs = if what.1.source == Source::Trial { context.labels.xs() } else { vec![None] };
+    let orders = xs.into_iter().filter_map(|x| Some((order(context, what, targets, x.as_ref())?, x)));
+    grouped(orders).into_iter().filter_map(|(order, xs)| finding(context, what, class, &order, xs)).collect()
 }
 
 fn finding(
@@ -94,19 +87,22 @@ fn finding(
     let than: Vec<String> = order.beaten.iter().map(name).collect();
     let all: Vec<&String> = scope.targets.iter().chain(&than).collect();
     let durability = context.promises(operation, &all);
-    Some(match (order.clear, order.unbeaten.len()) {
-        (true, 1) => Finding::Best {
+    let found = match (order.clear, order.unbeaten.len()) {
+        (true, 1) => Ranking::Best {
             metric,
             than,
-            ratio: Span::around(verdicts.iter().filter_map(|verdict| gain(verdict)))?,
+            ratio: Span::around(
+                verdicts.iter().filter_map(|verdict| verdict.result.gain(verdict.low, verdict.high)),
+            )?,
             lower_bound: verdicts.iter().any(|verdict| verdict.lower_bound),
             among,
             durability,
             scope,
         },
-        (true, _) => Finding::Ahead { metric, than, among, durability, scope },
-        (false, _) => Finding::NoBest { metric, among, scope },
-    })
+        (true, _) => Ranking::Ahead { metric, than, among, durability, scope },
+        (false, _) => Ranking::NoBest { metric, among, scope },
+    };
+    Some(found.into())
 }
 
 /// The ranking at a value; `None` if fewer than two targets have rankable results, or there are no intervals.

@@ -1,7 +1,8 @@
 //! Warnings: what a reader must know before relying on results.
 
 use super::Context;
-use crate::finding::{Finding, Scope};
+use crate::finding::{Finding, Note, Progress, Scope, Trials};
+use crate::group::distinct;
 use crate::proof;
 use crate::summary::{CellResult, Status, Steady};
 use kurabe_core::run::{MachineFacts, Resumption};
@@ -9,32 +10,29 @@ use kurabe_core::units;
 
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let run = context.run;
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = Vec::new();
     if !run.is_complete() {
         let available = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count();
-        let planned = available * run.header.spec.operations.len() * run.header.spec.rounds as usize;
-        let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count();
-        findings.push(Finding::Incomplete { made: made as u64, planned: planned as u64 });
+        let planned = (available * run.header.spec.operations.len() * run.header.spec.rounds as usize) as u64;
+        let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count() as u64;
+        findings.push(Progress::Incomplete { made, planned }.into());
     }
     findings.extend(run.resumptions.iter().filter_map(|resumption| resumed(context, resumption)));
-    let again = || run.trials.iter().filter_map(|trial| trial.rerun_reason.as_deref());
-    findings.extend(
-        again()
-            .next()
-            .map(|reason| Finding::Rerun { trials: again().count() as u64, reason: reason.to_owned() }),
-    );
-    let failed = context.cells.iter().filter(|cell| cell.status == Status::Failed).count() as u64;
-    findings.extend((failed > 0).then_some(Finding::Failed { cells: failed }));
+    let again: Vec<&String> = run.trials.iter().filter_map(|trial| trial.rerun_reason.as_ref()).collect();
+    if let Some(reason) = again.first() {
+        findings.push(Trials::Rerun { trials: again.len() as u64, reason: (*reason).clone() }.into());
+    }
+    let cells = context.cells.iter().filter(|cell| cell.status == Status::Failed).count() as u64;
+    findings.extend((cells > 0).then(|| Finding::from(Trials::Failed { cells })));
     let answers = context.cells.iter().map(|cell| cell.verified.mismatches).sum();
-    findings.extend((answers > 0).then_some(Finding::WrongAnswers { answers }));
-    findings.extend(proof::exhausted(run));
-    findings.extend(steadiness(context));
-    findings.extend(disturbed(context));
+    findings.extend((answers > 0).then(|| Finding::from(Trials::WrongAnswers { answers })));
+    let trials = proof::exhausted(run).into_iter().chain(steadiness(context)).chain(disturbed(context));
+    findings.extend(trials.map(Finding::from));
     let before = run.header.warnings.iter();
-    findings.extend(before.map(|warning| Finding::Preflight { warning: warning.clone() }));
+    findings.extend(before.map(|warning| Finding::from(Note::Preflight { warning: warning.clone() })));
     for target in context.targets {
-        let note = |note: &String| Finding::TargetNote { target: target.name.clone(), note: note.clone() };
-        findings.extend(target.notes.iter().map(note));
+        let note = |note: &String| Note::TargetNote { target: target.name.clone(), note: note.clone() };
+        findings.extend(target.notes.iter().map(note).map(Finding::from));
     }
     findings.extend(context.rule.finding(context.verdicts));
     findings
@@ -65,11 +63,11 @@ fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Finding> {
         }
     }
     let from_trial = resumption.trials_before + 1;
-    (!changes.is_empty()).then_some(Finding::Resumed { from_trial, changes })
+    (!changes.is_empty()).then(|| Note::Resumed { from_trial, changes }.into())
 }
 
 /// Cells with unsteady trials: one finding for each kind and operation.
-fn steadiness(context: &Context<'_>) -> Vec<Finding> {
+fn steadiness(context: &Context<'_>) -> Vec<Trials> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         let here: Vec<(&CellResult, &Steady)> = context
@@ -90,36 +88,30 @@ fn steadiness(context: &Context<'_>) -> Vec<Finding> {
         let far = |change: &f64| change.max(f64::MIN_POSITIVE).ln().abs();
         let most = never.iter().filter_map(|(_, steady)| steady.change);
         if let Some(change) = most.max_by(|a, b| far(a).total_cmp(&far(b))) {
-            findings.push(Finding::Unsteady { scope, cells: never.len() as u32, of, change });
+            findings.push(Trials::Unsteady { scope, cells: never.len() as u32, of, change });
         }
         let (scope, late) = part(Steady::is_late);
         if !late.is_empty() {
-            findings.push(Finding::SteadyLate { scope, cells: late.len() as u32, of });
+            findings.push(Trials::SteadyLate { scope, cells: late.len() as u32, of });
         }
     }
     findings
 }
 
 /// Trials with other load on the machine.
-fn disturbed(context: &Context<'_>) -> Option<Finding> {
+fn disturbed(context: &Context<'_>) -> Option<Trials> {
+    let reason = |cell: &CellResult| cell.attribution.as_ref()?.disturbed.clone();
     let observed: Vec<&CellResult> = context.cells.iter().filter(|cell| cell.attribution.is_some()).collect();
-    let disturbed: Vec<&CellResult> = observed
-        .iter()
-        .copied()
-        .filter(|cell| cell.attribution.as_ref().is_some_and(|found| found.disturbed.is_some()))
-        .collect();
-    let reason = disturbed.first()?.attribution.as_ref()?.disturbed.clone()?;
+    let disturbed: Vec<&CellResult> =
+        observed.iter().copied().filter(|cell| reason(cell).is_some()).collect();
+    let reason = reason(disturbed.first()?)?;
     let mut targets: Vec<String> = disturbed.iter().map(|cell| cell.target.clone()).collect();
     targets.sort();
     targets.dedup();
-    Some(Finding::Disturbed { cells: distinct(&disturbed), of: distinct(&observed), targets, reason })
+    Some(Trials::Disturbed { cells: count(&disturbed), of: count(&observed), targets, reason })
 }
 
 /// The number of distinct cells; the baseline and its A/A control count as one.
-fn distinct(cells: &[&CellResult]) -> u32 {
-    let same = |one: &CellResult, other: &CellResult| {
-        (one.target_index, &one.axes, &one.operation) == (other.target_index, &other.axes, &other.operation)
-    };
-    let first = |at: &usize| !cells[..*at].iter().any(|before| same(before, cells[*at]));
-    (0..cells.len()).filter(first).count() as u32
+fn count(cells: &[&CellResult]) -> u32 {
+    distinct(cells.iter().map(|cell| (cell.target_index, &cell.axes, &cell.operation))).len() as u32
 }

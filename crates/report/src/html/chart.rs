@@ -3,9 +3,11 @@
 use super::lines::{Line, Panel};
 use super::palette::{DASHES, Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
+use crate::finding::Interval;
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::{Axis, Kind};
-use crate::summary::{CellResult, Latency, MetricInfo};
+use crate::published;
+use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::units;
 use maud::{Markup, html};
@@ -52,20 +54,18 @@ impl<'a> View<'a> {
 
     /// The value, and the ends of its bar.
     pub fn figure(self, cell: &CellResult) -> Option<(f64, f64, f64)> {
+        let ends =
+            |Interval { value, low, high }: Interval| (value, low.unwrap_or(value), high.unwrap_or(value));
         match self {
-            Self::Rate => {
-                let rate = cell.ops_per_second?;
-                Some((rate.mean, rate.low.unwrap_or(rate.mean), rate.high.unwrap_or(rate.mean)))
-            }
+            Self::Rate => cell.ops_per_second.map(|rate| ends(rate.interval())),
             // Times with a backlog grow with the trial, and those of a late generator are invalid.
             Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
-            Self::Time => times(cell).map(|latency| (latency.p50, latency.p50, latency.p99)),
-            Self::Metric(metric) => {
-                let found = cell.metric(&metric.name)?;
-                let (low, high) = (found.low.unwrap_or(found.value), found.high.unwrap_or(found.value));
-                // The axis is logarithmic.
-                (found.value > 0.0).then_some((found.value, low, high))
-            }
+            Self::Time => cell.times().map(|latency| (latency.p50, latency.p50, latency.p99)),
+            // The axis is logarithmic.
+            Self::Metric(metric) => cell
+                .metric(&metric.name)
+                .filter(|found| found.value > 0.0)
+                .map(|found| ends(found.interval())),
         }
     }
 
@@ -78,19 +78,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// Service times; response times in an open loop.
-fn times(cell: &CellResult) -> Option<Latency> {
-    cell.open_loop.map(|open| open.response_us).or(cell.latency_us)
-}
-
-/// A published line: its name, and horizontal values with operations per second.
-pub(crate) struct Reference<'a> {
-    pub name: &'a str,
-    /// Whether the horizontal value is a number of clients.
-    pub x_is_clients: bool,
-    pub points: &'a [(f64, f64)],
-}
-
 /// The factor by which a chart's range may exceed the values to show intervals.
 const BEYOND: f64 = 100.0;
 
@@ -100,7 +87,8 @@ pub(crate) struct Frame<'a> {
     pub axis: Option<&'a Axis>,
     /// The smallest and the largest value of all panels.
     pub range: (f64, f64),
-    pub references: Vec<Reference<'a>>,
+    /// Published lines.
+    pub references: Vec<&'a published::Line>,
 }
 
 impl<'a> Frame<'a> {
@@ -109,13 +97,13 @@ impl<'a> Frame<'a> {
         view: View<'a>,
         axis: Option<&'a Axis>,
         panels: &[Panel<'_>],
-        references: Vec<Reference<'a>>,
+        references: Vec<&'a published::Line>,
     ) -> Option<Self> {
         let cells = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
         let measured: Vec<_> = cells().filter_map(|(_, cell)| view.figure(cell)).collect();
-        let published = references
-            .iter()
-            .flat_map(|reference| reference.points.iter().map(|point| reference.figure(view, *point)));
+        let published = references.iter().flat_map(|reference| {
+            reference.points.iter().map(move |point| figure_of(reference, view, *point))
+        });
         let figures: Vec<f64> = measured.iter().map(|(figure, ..)| *figure).chain(published).collect();
         // The interval of two rounds may span many decades; its bar ends at the edge of the chart.
         let (least, most) = range(figures.iter().copied(), 4.0)?;
@@ -148,12 +136,10 @@ impl<'a> Frame<'a> {
     fn draw_lines(&self, panel: &Panel<'_>, name: &str, xs: &[f64]) -> Markup {
         let named = panel.lines.len() <= NAMED && panel.lines.len() > 1;
         let lines = panel.lines.iter().filter(|_| named).map(|line| line.label.as_str());
-        let longest = lines
-            .chain(self.references.iter().map(|reference| reference.name))
-            .map(|label| label.chars().count())
-            .max();
+        let lines = lines.chain(self.references.iter().map(|reference| reference.name.as_str()));
+        let longest = lines.map(|label| label.chars().count()).max();
         let right = longest.map_or(14.0, |letters| (letters as f64).mul_add(LETTER, 14.0).min(150.0));
-        let reference_xs = self.references.iter().flat_map(|reference| reference.points).map(|(x, _)| *x);
+        let reference_xs = self.references.iter().flat_map(|reference| &reference.points).map(|(x, _)| *x);
         let all: Vec<f64> = xs.iter().copied().chain(reference_xs).collect();
         let (low, high) = range(all.iter().copied(), 2.0).unwrap_or((1.0, 10.0));
         let x = Log::new(low, high, LEFT, WIDTH - right);
@@ -166,9 +152,10 @@ impl<'a> Frame<'a> {
             .references
             .iter()
             .map(|reference| {
-                let place = |point: &(f64, f64)| (x.at(point.0), y.at(reference.figure(self.view, *point)));
+                let place =
+                    |point: &(f64, f64)| (x.at(point.0), y.at(figure_of(reference, self.view, *point)));
                 let points: Vec<(f64, f64)> = reference.points.iter().map(place).collect();
-                label(reference.name, None, points.last());
+                label(&reference.name, None, points.last());
                 points
             })
             .collect();
@@ -282,11 +269,8 @@ impl<'a> Frame<'a> {
         let Some(axis) = self.axis else { return html! {} };
         let base = HEIGHT - BOTTOM;
         // Tested values are labelled first, published ones if there is space left.
-        let published = self
-            .references
-            .iter()
-            .flat_map(|reference| reference.points)
-            .map(|(x, _)| AxisValue::Number(*x as u64));
+        let published = self.references.iter().flat_map(|reference| &reference.points);
+        let published = published.map(|(x, _)| AxisValue::Number(*x as u64));
         let mut taken: Vec<(f64, f64)> = Vec::new();
         let mut shown: Vec<(f64, String)> = Vec::new();
         for value in axis.sorted().into_iter().chain(published) {
@@ -370,13 +354,11 @@ fn row_label(axis: Option<&Axis>, line: &Line<'_>, cell: &CellResult) -> String 
     }
 }
 
-impl Reference<'_> {
-    /// The value of a published point: its rate, or the time per request of each client, in microseconds.
-    fn figure(&self, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
-        match view {
-            View::Rate => rate,
-            View::Time | View::Metric(_) => 1e6 / rate * if self.x_is_clients { x } else { 1.0 },
-        }
+/// The value of a published point: its rate, or the time per request of each client, in microseconds.
+fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
+    match view {
+        View::Rate => rate,
+        View::Time | View::Metric(_) => 1e6 / rate * if reference.x_is_clients { x } else { 1.0 },
     }
 }
 
@@ -424,11 +406,8 @@ fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
 fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     let mut text = label.to_owned();
     if let Some(axis) = axis {
-        let _ = write!(
-            text,
-            ", {}",
-            cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value))
-        );
+        let value = cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value));
+        let _ = write!(text, ", {value}");
     }
     if let Some(rate) = cell.ops_per_second {
         let _ = write!(text, "\n{} ops/s", figure(rate.mean));
@@ -440,19 +419,14 @@ fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
         let least = if cell.is_lower_bound() { ", a lower bound" } else { "" };
         let _ = write!(text, "\nbottleneck: {}{least}", found.bottleneck.word());
     }
-    if let Some(latency) = times(cell) {
+    if let Some(latency) = cell.times() {
         let what = if cell.open_loop.is_some() { "response " } else { "" };
-        let _ = write!(
-            text,
-            "\n{what}p50 {}, p99 {}, max {}",
-            micros(latency.p50),
-            micros(latency.p99),
-            micros(latency.max)
-        );
+        let [p50, p99, max] = [latency.p50, latency.p99, latency.max].map(micros);
+        let _ = write!(text, "\n{what}p50 {p50}, p99 {p99}, max {max}");
     }
     if let Some(open) = cell.open_loop {
-        let _ =
-            write!(text, "\nbacklog {}, dropped {}", units::count(open.backlog), units::count(open.dropped));
+        let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);
+        let _ = write!(text, "\nbacklog {backlog}, dropped {dropped}");
         if let Some(service) = cell.latency_us {
             let _ = write!(text, "\nservice p99 {}", micros(service.p99));
         }

@@ -4,8 +4,9 @@
 //! combination of the rest is a separate panel, so that no panel has too many lines.
 
 use super::palette::{DASHES, LIGHT};
+use crate::group::grouped;
 use crate::labels::Axis;
-use crate::summary::{CellResult, Status, Summary};
+use crate::summary::{CellResult, Summary, reported};
 use kurabe_core::axis::AxisValue;
 
 /// A property that distinguishes series.
@@ -20,24 +21,16 @@ impl Property<'_> {
             Self::Target => Some(cell.target_index),
             Self::Axis(axis) => {
                 let value = cell.axes.get(&axis.name)?;
-                levels_of(axis).iter().position(|level| level == value)
+                axis.sorted().iter().position(|level| level == value)
             }
         }
     }
 
-    /// The names of its levels, in order.
-    pub fn levels(&self, summary: &Summary) -> Vec<String> {
+    /// Its levels in order, as `show` names those of an axis.
+    pub fn levels(&self, summary: &Summary, show: fn(&Axis, &AxisValue) -> String) -> Vec<String> {
         match self {
             Self::Target => summary.labels.targets.clone(),
-            Self::Axis(axis) => levels_of(axis).iter().map(|value| axis.name_value(value)).collect(),
-        }
-    }
-
-    /// The names of its levels without the name of the property.
-    pub fn short_levels(&self, summary: &Summary) -> Vec<String> {
-        match self {
-            Self::Target => summary.labels.targets.clone(),
-            Self::Axis(axis) => levels_of(axis).iter().map(|value| axis.show(value)).collect(),
+            Self::Axis(axis) => axis.sorted().iter().map(|value| show(axis, value)).collect(),
         }
     }
 
@@ -54,10 +47,6 @@ impl Property<'_> {
             Self::Axis(axis) => axis.values.len(),
         }
     }
-}
-
-fn levels_of(axis: &Axis) -> Vec<AxisValue> {
-    axis.sorted()
 }
 
 /// The assignment of properties.
@@ -102,51 +91,34 @@ pub(crate) struct Panel<'a> {
 
 /// The panels of one operation.
 pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &str) -> Vec<Panel<'a>> {
-    let labels = &summary.labels;
-    let xs = labels.chart_axis().map(Axis::sorted).unwrap_or_default();
-    let mut panels: Vec<(Vec<usize>, Panel<'a>)> = Vec::new();
-    let cells = summary.cells.iter().filter(|cell| cell.operation == operation && !cell.aa_control);
-    for cell in cells.filter(|cell| cell.status == Status::Ok) {
-        let Some(key) = shares.panels.iter().map(|p| p.of(cell)).collect::<Option<Vec<usize>>>() else {
-            continue;
-        };
-        let place =
-            |property: &Option<Property<'_>>| property.as_ref().map_or(Some(0), |property| property.of(cell));
-        let (Some(color), Some(dash)) = (place(&shares.color), place(&shares.dash)) else { continue };
-        let x = labels
-            .chart_axis()
-            .and_then(|axis| cell.axes.get(&axis.name))
-            .and_then(|value| xs.iter().position(|x| x == value))
-            .unwrap_or(0);
-        if !panels.iter().any(|(known, _)| *known == key) {
-            let title: Vec<String> = shares
-                .panels
-                .iter()
-                .zip(&key)
-                .filter_map(|(property, level)| property.levels(summary).get(*level).cloned())
-                .collect();
-            panels.push((key.clone(), Panel { title: title.join(", "), lines: Vec::new() }));
-        }
-        let Some((_, panel)) = panels.iter_mut().find(|(known, _)| *known == key) else { continue };
-        if let Some(line) = panel.lines.iter_mut().find(|line| line.color == color && line.dash == dash) {
-            line.points.push((x, cell));
-        } else {
-            let label = label(summary, shares, color, dash);
-            panel.lines.push(Line { label, color, dash, points: vec![(x, cell)] });
-        }
-    }
-    for (_, panel) in &mut panels {
-        for line in &mut panel.lines {
-            line.points.sort_by_key(|(x, _)| *x);
-        }
-    }
+    let chart = summary.labels.chart_axis();
+    let xs = chart.map(Axis::sorted).unwrap_or_default();
+    let point = |cell: &'a CellResult| {
+        let key = shares.panels.iter().map(|property| property.of(cell)).collect::<Option<Vec<usize>>>()?;
+        let level = |property: &Option<Property<'_>>| property.as_ref().map_or(Some(0), |one| one.of(cell));
+        let value = chart.and_then(|axis| cell.axes.get(&axis.name));
+        let x = value.and_then(|value| xs.iter().position(|x| x == value)).unwrap_or(0);
+        Some((key, ((level(&shares.color)?, level(&shares.dash)?), (x, cell))))
+    };
+    let mut panels = grouped(reported(&summary.cells, operation).filter_map(point));
     panels.sort_by(|a, b| a.0.cmp(&b.0));
-    panels.into_iter().map(|(_, panel)| panel).collect()
+    let panels = panels.into_iter().map(|(key, points)| {
+        let levels = shares.panels.iter().zip(&key);
+        let title: Vec<String> = levels
+            .filter_map(|(property, level)| property.levels(summary, Axis::name_value).get(*level).cloned())
+            .collect();
+        let lines = grouped(points).into_iter().map(|((color, dash), mut points)| {
+            points.sort_by_key(|(x, _)| *x);
+            Line { label: label(summary, shares, color, dash), color, dash, points }
+        });
+        Panel { title: title.join(", "), lines: lines.collect() }
+    });
+    panels.collect()
 }
 
 fn label(summary: &Summary, shares: &Shares<'_>, color: usize, dash: usize) -> String {
     let level = |property: &Option<Property<'_>>, at: usize| {
-        property.as_ref().and_then(|property| property.short_levels(summary).get(at).cloned())
+        property.as_ref().and_then(|property| property.levels(summary, Axis::show).get(at).cloned())
     };
     let parts: Vec<String> =
         [level(&shares.color, color), level(&shares.dash, dash)].into_iter().flatten().collect();

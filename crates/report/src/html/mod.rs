@@ -13,7 +13,7 @@ use crate::format::{capital, timestamp};
 use crate::labels::{Axis, OperationLabels};
 use crate::published::{self, Published};
 use crate::summary::Summary;
-use chart::{Frame, Reference, View};
+use chart::{Frame, View};
 use kurabe_core::load::Load;
 use lines::{Panel, Property, Shares, panels, shares};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -54,7 +54,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                     @if let Some(question) = &summary.question { p class="question" { (question) } }
                     p class="meta" {
                         "Run " (summary.run) " · " (timestamp(summary.began)) " · "
-                        (crate::template::rounds(summary.rounds)) " · Kurabe " (summary.kurabe)
+                        (crate::finding::wording::rounds(summary.rounds)) " · Kurabe " (summary.kurabe)
                     }
                 }
                 main {
@@ -109,10 +109,14 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
     if all.is_empty() {
         return html! {};
     }
+    let references = |operation: &OperationLabels| {
+        let lines = published.iter().flat_map(|published| &published.lines);
+        lines.filter(|line| line.operation == operation.name).collect()
+    };
     let figures = |operation: &OperationLabels, panels: &[Panel<'_>], heading: Option<&str>| {
         let frames: Vec<Frame<'_>> = [View::Rate, View::Time]
             .into_iter()
-            .filter_map(|view| Frame::of(view, axis, panels, references(published, &operation.name)))
+            .filter_map(|view| Frame::of(view, axis, panels, references(operation)))
             .collect();
         html! {
             @for panel in panels {
@@ -160,14 +164,6 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
     }
 }
 
-fn references<'a>(published: &'a [Published], operation: &str) -> Vec<Reference<'a>> {
-    let lines = published.iter().flat_map(|published| &published.lines);
-    lines
-        .filter(|line| line.operation == operation)
-        .map(|line| Reference { name: &line.name, x_is_clients: line.x_is_clients, points: &line.points })
-        .collect()
-}
-
 /// The legend of colours and dashes.
 fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
     const LINE: &str = "1,6 33,6";
@@ -175,7 +171,7 @@ fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
         html! {
             ul class="legend" {
                 li class="kind" { (property.name()) }
-                @for (n, level) in property.short_levels(summary).iter().enumerate() {
+                @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
                     li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
                 }
             }

@@ -1,14 +1,13 @@
 //! The sections of the page besides the charts.
 
-use crate::engine::{self, Titled};
+use crate::engine;
 use crate::finding::Section;
-use crate::format::{capital, command_line, glued, list};
+use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use kurabe_core::units;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 /// The verdicts, after publishing restrictions and before warnings.
 pub(super) fn verdict(summary: &Summary) -> Markup {
@@ -61,7 +60,7 @@ pub(super) fn results(summary: &Summary) -> Markup {
                     @if !fixed.is_empty() { " Constant: " (fixed.join(", ")) "." }
                 }
                 @for table in tables {
-                    h3 { (table.title(summary)) }
+                    h3 { (table.title) }
                     @if let Some(legend) = &table.legend { p class="soft" { (legend) } }
                     (one_table(&table))
                 }
@@ -97,9 +96,9 @@ pub(super) fn engine(summary: &Summary) -> Markup {
         @if !tables.is_empty() || !missing.is_empty() {
             section {
                 h2 { "Reported by the server" }
-                @for Titled { title, legend, table } in tables {
-                    h3 { (title) }
-                    p class="soft" { (glued(&legend)) }
+                @for table in tables {
+                    h3 { (table.title) }
+                    p class="soft" { (glued(table.legend.as_deref().unwrap_or_default())) }
                     (one_table(&table))
                 }
                 @if !missing.is_empty() { h3 { "Not reported" } (items(&missing)) }
@@ -169,24 +168,19 @@ pub(super) fn targets(summary: &Summary) -> Markup {
 }
 
 fn one_target(target: &TargetSummary, name: &str) -> Markup {
-    let class = crate::template::class_name(target.durability);
+    let class = crate::finding::wording::class_name(target.durability);
     html! {
         h3 { (name) " " (target.version) }
         dl {
             (entry("Durability", &format!("{class}: {}", target.durability_promise)))
-            (entry("because", &settings(&target.durability_settings)))
-            (entry("Settings", &settings(&target.settings)))
+            (entry("because", &settings_list(&target.durability_settings)))
+            (entry("Settings", &settings_list(&target.settings)))
             (entry("Client", &target.client))
             (entry("Reached by", &target.transport))
             (entry("URL", &target.url))
         }
         @if !target.notes.is_empty() { (items(&target.notes)) }
     }
-}
-
-fn settings(settings: &BTreeMap<String, String>) -> String {
-    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    settings.join(", ")
 }
 
 /// A term with its text; nothing if the text is empty.

@@ -1,0 +1,228 @@
+//! Findings on the basis of the results: what was tested and verified, the noise floor, and durability.
+
+use super::wording::{class_name, many, promise, rounds, with_version};
+use crate::format::{list, nanos, percent, settings_list};
+use crate::labels::Labels;
+use crate::metrics::is_speed;
+use crate::proof::writes;
+use kurabe_core::durability::DurabilityClass;
+use kurabe_core::run::LEAST_INTERLEAVED_ROUNDS;
+use kurabe_core::units;
+use kurabe_core::verification::Verification;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Why trials were not interleaved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+pub enum NotInterleaved {
+    /// The loop was open.
+    OpenLoop,
+    /// There were too few rounds.
+    FewRounds,
+    /// The user requested separate trials.
+    Asked,
+    /// Some trials could not be interleaved.
+    Some {
+        /// The number of cells with separate trials, each operation counted separately.
+        cells: u32,
+        /// The operations of those trials.
+        operations: Vec<String>,
+    },
+}
+
+/// What two instances of one target differ by in an operation, beyond the noise of the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoiseFloor {
+    /// The target's name.
+    pub target: String,
+    /// The operation.
+    pub operation: String,
+    /// The metric.
+    pub metric: String,
+    /// The relative difference: 0.03 is 3 %.
+    pub noise_floor: f64,
+    /// Whether the A/A control ran on a second instance of the server; otherwise on the same server.
+    pub second_instance: bool,
+}
+
+/// The tool's own overhead.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overhead {
+    /// The operation.
+    pub operation: String,
+    /// Wall time per operation, in nanoseconds.
+    pub ns_per_op: f64,
+}
+
+/// The basis of the results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Basis {
+    /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
+    /// throwaway servers between blocks of rounds; `not_interleaved`: why trials were not interleaved.
+    /// `analysed_after`: rounds; empty if the run was analysed once, at its end.
+    Tested {
+        targets: Vec<String>,
+        cpus: u64,
+        rounds: u32,
+        comparisons: u32,
+        further_comparisons: u32,
+        slice_ns: Option<u64>,
+        restarts: u32,
+        not_interleaved: Option<NotInterleaved>,
+        analysed_after: Vec<u32>,
+    },
+    /// The noise floors.
+    NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor>, included: bool },
+    /// The tool's own overhead for the baseline.
+    ToolOverhead { each: Vec<Overhead> },
+    /// What was verified in all cells, and the maximum share of the client's CPU for checking. `verification`: `None`
+    /// if the version that made the run did not record it.
+    Verified { verification: Option<Verification>, cpu_share: Option<f64> },
+    /// The durability class of a target.
+    Durability {
+        target: String,
+        version: String,
+        class: Option<DurabilityClass>,
+        settings: BTreeMap<String, String>,
+    },
+}
+
+impl Basis {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        match self {
+            Self::Tested {
+                targets,
+                cpus,
+                rounds: made,
+                comparisons,
+                further_comparisons,
+                slice_ns,
+                restarts,
+                not_interleaved,
+                analysed_after,
+            } => {
+                let (varied, held) = labels.tested();
+                let varied =
+                    if varied.is_empty() { String::new() } else { format!("; {}", varied.join("; ")) };
+                let held =
+                    if held.is_empty() { String::new() } else { format!("; constant: {}", held.join(", ")) };
+                let cpus = match cpus {
+                    0 => String::new(),
+                    n => format!(", on a machine with {}", many(*n, "CPU", "CPUs")),
+                };
+                let slices = slice_ns.map_or_else(String::new, |ns| {
+                    let slice = units::time(Duration::from_nanos(ns));
+                    format!(
+                        ", the first with separate, observed trials, the others interleaved in slices of {slice}"
+                    )
+                });
+                let separate = not_interleaved.as_ref().map_or_else(String::new, not_interleaved_because);
+                let compared = match comparisons {
+                    0 => "nothing was compared".to_owned(),
+                    1 => "the interval of 1 comparison holds with 95 % confidence".to_owned(),
+                    n => format!("the intervals of {n} comparisons hold together with 95 % confidence"),
+                };
+                let further = match further_comparisons {
+                    0 => String::new(),
+                    1 => "; so does that of 1 comparison of another metric, separately".to_owned(),
+                    n => format!("; so do those of {n} comparisons of other metrics, separately"),
+                };
+                let blocks = match restarts {
+                    0 => String::new(),
+                    n => format!(
+                        ", in {} blocks with restarts of throwaway servers in between; intervals use the \
+                         means of blocks",
+                        n + 1
+                    ),
+                };
+                let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
+                let analysed = (*comparisons > 0 && !analysed.is_empty())
+                    .then(|| format!(", at analyses after {} rounds", list(&analysed)));
+                let analysed = analysed.unwrap_or_default();
+                let (targets, rounds) = (labels.targets_of(targets), rounds(*made));
+                format!(
+                    "tested: {targets}{varied}{held}{cpus}. {rounds} in random order{blocks}{slices}{separate}; \
+                     {compared}{analysed}{further}."
+                )
+            }
+            Self::NoiseFloor { largest: Some(largest), each, included } => {
+                noise_floors(*largest, each, *included, labels)
+            }
+            Self::NoiseFloor { largest: None, .. } => {
+                "noise floor: not measured (needs an A/A control and two rounds).".to_owned()
+            }
+            Self::ToolOverhead { each } => {
+                let each: Vec<String> = each
+                    .iter()
+                    .map(|one| format!("{} per {}", nanos(one.ns_per_op), one.operation))
+                    .collect();
+                format!("the tool's own overhead is {} (baseline, on the null target).", list(&each))
+            }
+            Self::Verified { verification, cpu_share } => {
+                let cost = cpu_share.map_or_else(String::new, |share| {
+                    format!("; checking took at most {} of the client's CPU", percent(share))
+                });
+                let Some(all) = verification else {
+                    return format!(
+                        "the version of Kurabe that made the run did not record how it was verified{cost}."
+                    );
+                };
+                let answers = format!("{} replies compared byte for byte", units::count(all.answers));
+                match (all.answers, all.writes) {
+                    (0, 0) => format!("nothing was verified{cost}."),
+                    (_, 0) => format!("verified: {answers}{cost}."),
+                    (0, _) => format!("verified: {}{cost}.", writes(all)),
+                    _ => format!("verified: {answers}; {}{cost}.", writes(all)),
+                }
+            }
+            Self::Durability { target, version, class, settings } => {
+                let settings = settings_list(settings);
+                let settings = if settings.is_empty() { settings } else { format!(" ({settings})") };
+                let (target, class_name) = (with_version(target, version, labels), class_name(*class));
+                format!("durability of {target}: {class_name}: {}{settings}.", promise(*class))
+            }
+        }
+    }
+}
+
+/// Why trials were not interleaved, as a clause.
+fn not_interleaved_because(why: &NotInterleaved) -> String {
+    match why {
+        NotInterleaved::OpenLoop => "; trials are not interleaved (open loop)".to_owned(),
+        NotInterleaved::FewRounds => {
+            format!("; trials are not interleaved (needs {LEAST_INTERLEAVED_ROUNDS} rounds)")
+        }
+        NotInterleaved::Asked => "; trials are not interleaved (as requested)".to_owned(),
+        NotInterleaved::Some { cells, operations } => format!(
+            "; {} of {} are measured in separate trials (they write to the same tables, need 64 or more \
+             clients, depend on earlier trials, or are not compared)",
+            many((*cells).into(), "cell", "cells"),
+            list(operations)
+        ),
+    }
+}
+
+fn noise_floors(largest: f64, each: &[NoiseFloor], included: bool, labels: &Labels) -> String {
+    let one = |floor: &NoiseFloor| {
+        let of = if is_speed(&floor.metric) { String::new() } else { format!("{} of ", floor.metric) };
+        format!("{of}{} {}", labels.plural(&floor.operation), percent(floor.noise_floor))
+    };
+    let of_target = |floors: &[NoiseFloor]| {
+        let name = labels.several_targets().then(|| labels.target(&floors[0].target) + " ");
+        let on = if floors[0].second_instance { "a second instance" } else { "the same server" };
+        let each: Vec<String> = floors.iter().map(one).collect();
+        format!("{}on {on}: {}", name.unwrap_or_default(), each.join(", "))
+    };
+    let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
+    let whose = if targets.len() > 1 { "the first cell of each target" } else { "the first cell" };
+    let intervals = if included { "include it" } else { "are of blocks and need not include it" };
+    let (largest, targets) = (percent(largest), targets.join("; "));
+    format!(
+        "noise floor: two measurements of {whose} in each round may differ by {largest} more than their rounds \
+         explain ({targets}); intervals {intervals}."
+    )
+}

@@ -1,0 +1,235 @@
+//! The findings of a report, as typed values with their sentences. The JSON report contains both.
+//!
+//! A family of findings is one file: its kinds with their members, and the sentence of each. `findings` derives them.
+//! A new kind joins its family's enum; the compiler then asks for its sentence.
+
+mod basis;
+mod comparison;
+mod notes;
+mod progress;
+mod ranking;
+mod rates;
+mod runs;
+mod trials;
+mod values;
+pub(crate) mod wording;
+
+pub use basis::{Basis, NoiseFloor, NotInterleaved, Overhead};
+pub use comparison::Comparison;
+pub use notes::Note;
+pub use progress::Progress;
+pub use ranking::Ranking;
+pub use rates::{RatePoint, Rates};
+pub use runs::Runs;
+pub use trials::Trials;
+pub use values::{MetricPoint, PublishedHere, TargetRate, Values};
+
+use crate::attribution::{Bottleneck, Confidence};
+use crate::format::capital;
+use crate::labels::Labels;
+use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::durability::DurabilityClass;
+use serde::Serialize;
+
+/// Declares [`Finding`] with a variant for each family.
+macro_rules! families {
+    ($($family:ident),*) => {
+        /// A finding of a report.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(untagged)]
+        #[allow(missing_docs, reason = "each family describes itself")]
+        pub enum Finding {
+            $($family($family),)*
+        }
+
+        $(impl From<$family> for Finding {
+            fn from(finding: $family) -> Self {
+                Self::$family(finding)
+            }
+        })*
+
+        impl Finding {
+            /// The finding with its sentence.
+            pub(crate) fn state(self, section: Section, labels: &Labels) -> Statement {
+                let sentence = match &self {
+                    $(Self::$family(finding) => finding.sentence(labels),)*
+                };
+                Statement { section, sentence: capital(&sentence), finding: self }
+            }
+        }
+    };
+}
+
+families!(Comparison, Ranking, Values, Rates, Progress, Trials, Note, Basis, Runs);
+
+/// A finding with its sentence and its section.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statement {
+    /// The section that shows it.
+    pub section: Section,
+    /// The finding as a sentence.
+    pub sentence: String,
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// A section of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Section {
+    /// Publishing restrictions of licences; shown first.
+    Publishing,
+    /// The answer to the experiment's question, and further results.
+    Verdict,
+    /// Pairs of targets or values, one by one.
+    Detail,
+    /// The bottleneck of each cell.
+    Bottleneck,
+    /// What a reader must know before relying on results.
+    Warning,
+    /// Statistics that a server does not report.
+    NotReported,
+    /// The basis of the results: noise floor, verification, durability, overhead.
+    Basis,
+}
+
+/// Where a finding holds: for all of these operations, targets and values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Scope {
+    /// The operations.
+    pub operations: Vec<String>,
+    /// The targets, by name; empty if the finding compares targets.
+    pub targets: Vec<String>,
+    /// Values of the chart axis; empty if the experiment has none.
+    pub at: Vec<AxisValue>,
+    /// Values of other axes that vary.
+    pub axes: Cell,
+}
+
+impl Scope {
+    /// The scope without its targets, for a sentence that names them elsewhere.
+    fn anywhere(&self) -> Self {
+        Self { targets: Vec::new(), ..self.clone() }
+    }
+}
+
+/// The two sides of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Pair {
+    /// The compared metric.
+    pub metric: String,
+    /// The axis in which the sides differ, or `target`.
+    pub axis: String,
+    /// One side: a value of the axis, or a target.
+    pub a: String,
+    /// The other side.
+    pub b: String,
+}
+
+/// The range of several intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// The lowest end.
+    pub low: f64,
+    /// The highest end.
+    pub high: f64,
+}
+
+impl Span {
+    /// The range of several spans.
+    pub fn around(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
+        spans.into_iter().reduce(|a, b| Self { low: a.low.min(b.low), high: a.high.max(b.high) })
+    }
+
+    /// The range of the ratios seen from the other side.
+    pub(crate) fn inverse(self) -> Self {
+        Self { low: 1.0 / self.high, high: 1.0 / self.low }
+    }
+}
+
+/// A value with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The value.
+    pub value: f64,
+    /// The lower end; `None` without an interval.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl Interval {
+    /// Formats `12.1k – 12.6k`; a dash without an interval.
+    pub(crate) fn shown(&self, show: &dyn Fn(f64) -> String) -> String {
+        let ends = self.low.zip(self.high);
+        ends.map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+    }
+}
+
+/// The bottleneck of the slower side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Limit {
+    /// The bottleneck.
+    pub bottleneck: Bottleneck,
+    /// Its confidence.
+    pub confidence: Confidence,
+}
+
+/// Targets with the same durability class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Promise {
+    /// The class; `None`: unknown.
+    pub class: Option<DurabilityClass>,
+    /// The targets.
+    pub targets: Vec<String>,
+}
+
+/// Why two cells are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum Why {
+    /// A trial of one of them failed.
+    Failed {
+        /// The side, as the comparison names it.
+        side: String,
+        /// What happened.
+        reason: String,
+    },
+    /// One of them could not be measured.
+    Unavailable {
+        /// The side.
+        side: String,
+        /// Why not.
+        reason: String,
+    },
+    /// One of them was not planned, or the run ended before it.
+    NotMeasured {
+        /// The side.
+        side: String,
+    },
+    /// One of two runs is not complete.
+    Unfinished {
+        /// The run.
+        side: String,
+    },
+    /// They have no round in common.
+    NoCommonRound,
+    /// A value is zero or negative, so that there is no ratio.
+    NotPositive,
+    /// A client was saturated: the result is a lower bound of the server's capacity.
+    ClientBound {
+        /// The sides with a saturated client.
+        sides: Vec<String>,
+    },
+    /// The rate was not served: response times grow with the trial's length.
+    Overloaded {
+        /// The sides that were overloaded.
+        sides: Vec<String>,
+    },
+    /// The load generator was late by more than a tenth of the response time.
+    GeneratorLate {
+        /// The sides where it was.
+        sides: Vec<String>,
+    },
+}

@@ -1,0 +1,116 @@
+//! Findings on how far a run is: what it has not shown yet, and what would.
+
+use super::wording::{many, rounds};
+use crate::format::percent;
+use crate::labels::Labels;
+use kurabe_core::units;
+use serde::Serialize;
+
+/// Why a run shows no results or verdicts, or not all of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Progress {
+    /// No cell has results.
+    NoResults,
+    /// The next planned analysis is after this many rounds; nothing is compared before.
+    NotAnalysed { next: u32 },
+    /// The baseline cells have no results, so that nothing was compared.
+    NoBaseline,
+    /// One round has no interval, so that no verdict is possible.
+    OneRound,
+    /// Planned trials are missing.
+    Incomplete { made: u64, planned: u64 },
+    /// Inconclusive comparisons, of those with intervals; how many of them additional rounds are expected to decide,
+    /// and the number of rounds. `until`: the run adds rounds until all are conclusive. `slices_help`: interleaving
+    /// could detect smaller differences. `restarts_help`: instances of a server differ by more than the margin, which
+    /// only restarts average. `restarts`: the number of restarts that is expected to decide them, if the run had some.
+    Undecided {
+        inconclusive: u32,
+        of: u32,
+        margin: f64,
+        decidable: u32,
+        further_rounds: Option<u32>,
+        until: bool,
+        slices_help: bool,
+        restarts_help: bool,
+        restarts: Option<u32>,
+    },
+    /// Additional rounds would change nothing: some comparisons cannot be made, and the others are conclusive.
+    AllConclusive { margin: f64, of: u32, not_comparable: u32 },
+}
+
+impl Progress {
+    pub(super) fn sentence(&self, _: &Labels) -> String {
+        match self {
+            Self::NoResults => "no cell has results.".to_owned(),
+            Self::NotAnalysed { next } => format!(
+                "no verdicts yet: the next planned analysis is after {}. 'kurabe resume' continues the run.",
+                rounds(*next)
+            ),
+            Self::NoBaseline => {
+                "the baseline has no results, so nothing was compared; the tables show the other cells."
+                    .to_owned()
+            }
+            Self::OneRound => {
+                "one round has no interval, so no verdict is possible; use more rounds.".to_owned()
+            }
+            Self::Incomplete { made, planned } => {
+                let why = if made > planned {
+                    "it was stopped before its comparisons were conclusive".to_owned()
+                } else {
+                    format!("{} of {} planned trials were made", units::count(*made), units::count(*planned))
+                };
+                format!("this run is not complete: {why}; 'kurabe resume' continues the run.")
+            }
+            Self::Undecided {
+                inconclusive,
+                of,
+                margin,
+                decidable,
+                further_rounds,
+                until,
+                slices_help,
+                restarts_help,
+                restarts,
+            } => {
+                let all = units::count(u64::from(*of));
+                let verb = if *inconclusive == 1 { "is" } else { "are" };
+                let which = match (*decidable == *inconclusive, *decidable) {
+                    (true, 1) => "it".to_owned(),
+                    (true, _) => "them".to_owned(),
+                    (false, n) => format!("{n} of them"),
+                };
+                let more = further_rounds.map_or_else(
+                    || "more rounds are not expected to decide that".to_owned(),
+                    |more| {
+                        let how = match restarts {
+                            Some(restarts) => format!("--restarts {restarts}"),
+                            None if *until => "'kurabe resume' with more --max-rounds".to_owned(),
+                            None => "--until conclusive".to_owned(),
+                        };
+                        let rounds = many(more.into(), "more round", "more rounds");
+                        format!("about {rounds} would decide {which} ({how})")
+                    },
+                );
+                let finer = if *slices_help { "; --interleave detects smaller differences" } else { "" };
+                let averaged =
+                    if *restarts_help { "; --restarts averages over instances of the servers" } else { "" };
+                format!(
+                    "{inconclusive} of {all} comparisons {verb} inconclusive at ±{}; {more}{finer}{averaged}.",
+                    percent(*margin)
+                )
+            }
+            Self::AllConclusive { margin, of, not_comparable } => {
+                let equal = format!("conclusive: different, or equal to within {}", percent(*margin));
+                let refused = "cannot be made with any number of rounds";
+                match not_comparable {
+                    0 => format!("every comparison is {equal}."),
+                    1 if *of == 1 => format!("the comparison {refused}."),
+                    n if n == of => format!("all {n} comparisons {refused}."),
+                    n => format!("{n} of {of} comparisons {refused}; every other one is {equal}."),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Findings of comparing two runs.
+
+use super::wording::{gained, many, subject, verb};
+use super::{Scope, Span};
+use crate::format::percent;
+use crate::labels::Labels;
+use crate::metrics::is_speed;
+use serde::Serialize;
+
+/// How two runs differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Runs {
+    /// An incomplete run is not compared with another.
+    NotCompared { run: String },
+    /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
+    Changed { scope: Scope, metric: String, better: bool, ratio: Span, lower_bound: bool },
+    /// The changes of primary metrics between two runs.
+    Changes { better: u32, worse: u32, no_difference: u32, inconclusive: u32, not_comparable: u32 },
+    /// Two runs at different times are weaker evidence than a single run with both.
+    NotInterleaved { noise_floor: Option<f64> },
+    /// A target that only one of two runs has.
+    OnlyIn { run: String, target: String },
+    /// Results that only one of two runs has.
+    Unmatched { run: String, results: u32 },
+}
+
+impl Runs {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        match self {
+            Self::NotCompared { run } => {
+                format!("{run} is not complete: its results are shown, but not compared.")
+            }
+            Self::Changed { scope, metric, better, ratio, lower_bound } => {
+                let (subject, place) = (subject(metric, scope, labels), labels.place(scope));
+                let (verb, run) = match (better, is_speed(metric)) {
+                    (true, _) => (verb(metric), "second"),
+                    (false, true) => ("were", "first"),
+                    (false, false) => ("was", "first"),
+                };
+                let gained = gained(metric, *ratio, *lower_bound, labels);
+                format!("{subject}{place} {verb} {gained} in the {run} run.")
+            }
+            Self::Changes { better, worse, no_difference, inconclusive, not_comparable } => {
+                let all = better + worse + no_difference + inconclusive + not_comparable;
+                if all == 0 {
+                    return "the two runs have no results in common.".to_owned();
+                }
+                let rest = [
+                    (no_difference, "equal"),
+                    (inconclusive, "inconclusive"),
+                    (not_comparable, "not comparable"),
+                ];
+                let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
+                let rest = rest.collect::<Vec<_>>().concat();
+                format!(
+                    "of {all} results in both runs, {better} are better in the second and {worse} worse{rest}."
+                )
+            }
+            Self::NotInterleaved { noise_floor } => {
+                let floor = noise_floor.map_or_else(String::new, |floor| {
+                    format!(
+                        " Intervals include the noise floor of their target and operation, at most {}.",
+                        percent(floor)
+                    )
+                });
+                format!(
+                    "the runs were made at different times: this is weaker evidence than a single run with \
+                     both.{floor}"
+                )
+            }
+            Self::OnlyIn { run, target } => format!("only {run} has {target}."),
+            Self::Unmatched { run, results } => {
+                let results = many((*results).into(), "result", "results");
+                format!("{results} of {run} have no counterpart: their axis values differ.")
+            }
+        }
+    }
+}
