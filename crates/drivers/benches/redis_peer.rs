@@ -9,37 +9,33 @@
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Driver};
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::value::{Reply, Value};
+mod prelude;
+
+use prelude::*;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Instant;
 
 const KEYS: u64 = 100_000;
 const BYTES: usize = 100;
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let arguments = arguments();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["ours", url, verb, clients, requests] => {
             ours(url, verb, clients.parse().unwrap(), requests.parse().unwrap());
         }
         [url, rest @ ..] => {
             let number = |n: usize, default| rest.get(n).map_or(default, |text| text.parse().unwrap());
-            compare(url, number(0, 200_000), number(1, 5));
+            compare(url, number(0, 200_000), number(1, 5) as usize);
         }
         [] => println!("redis_peer: name a server, as redis://127.0.0.1:6379"),
     }
 }
 
-fn compare(url: &str, requests: u64, rounds: u64) {
+fn compare(url: &str, requests: u64, rounds: usize) {
     let address = TargetUrl::parse(url).unwrap();
-    let namespace = kurabe_drivers::registry::open(&address).unwrap();
-    namespace.namespace().unwrap().create(&collection()).unwrap();
+    let fixture = Fixture::new(url, rows());
     let itself = std::env::current_exe().unwrap();
     for verb in ["set", "get"] {
         for clients in ["1", "16"] {
@@ -49,43 +45,22 @@ fn compare(url: &str, requests: u64, rounds: u64) {
             peer.args(["-n", &requests.to_string(), "-d", &BYTES.to_string(), "-r", &KEYS.to_string()]);
             let mut own = Command::new(&itself);
             own.args(["ours", url, verb, clients, &requests.to_string()]);
-            let mut pairs = Vec::new();
-            for round in 0..=rounds {
-                // Each round begins with another one; the first round warms up.
-                let (a, b) = if round % 2 == 0 {
-                    let peer = cost(&mut peer, requests);
-                    (peer, cost(&mut own, requests))
-                } else {
-                    let own = cost(&mut own, requests);
-                    (cost(&mut peer, requests), own)
-                };
-                if round > 0 {
-                    pairs.push((a, b));
-                }
-            }
-            let middle = |mut values: Vec<f64>| {
-                values.sort_by(f64::total_cmp);
-                values[values.len() / 2]
-            };
-            let [peer_cpu, own_cpu, ratio, peer_rate, own_rate] = [
-                pairs.iter().map(|(a, _)| a.0).collect(),
-                pairs.iter().map(|(_, b)| b.0).collect(),
-                pairs.iter().map(|(a, b)| b.0 / a.0).collect(),
-                pairs.iter().map(|(a, _)| a.1).collect(),
-                pairs.iter().map(|(_, b)| b.1).collect(),
-            ]
-            .map(middle);
+            let found =
+                in_turns(rounds, |way| cost_of(if way == 0 { &mut own } else { &mut peer }, requests));
+            let [(own_cpu, own_rate), (peer_cpu, peer_rate)] =
+                [&found[0], &found[1]].map(|costs| middle(costs));
+            let ratio = ratios(&found)[rounds / 2];
             println!(
                 "{verb} {clients:>2} clients: redis-benchmark {peer_cpu:>6.2} µs CPU/op, {peer_rate:>7.0}/s; kurabe \
                  {own_cpu:>6.2} µs, {own_rate:>7.0}/s; CPU ratio {ratio:.2} (median of {rounds} pairs)"
             );
         }
     }
-    namespace.namespace().unwrap().remove(&collection().name).unwrap();
+    fixture.remove();
 }
 
 /// Microseconds of CPU for a request, and requests per second, of a program that is run to its end.
-fn cost(command: &mut Command, requests: u64) -> (f64, f64) {
+fn cost_of(command: &mut Command, requests: u64) -> Cost {
     let before = of_children();
     let began = Instant::now();
     let status = command.stdout(Stdio::null()).status().expect("redis-benchmark is in package redis-tools");
@@ -102,14 +77,12 @@ fn of_children() -> f64 {
     (fields[13] + fields[14]) as f64 / 100.0
 }
 
-fn collection() -> Collection {
-    let fields =
-        vec![Field { name: "id", kind: FieldType::Int }, Field { name: "data", kind: FieldType::LongBytes }];
-    Collection::new("kurabe_peer", fields, vec![0])
+fn rows() -> Arc<Collection> {
+    collection("kurabe_peer", FieldType::Int, FieldType::LongBytes)
 }
 
 fn ours(url: &str, verb: &str, clients: u64, requests: u64) {
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
+    let driver = open(url);
     let driver: &dyn Driver = &*driver;
     std::thread::scope(|scope| {
         for client in 0..clients {
@@ -119,7 +92,7 @@ fn ours(url: &str, verb: &str, clients: u64, requests: u64) {
 }
 
 fn one(driver: &dyn Driver, sets: bool, seed: u64, requests: u64) {
-    let collection = Arc::new(collection());
+    let collection = rows();
     let operation =
         if sets { Operation::Put { collection } } else { Operation::Get { collection, fields: vec![1] } };
     let mut session = driver.connect(&ConnectOptions::default()).unwrap();

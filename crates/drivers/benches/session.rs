@@ -4,18 +4,15 @@
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{ConnectOptions, Session, Support};
-use kurabe_core::operation::Operation;
-use kurabe_core::target::TargetUrl;
-use kurabe_core::value::{Reply, Value};
-use std::sync::Arc;
+mod prelude;
+
+use prelude::*;
 use std::time::Instant;
 
 const RECORDS: usize = 1_000;
 
 fn main() {
-    let mut targets: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let mut targets = arguments();
     if targets.is_empty() {
         targets = vec!["null:".into(), "sqlite:".into()];
     }
@@ -25,7 +22,6 @@ fn main() {
 }
 
 fn measure(target: &str) {
-    let driver = kurabe_drivers::registry::open(&TargetUrl::parse(target).unwrap()).unwrap();
     let collection = Arc::new(Collection::new(
         "kurabe_bench",
         vec![
@@ -35,28 +31,26 @@ fn measure(target: &str) {
         ],
         vec![0],
     ));
-    let mut namespace = driver.namespace().unwrap();
-    namespace.create(&collection).unwrap();
-    let mut session = driver.connect(&ConnectOptions::default()).unwrap();
+    let fixture = Fixture::new(target, collection);
+    let (mut session, get) = (fixture.session(), fixture.get());
     let mut out = Reply::new();
     let ids: Vec<String> = (0..RECORDS).map(|n| format!("{n:072x}")).collect();
-    let put = Operation::Put { collection: collection.clone() };
-    let get = Operation::Get { collection: collection.clone(), fields: vec![1] };
+    let put = Operation::Put { collection: fixture.collection.clone() };
     for bytes in [1_000, 10_000, 100_000, 1_000_000] {
         let data = vec![b'x'; bytes];
         let records = (30_000_000 / bytes).min(RECORDS);
         let prepared = session.prepare(&put).unwrap();
         let begun = Instant::now();
-        let batch = driver.supports(&Operation::Begin) == Support::Native;
+        let batch = fixture.driver.supports(&Operation::Begin) == Support::Native;
         if batch {
-            once(session.as_mut(), &Operation::Begin);
+            once(session.as_mut(), &Operation::Begin, &[]);
         }
         for id in &ids[..records] {
             let row = [Value::Text(id), Value::Bytes(&data), Value::Time(1)];
             session.execute(&prepared, &row, &mut out).unwrap();
         }
         if batch {
-            once(session.as_mut(), &Operation::Commit);
+            once(session.as_mut(), &Operation::Commit, &[]);
         }
         let ns = begun.elapsed().as_nanos() as usize / records;
         println!("{target:<12} put {bytes:>8} B           {ns:>8} ns (one transaction: {batch})");
@@ -80,8 +74,7 @@ fn measure(target: &str) {
         });
         println!("{target:<12} get {bytes:>8} B preparing {ns:>8} ns");
     }
-    namespace.remove("kurabe_bench").unwrap();
-    namespace.finish().unwrap();
+    fixture.remove();
 }
 
 /// The least mean of 50 repeats of `count` operations, in nanoseconds: other programs only ever add to it.
@@ -93,10 +86,4 @@ fn least(count: usize, mut operation: impl FnMut(usize)) -> usize {
         least = least.min(begun.elapsed().as_nanos() as usize / count);
     }
     least
-}
-
-fn once(session: &mut dyn Session, operation: &Operation) {
-    let prepared = session.prepare(operation).unwrap();
-    session.execute(&prepared, &[], &mut Reply::new()).unwrap();
-    session.release(prepared).unwrap();
 }

@@ -8,6 +8,7 @@
 mod deadline;
 mod digits;
 mod laps;
+mod line;
 pub mod link;
 mod outbox;
 mod place;

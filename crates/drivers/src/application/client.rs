@@ -13,7 +13,6 @@ const BODY: u64 = 1 << 30;
 /// Options of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
-    /// POST instead of GET.
     pub(super) writes: bool,
     /// The last request of the connection.
     pub(super) last: bool,
@@ -76,10 +75,12 @@ impl<S: Peer> Client<S> {
         self.wire.send(&self.request)?;
         out.clear();
         let (mut answer, framing) = loop {
-            let (answer, framing) = self.head()?;
+            let end = self.until(b"\r\n\r\n")?;
+            let head = head(&self.wire.buffered()[..end])?;
+            self.wire.consume(end);
             // An interim answer has no body, and another answer follows.
-            if answer.status >= 200 {
-                break (answer, framing);
+            if head.0.status >= 200 {
+                break head;
             }
         };
         match framing {
@@ -94,21 +95,13 @@ impl<S: Peer> Client<S> {
         Ok(answer)
     }
 
-    fn head(&mut self) -> Result<(Answer, Framing)> {
-        let end = self.until(b"\r\n\r\n")?;
-        let head = head(&self.wire.buffered()[..end])?;
-        self.wire.consume(end);
-        Ok(head)
-    }
-
     /// Receives until `mark`, and returns the number of bytes up to and including it.
     fn until(&mut self, mark: &[u8]) -> Result<usize> {
         let mut seen = 0;
         loop {
             let buffered = self.wire.buffered();
-            let from = seen;
-            if let Some(at) = buffered[from..].windows(mark.len()).position(|bytes| bytes == mark) {
-                return Ok(from + at + mark.len());
+            if let Some(at) = buffered[seen..].windows(mark.len()).position(|bytes| bytes == mark) {
+                return Ok(seen + at + mark.len());
             }
             let length = buffered.len();
             if length >= HEAD {
@@ -171,7 +164,6 @@ fn too_long() -> kurabe_core::Error {
     malformed(format!("the application's answer is longer than {BODY} bytes"))
 }
 
-/// Parses a complete header section.
 fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
@@ -185,8 +177,8 @@ fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
     let status = response.code.unwrap_or_default();
     let old = response.version == Some(0);
     let mut stays = !old;
-    let mut framing =
-        if status < 200 || status == 204 || status == 304 { Framing::Length(0) } else { Framing::Close };
+    let bodiless = status < 200 || matches!(status, 204 | 304);
+    let mut framing = if bodiless { Framing::Length(0) } else { Framing::Close };
     for field in response.headers.iter() {
         let value = field.value.trim_ascii();
         if field.name.eq_ignore_ascii_case("content-length") {
@@ -195,9 +187,7 @@ fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
                 length.ok_or_else(|| malformed("the application's answer has no valid length"))?;
             match framing {
                 _ if length > BODY => return Err(too_long()),
-                Framing::Length(other)
-                    if status >= 200 && status != 204 && status != 304 && other != length =>
-                {
+                Framing::Length(other) if !bodiless && other != length => {
                     return Err(malformed("the application's answer has two different lengths"));
                 }
                 Framing::Close => framing = Framing::Length(length),

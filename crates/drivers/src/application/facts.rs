@@ -43,13 +43,10 @@ pub(super) fn ask(session: &mut ApplicationSession) -> Result<Reported> {
             Err(error) => return Err(error),
         }
     }
-    match (first, missing) {
-        (Some(mut reported), _) => {
-            reported.extend(served);
-            Ok(reported)
-        }
-        (None, missing) => Err(missing.unwrap_or_else(|| Error::unsupported("the application has no pages"))),
-    }
+    let none = || missing.unwrap_or_else(|| Error::unsupported("the application has no pages"));
+    let mut reported = first.ok_or_else(none)?;
+    reported.extend(served);
+    Ok(reported)
 }
 
 fn parse(body: &[u8]) -> Result<Reported> {

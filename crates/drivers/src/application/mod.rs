@@ -35,11 +35,9 @@ pub static INFO: DriverInfo = DriverInfo {
     open,
 };
 
-/// The ports of `http` and `https`.
 const PORT: u16 = 80;
 const PORT_TLS: u16 = 443;
 
-/// An application's address.
 #[derive(Debug)]
 struct Address {
     place: Place,

@@ -62,20 +62,16 @@ impl Cached {
 /// The index of the cache that a collection is in; `None` if it is in the store.
 fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
     let name = collection.cache.as_deref()?;
-    let found = caches.iter().position(|cache| cache.name == name);
-    Some(found.ok_or_else(|| Error::new(ErrorKind::Unsupported, missing(name))))
-}
-
-/// Why there is no cache of this name.
-fn missing(name: &str) -> String {
-    match name {
-        "as_is" => {
-            "there is no running cache: --cache-size as-is needs --cache with the URL of one".to_owned()
-        }
-        _ => "a size can be set only for a throwaway cache, which --cache up:memcached or up:redis starts; \
-              --cache-size as-is uses a running cache unchanged"
-            .to_owned(),
-    }
+    let missing = || {
+        Error::unsupported(match name {
+            "as_is" => "there is no running cache: --cache-size as-is needs --cache with the URL of one",
+            _ => {
+                "a size can be set only for a throwaway cache, which --cache up:memcached or up:redis starts; \
+                 --cache-size as-is uses a running cache unchanged"
+            }
+        })
+    };
+    Some(caches.iter().position(|cache| cache.name == name).ok_or_else(missing))
 }
 
 impl Driver for Cached {

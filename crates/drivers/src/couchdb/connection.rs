@@ -17,19 +17,8 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
 };
 
-/// Counts the requests of a client, so that its connection notices the start of a new one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Requests(Arc<AtomicU64>);
-
-impl Requests {
-    pub(super) fn begin(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn number(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+/// The number of requests of a client, by which its connection notices the start of a new one.
+pub(super) type Requests = Arc<AtomicU64>;
 
 /// A resolver that returns a placeholder: the socket resolves the address.
 #[derive(Debug)]
@@ -43,7 +32,6 @@ impl Resolver for Nowhere {
     }
 }
 
-/// Opens connections to one server.
 #[derive(Debug)]
 pub(super) struct ToServer {
     pub(super) place: Place,
@@ -60,15 +48,14 @@ impl Connector for ToServer {
             socket: Socket::connect(&self.place, self.options.timeout)?,
             buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
             // Connecting and the first request share one deadline.
-            request: self.requests.number(),
-            requests: self.requests.clone(),
+            request: self.requests.load(Ordering::Relaxed),
+            requests: Arc::clone(&self.requests),
             received: 0,
             most: MOST.saturating_add(self.options.largest_answer),
         }))
     }
 }
 
-/// An open connection.
 pub(super) struct Connection {
     socket: Socket,
     buffers: LazyBuffers,
@@ -82,7 +69,7 @@ pub(super) struct Connection {
 
 impl Connection {
     fn begin(&mut self) -> io::Result<()> {
-        let request = self.requests.number();
+        let request = self.requests.load(Ordering::Relaxed);
         if request == self.request {
             return Ok(());
         }

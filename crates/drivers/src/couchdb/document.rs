@@ -12,13 +12,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write as _;
 
 /// The largest whole number that JSON implementations represent exactly: 2^53 − 1 (RFC 8259, section 6).
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// Appends a field's value.
 pub(super) fn push_value(out: &mut Vec<u8>, kind: FieldType, value: &Value<'_>) -> Result<()> {
     match (kind, value) {
         (_, Value::Null) => out.extend_from_slice(b"null"),
@@ -102,15 +102,6 @@ impl Json<'_> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
-        }
-    }
-
-    pub(super) fn into_owned(self) -> Json<'static> {
-        match self {
-            Self::Null => Json::Null,
-            Self::Int(n) => Json::Int(n),
-            Self::Text(text) => Json::Text(Cow::Owned(text.into_owned())),
-            Self::Other => Json::Other,
         }
     }
 
@@ -205,16 +196,19 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// An object, with its members in the order of the answer.
-#[derive(Debug, Default)]
-pub(super) struct Object<'a>(Vec<(Json<'a>, Json<'a>)>);
+/// The name of a member; copied only if it contains escapes.
+#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// An object's members.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Object<'a>(#[serde(borrow)] BTreeMap<Name<'a>, Json<'a>>);
 
 impl<'a> Object<'a> {
     pub(super) fn get(&self, name: &str) -> Option<&Json<'a>> {
-        self.0.iter().find(|(known, _)| known.text() == Some(name)).map(|(_, value)| value)
+        self.0.iter().find(|(known, _)| known.0 == name).map(|(_, value)| value)
     }
 
-    /// A member that is text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Json::text)
     }
@@ -240,28 +234,6 @@ impl<'a> Object<'a> {
         }
         out.end_row();
         Ok(())
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Object<'de>, A::Error> {
-                let mut members = Vec::with_capacity(8);
-                while let Some(member) = all.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Object(members))
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 

@@ -14,21 +14,18 @@
 use super::document::{Object, parse};
 use super::http::Client;
 use crate::prelude::*;
+use crate::reported::Reported;
+use serde_json::{Map, Value};
 
 /// Bytes of a document reserved for names, numbers and the id.
 const AROUND: u64 = 1_024;
 
 /// The kind of server, from its greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    CouchDb {
-        version: String,
-    },
-    /// PouchDB Server, with the names of its stores (`leveldb`).
-    PouchServer {
-        version: String,
-        stores: Vec<String>,
-    },
+pub(super) struct Kind {
+    version: String,
+    /// The names of its stores (`leveldb`), if it is PouchDB Server.
+    stores: Option<Vec<String>>,
 }
 
 impl Kind {
@@ -49,14 +46,14 @@ impl Kind {
         let object: Object<'_> = parse(greeting).ok()?;
         let version = object.text("version")?.to_owned();
         if object.get("couchdb").is_some() {
-            return Some(Self::CouchDb { version });
+            return Some(Self { version, stores: None });
         }
         object.get("express-pouchdb")?;
         // `Object` does not keep lists.
-        let greeting: serde_json::Value = serde_json::from_slice(greeting).ok()?;
-        let stores = greeting.get("pouchdb-adapters").and_then(serde_json::Value::as_array);
+        let greeting: Value = serde_json::from_slice(greeting).ok()?;
+        let stores = greeting.get("pouchdb-adapters").and_then(Value::as_array);
         let stores = stores.into_iter().flatten().filter_map(|store| store.as_str().map(ToOwned::to_owned));
-        Some(Self::PouchServer { version, stores: stores.collect() })
+        Some(Self { version, stores: Some(stores.collect()) })
     }
 }
 
@@ -64,7 +61,8 @@ impl Kind {
 pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> {
     let transport = if client.config().tls.is_some() { "TCP with TLS" } else { "TCP" };
     let mut facts = ServerFacts {
-        engine: "CouchDB".to_owned(),
+        engine: if kind.stores.is_some() { "PouchDB Server" } else { "CouchDB" }.to_owned(),
+        version: kind.version.clone(),
         client: "ureq 3.5.1".to_owned(),
         transport: transport.to_owned(),
         notes: vec![
@@ -74,16 +72,9 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
         ],
         ..ServerFacts::default()
     };
-    match kind {
-        Kind::CouchDb { version } => {
-            facts.version.clone_from(version);
-            couchdb(client, major(version), &mut facts)?;
-        }
-        Kind::PouchServer { version, stores } => {
-            "PouchDB Server".clone_into(&mut facts.engine);
-            facts.version.clone_from(version);
-            pouchdb(client, stores, &mut facts)?;
-        }
+    match &kind.stores {
+        None => couchdb(client, major(&kind.version), &mut facts)?,
+        Some(stores) => pouchdb(client, stores, &mut facts)?,
     }
     Ok(facts)
 }
@@ -98,7 +89,7 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
     }
     let known = couch.is_some();
     let [couch, cluster, http] = [couch, cluster, http].map(Option::unwrap_or_default);
-    let delayed = couch.value("delayed_commits");
+    let delayed = couch.get("delayed_commits");
     let nodes = if major < 2 { 1 } else { nodes(client)? };
     facts.durability = match (major, delayed, known) {
         (3.., ..) => Some(DurabilityClass::Synced),
@@ -114,36 +105,29 @@ fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<(
         facts.durability_settings.push(Setting::new("delayed_commits", delayed));
     }
     // CouchDB's default is three copies, but at most one for each node.
-    let copies = cluster.value("n").and_then(|n| n.parse().ok()).unwrap_or(3).min(nodes);
+    let copies = cluster.number("n").unwrap_or(3).min(nodes);
     if copies / 2 + 1 > 1 && facts.durability == Some(DurabilityClass::Synced) {
         facts.durability = Some(DurabilityClass::Replicated);
     }
     facts.durability_settings.push(Setting::new("copies of each document", copies.to_string()));
     facts.settings.push(Setting::new("nodes", nodes.to_string()));
-    for (name, section) in
-        [("q", &cluster), ("n", &cluster), ("max_dbs_open", &couch), ("file_compression", &couch)]
-    {
-        facts.settings.extend(section.value(name).map(|value| Setting::new(name, value)));
-    }
+    facts.settings.extend(cluster.pick(&["q", "n"]));
+    facts.settings.extend(couch.pick(&["max_dbs_open", "file_compression"]));
     // The default is 8 MB since 3.0, and was 4 GB before (release notes of 3.0).
-    let (most, by) = match couch.value("max_document_size").and_then(|size| size.parse().ok()) {
+    let (most, by) = match couch.number("max_document_size") {
         Some(most) => (most, "max_document_size"),
         None if major < 3 => (4_294_967_296, "max_document_size, its default"),
         None => (8_000_000, "max_document_size, its default"),
     };
     limit_documents(facts, most, by);
-    facts.limits.request_bytes = http
-        .value("max_http_request_size")
-        .and_then(|size| size.parse().ok())
-        .map(|most| Limit::new(most, "max_http_request_size"));
+    let set_by = "max_http_request_size";
+    facts.limits.request_bytes = http.number(set_by).map(|most| Limit::new(most, set_by));
     // The default of MochiWeb, CouchDB's HTTP server, is 2048 ("Performance" of the manual).
-    let (most, set_by) = match (http.value("max_connections"), http.value("server_options").and_then(most_of))
+    let (most, set_by) = match (http.get("server_options").and_then(most_of), http.number("max_connections"))
     {
-        (_, Some(most)) => (most, "server_options, max".to_owned()),
-        (Some(most), None) if most.parse::<u64>().is_ok() => {
-            (most.parse().unwrap_or(2_048), "max_connections".to_owned())
-        }
-        _ => (2_048, "server_options, max: its default".to_owned()),
+        (Some(most), _) => (most, "server_options, max"),
+        (None, Some(most)) => (most, "max_connections"),
+        (None, None) => (2_048, "server_options, max: its default"),
     };
     facts.limits.connections = Some(Limit::new(most.max(1), set_by));
     Ok(())
@@ -168,7 +152,7 @@ fn pouchdb(client: &mut Client, stores: &[String], facts: &mut ServerFacts) -> R
         }
     };
     let couch = section(client, "/_config", "couchdb")?.unwrap_or_default();
-    if let Some(most) = couch.value("max_document_size").and_then(|size| size.parse().ok()) {
+    if let Some(most) = couch.number("max_document_size") {
         limit_documents(facts, most, "max_document_size");
     }
     Ok(())
@@ -182,31 +166,21 @@ fn limit_documents(facts: &mut ServerFacts, most: u64, by: &str) {
 
 /// Reads one section of the settings; `None` if this user may not read it or it does not exist. Other sections, which
 /// contain passwords, are not read.
-fn section(client: &mut Client, root: &str, name: &str) -> Result<Option<Section>> {
+fn section(client: &mut Client, root: &str, name: &str) -> Result<Option<Reported>> {
     let status = client.get(&format!("{root}/{name}"))?;
-    if status != 200 {
-        return Ok(None);
-    }
-    Ok(serde_json::from_slice(client.answer()).ok().map(Section))
-}
-
-#[derive(Debug, Default)]
-struct Section(serde_json::Map<String, serde_json::Value>);
-
-impl Section {
-    fn value(&self, name: &str) -> Option<&str> {
-        self.0.get(name).and_then(serde_json::Value::as_str)
-    }
+    let values: Option<Map<String, Value>> = serde_json::from_slice(client.answer()).ok();
+    let text = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
+    Ok(values.filter(|_| status == 200).map(|values| values.into_iter().filter_map(text).collect()))
 }
 
 /// The number of nodes of the cluster.
-fn nodes(client: &mut Client) -> Result<usize> {
+fn nodes(client: &mut Client) -> Result<u64> {
     let status = client.get("/_membership")?;
     if status != 200 {
         return Ok(1);
     }
-    let answer: serde_json::Value = parse(client.answer())?;
-    Ok(answer.get("cluster_nodes").and_then(serde_json::Value::as_array).map_or(1, Vec::len).max(1))
+    let answer: Value = parse(client.answer())?;
+    Ok(answer.get("cluster_nodes").and_then(Value::as_array).map_or(1, Vec::len).max(1) as u64)
 }
 
 /// The number `N` of `{max, N}` in a list of Erlang options.
@@ -226,9 +200,9 @@ mod tests {
     #[test]
     fn kind_is_read_from_the_greeting() {
         let couch = br#"{"couchdb":"Welcome","version":"3.3.3","git_sha":"x","features":["a","b"],"vendor":{"name":"v"}}"#;
-        assert_eq!(Kind::of(couch), Some(Kind::CouchDb { version: "3.3.3".to_owned() }));
+        assert_eq!(Kind::of(couch), Some(Kind { version: "3.3.3".to_owned(), stores: None }));
         let pouch = br#"{"express-pouchdb":"Welcome!","version":"4.2.0","pouchdb-adapters":["leveldb"]}"#;
-        let expected = Kind::PouchServer { version: "4.2.0".to_owned(), stores: vec!["leveldb".to_owned()] };
+        let expected = Kind { version: "4.2.0".to_owned(), stores: Some(vec!["leveldb".to_owned()]) };
         assert_eq!(Kind::of(pouch), Some(expected));
         for other in [&b"<html>"[..], b"{}", br#"{"version":"8.1","cluster_name":"elasticsearch"}"#, b"[1]"] {
             assert_eq!(Kind::of(other), None);

@@ -13,6 +13,7 @@ use crate::prelude::*;
 use serde::Deserialize;
 use std::io::Read as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ureq::http::{Method, Request};
 use ureq::unversioned::transport::{Connector as _, RustlsConnector};
@@ -68,7 +69,6 @@ impl Client {
         &self.config
     }
 
-    /// The last answer's body.
     pub(super) fn answer(&self) -> &[u8] {
         &self.answer
     }
@@ -122,7 +122,7 @@ impl Client {
         &mut self,
         request: Result<Request<impl AsSendBody>, ureq::http::Error>,
     ) -> Result<u16, ureq::Error> {
-        self.requests.begin();
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let mut response = self.agent.run(request?)?;
         if let Some(length) = response.body().content_length() {
             // The length may be false, so at most 1 MiB is reserved.

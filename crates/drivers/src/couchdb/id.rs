@@ -14,10 +14,10 @@
 use crate::prelude::*;
 use crate::wire::{hex, unhex};
 
-/// The byte before each field.
-pub(super) const MARK: u8 = b'!';
-/// The byte after [`MARK`], which ends a range of ids with the same first fields.
-pub(super) const AFTER_MARK: u8 = b'"';
+/// The character before each field.
+pub(super) const MARK: char = '!';
+/// The character after [`MARK`], which ends a range of ids with the same first fields.
+pub(super) const AFTER_MARK: char = '"';
 
 const LOWEST: u8 = b'-';
 const HIGHEST: u8 = b'}';
@@ -29,12 +29,9 @@ const ABOVE: u8 = b'~';
 /// # Errors
 /// [`Server`](ErrorKind::Server) for `Null`, which a SQL database would refuse.
 pub(super) fn push(out: &mut String, collection: &str, value: &Value<'_>) -> Result<()> {
-    out.push(char::from(MARK));
+    out.push(MARK);
     match value {
-        Value::Null => {
-            let message = format!("{collection}: NULL in the key");
-            return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
-        }
+        Value::Null => return Err(crate::key::null(collection)),
         Value::Int(n) | Value::Time(n) => {
             let raised = (*n as u64) ^ (1 << 63);
             out.extend(raised.to_be_bytes().into_iter().flat_map(hex).map(char::from));
@@ -59,7 +56,7 @@ fn escape(out: &mut String, bytes: &[u8]) {
 
 /// Appends a field of an id to the current row of a reply; an id that [`push`] did not write is a mismatch.
 pub(super) fn reply(id: &str, position: usize, kind: FieldType, out: &mut Reply) -> Result<()> {
-    let mut fields = id.split(char::from(MARK));
+    let mut fields = id.split(MARK);
     let text = match fields.next() {
         Some("") => fields.nth(position),
         _ => None,

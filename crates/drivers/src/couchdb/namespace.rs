@@ -9,15 +9,15 @@
 //! replaces, so only one of two runs gets the claim. After a crash the claim expires within a minute, by this machine's
 //! clock: the clocks of two machines that share a server must agree to within 30 s.
 
-use super::document::{AllDocs, Json, Object, Writer, parse, push_text};
+use super::document::{AllDocs, Object, parse};
 use super::errors;
 use super::http::Client;
-use super::session::{Buffers, Work};
+use super::session::Work;
 use super::table::Table;
 use crate::ownership::{self, Claim, ClaimStore, MADE_BY, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::sql::marker;
-use std::io::Write as _;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,33 +43,32 @@ impl CouchNamespace {
         Ok(Self { client, marker, claim: Claim::default() })
     }
 
-    /// Removes the database, if it exists.
-    fn drop_database(&mut self, path: &str) -> Result<()> {
-        let status = self.client.delete(path)?;
-        match status {
-            200 | 202 => Ok(()),
-            _ if self.client.is_absent(status) => Ok(()),
-            _ => Err(self.client.refused(status)),
-        }
+    fn work<'a>(&'a mut self, json: &'a mut Vec<u8>) -> Work<'a> {
+        Work { client: &mut self.client, table: &self.marker, json }
     }
 
-    /// Creates the database; `false` if it existed already.
-    fn make_database(&mut self, path: &str) -> Result<bool> {
-        let status = self.client.put(path, None)?;
-        match status {
-            201 | 202 => Ok(true),
-            412 => Ok(false),
-            _ => Err(self.client.refused(status)),
-        }
-    }
-
-    fn work<'a>(&'a mut self, buffers: &'a mut Buffers) -> Work<'a> {
-        Work { client: &mut self.client, table: &self.marker, buffers }
-    }
-
-    /// The path of the claim.
     fn claim_path(&self) -> String {
         format!("{}/claim", self.marker.path)
+    }
+}
+
+/// Removes a database, if it exists.
+fn drop_database(client: &mut Client, path: &str) -> Result<()> {
+    let status = client.delete(path)?;
+    match status {
+        200 | 202 => Ok(()),
+        _ if client.is_absent(status) => Ok(()),
+        _ => Err(client.refused(status)),
+    }
+}
+
+/// Creates a database; `false` if it existed already.
+fn make_database(client: &mut Client, path: &str) -> Result<bool> {
+    let status = client.put(path, None)?;
+    match status {
+        201 | 202 => Ok(true),
+        412 => Ok(false),
+        _ => Err(client.refused(status)),
     }
 }
 
@@ -80,8 +79,7 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        let path = self.marker.path.clone();
-        self.make_database(&path)?;
+        make_database(&mut self.client, &self.marker.path)?;
         let words = self.words();
         let (config, path) = (Arc::clone(self.client.config()), self.claim_path());
         let mut store =
@@ -125,21 +123,20 @@ impl NamespaceOps for CouchNamespace {
     }
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {
-        let path = self.marker.path.clone();
-        self.make_database(&path)?;
+        make_database(&mut self.client, &self.marker.path)?;
         let row = [Value::Text(&collection.name), Value::Text(MADE_BY), Value::Int(now())];
-        self.work(&mut Buffers::default()).put(&row, &mut Reply::new())
+        self.work(&mut Vec::new()).put(&row, &mut Reply::new())
     }
 
     fn strike(&mut self, name: &str) -> Result<()> {
-        self.work(&mut Buffers::default()).delete(&[Value::Text(name)], &mut Reply::new())
+        self.work(&mut Vec::new()).delete(&[Value::Text(name)], &mut Reply::new())
     }
 
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         let path = self.client.config().path(&collection.name);
-        self.drop_database(&path)?;
+        drop_database(&mut self.client, &path)?;
         let mut attempts = 0;
-        while !self.make_database(&path)? {
+        while !make_database(&mut self.client, &path)? {
             attempts += 1;
             if attempts == ATTEMPTS {
                 return Err(self.client.refused(412));
@@ -151,15 +148,10 @@ impl NamespaceOps for CouchNamespace {
             if index.iter().any(|field| collection.key.contains(field)) {
                 continue;
             }
-            let mut json = b"{\"type\":\"json\",\"ddoc\":\"kurabe\",\"name\":".to_vec();
-            push_text(&mut json, &format!("index_{number}"));
-            json.extend_from_slice(b",\"index\":{\"fields\":[");
-            for (n, field) in index.iter().enumerate() {
-                json.extend_from_slice(if n > 0 { b"," } else { b"" });
-                push_text(&mut json, collection.fields[*field].name);
-            }
-            json.extend_from_slice(b"]}}");
-            let status = self.client.post(&format!("{path}/_index"), &json)?;
+            let fields: Vec<&str> = index.iter().map(|field| collection.fields[*field].name).collect();
+            let name = format!("index_{number}");
+            let json = json!({"type": "json", "ddoc": "kurabe", "name": name, "index": {"fields": fields}});
+            let status = self.client.post(&format!("{path}/_index"), json.to_string().as_bytes())?;
             if status != 200 && status != 201 {
                 return Err(self.client.refused(status));
             }
@@ -169,14 +161,13 @@ impl NamespaceOps for CouchNamespace {
 
     fn destroy(&mut self, name: &str) -> Result<()> {
         let path = self.client.config().path(name);
-        self.drop_database(&path)
+        drop_database(&mut self.client, &path)
     }
 
     fn remove_marker(&mut self) -> Result<()> {
         // The claim is in this database, so renewal must stop first.
         self.claim = Claim::default();
-        let path = self.marker.path.clone();
-        self.drop_database(&path)
+        drop_database(&mut self.client, &self.marker.path)
     }
 }
 
@@ -193,7 +184,6 @@ struct ClaimDocument {
     path: String,
 }
 
-/// Contents of the claim document.
 struct Held {
     by: String,
     until: i64,
@@ -210,20 +200,16 @@ impl ClaimDocument {
         let claim: Object<'_> = parse(self.client.answer())?;
         let text = |name| claim.text(name).unwrap_or_default().to_owned();
         let until = claim.number("until").unwrap_or(0);
-        let revision = claim.get("_rev").and_then(Json::text).unwrap_or_default().to_owned();
-        Ok(Some(Held { by: text("holder"), until, revision }))
+        Ok(Some(Held { by: text("holder"), until, revision: text("_rev") }))
     }
 
     /// Writes the claim, replacing revision `on` or none; `false` if another run wrote it first.
     fn write(&mut self, holder: &str, on: Option<&str>) -> Result<bool> {
-        let mut json = Vec::new();
-        let mut writer = Writer::new(&mut json, on);
-        push_text(writer.name("holder"), holder);
-        let until = now() + Self::LASTS.as_secs() as i64;
-        // Writing to a vector cannot fail.
-        let _ = write!(writer.name("until"), "{until}");
-        writer.end();
-        let status = self.client.put(&self.path, Some(&json))?;
+        let mut claim = json!({"holder": holder, "until": now() + Self::LASTS.as_secs() as i64});
+        if let Some(revision) = on {
+            claim["_rev"] = revision.into();
+        }
+        let status = self.client.put(&self.path, Some(claim.to_string().as_bytes()))?;
         match status {
             201 | 202 => Ok(true),
             409 => Ok(false),

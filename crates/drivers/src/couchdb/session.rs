@@ -53,15 +53,8 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
 pub(super) struct CouchSession {
     client: Client,
     slots: Slots<Slot>,
-    buffers: Buffers,
-}
-
-/// Buffers that a session reuses for each request.
-#[derive(Debug, Default)]
-pub(super) struct Buffers {
-    pub(super) id: String,
-    pub(super) path: String,
-    pub(super) json: Vec<u8>,
+    /// The body of a request.
+    json: Vec<u8>,
 }
 
 struct Slot {
@@ -73,7 +66,7 @@ struct Slot {
 
 impl CouchSession {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, slots: Slots::default(), buffers: Buffers::default() }
+        Self { client, slots: Slots::default(), json: Vec::new() }
     }
 }
 
@@ -89,8 +82,11 @@ impl Session for CouchSession {
         out.clear();
         let slot = self.slots.get(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
-        let Some(table) = &slot.table else { return ping(&mut self.client) };
-        let mut work = Work { client: &mut self.client, table, buffers: &mut self.buffers };
+        let Some(table) = &slot.table else {
+            let status = self.client.get("/")?;
+            return self.client.accept(status);
+        };
+        let mut work = Work { client: &mut self.client, table, json: &mut self.json };
         let done = match &slot.operation {
             Operation::Get { fields, .. } => work.get(parameters, fields, out),
             Operation::Insert { .. } => work.insert(parameters, out),
@@ -115,22 +111,16 @@ impl Session for CouchSession {
     }
 }
 
-fn ping(client: &mut Client) -> Result<()> {
-    let status = client.get("/")?;
-    client.accept(status)
-}
-
 /// An operation in progress.
 pub(super) struct Work<'a> {
     pub(super) client: &'a mut Client,
     pub(super) table: &'a Table,
-    pub(super) buffers: &'a mut Buffers,
+    pub(super) json: &'a mut Vec<u8>,
 }
 
 impl Work<'_> {
     fn get(&mut self, key: &[Value<'_>], fields: &[usize], out: &mut Reply) -> Result<()> {
-        self.address(key.iter())?;
-        if self.read()? {
+        if self.read(&self.table.with_key(key)?)? {
             parse::<Object<'_>>(self.client.answer())?.reply(&self.table.collection, fields, out)?;
         }
         Ok(())
@@ -142,8 +132,7 @@ impl Work<'_> {
             return Ok(());
         }
         let whole = by.len() == self.table.collection.key.len();
-        self.table.range_path(key, whole, self.buffers)?;
-        self.listed(fields, out)
+        self.listed(&self.table.range(key, whole)?, fields, out)
     }
 
     /// All documents whose ids are at least the first value and less than the second: a range of `_all_docs`.
@@ -151,13 +140,12 @@ impl Work<'_> {
         if values.contains(&Value::Null) {
             return Ok(());
         }
-        self.table.between_path(values, self.buffers)?;
-        self.listed(fields, out)
+        self.listed(&self.table.between(values)?, fields, out)
     }
 
     /// Reads the documents that `_all_docs` lists.
-    fn listed(&mut self, fields: &[usize], out: &mut Reply) -> Result<()> {
-        let found: AllDocs<'_> = self.client.read(&self.buffers.path)?;
+    fn listed(&mut self, path: &str, fields: &[usize], out: &mut Reply) -> Result<()> {
+        let found: AllDocs<'_> = self.client.read(path)?;
         let documents = found.rows.iter().filter_map(|row| row.doc.as_ref());
         documents.into_iter().try_for_each(|document| document.reply(&self.table.collection, fields, out))
     }
@@ -169,7 +157,7 @@ impl Work<'_> {
             return Ok(());
         }
         let all = &self.table.collection.fields;
-        let json = &mut self.buffers.json;
+        let json = &mut *self.json;
         json.clear();
         json.extend_from_slice(b"{\"selector\":{");
         let mut compared = Vec::with_capacity(by.len());
@@ -181,21 +169,19 @@ impl Work<'_> {
             json.extend_from_slice(b":{\"$eq\":");
             let start = json.len();
             push_value(json, all[*field].kind, value)?;
-            let text: Json<'_> = parse(&json[start..])?;
-            compared.push((all[*field].name, text.into_owned()));
+            compared.push((all[*field].name, start..json.len()));
             json.push(b'}');
         }
         json.extend_from_slice(b"},\"limit\":");
         json.extend_from_slice(LIMIT.as_bytes());
         json.push(b'}');
-        self.buffers.path.clear();
-        self.buffers.path.push_str(&self.table.path);
-        self.buffers.path.push_str("/_find");
-        let status = self.client.post(&self.buffers.path, &self.buffers.json)?;
+        let status = self.client.post(&format!("{}/_find", self.table.path), self.json)?;
         self.client.accept(status)?;
         let mut found: Found<'_> = parse(self.client.answer())?;
         // `_find` returns the order of the whole index, whose other fields come before the id.
         found.docs.sort_by(|a, b| a.text("_id").cmp(&b.text("_id")));
+        let compared = compared.into_iter().map(|(name, value)| Ok((name, parse(&self.json[value])?)));
+        let compared: Vec<(&str, Json<'_>)> = compared.collect::<Result<_>>()?;
         for document in &found.docs {
             if compared.iter().all(|(name, value)| document.get(name) == Some(value)) {
                 document.reply(&self.table.collection, fields, out)?;

@@ -1,16 +1,9 @@
 //! A collection as a CouchDB database, and the paths of its documents.
 
 use super::config::{Config, escape};
-use super::document::push_text;
 use super::id;
-use super::session::Buffers;
 use crate::prelude::*;
 use std::sync::Arc;
-
-/// Path suffix that lists all documents.
-const ALL: &str = "/_all_docs?include_docs=true";
-/// Parameter that excludes the end of a range.
-const BEFORE_END: &str = "&inclusive_end=false";
 
 #[derive(Debug)]
 pub(super) struct Table {
@@ -30,72 +23,55 @@ impl Table {
         }
     }
 
-    /// Writes the id of the document with this key, or the prefix of ids with these first fields.
-    fn id<'v>(&self, key: impl IntoIterator<Item = &'v Value<'v>>, id: &mut String) -> Result<()> {
-        id.clear();
-        key.into_iter().try_for_each(|value| id::push(id, &self.collection.name, value))
+    /// The id of the document with this key, or the prefix of ids with these first fields.
+    fn id<'r, 'v: 'r>(&self, key: impl IntoIterator<Item = &'r Value<'v>>) -> Result<String> {
+        let mut id = String::new();
+        key.into_iter().try_for_each(|value| id::push(&mut id, &self.collection.name, value))?;
+        Ok(id)
     }
 
-    /// Writes the id and the path of the document with this key.
-    pub(super) fn document_path<'v>(
-        &self,
-        key: impl Iterator<Item = &'v Value<'v>>,
-        Buffers { id, path, .. }: &mut Buffers,
-    ) -> Result<()> {
-        self.id(key, id)?;
-        self.begin(path, "/");
-        escape(path, id);
-        Ok(())
+    /// The id of the document with this row.
+    pub(super) fn id_of(&self, row: &[Value<'_>]) -> Result<String> {
+        self.id(self.collection.key.iter().map(|field| &row[*field]))
     }
 
-    fn begin(&self, path: &mut String, rest: &str) {
-        path.clear();
-        path.push_str(&self.path);
-        path.push_str(rest);
+    /// The path of the document with this id.
+    pub(super) fn with_id(&self, id: &str) -> String {
+        let mut path = format!("{}/", self.path);
+        escape(&mut path, id);
+        path
     }
 
-    /// Writes the path of all documents whose key begins with these fields, or of the one with this `whole` key.
-    pub(super) fn range_path(
-        &self,
-        key: &[Value<'_>],
-        whole: bool,
-        Buffers { id, path, json }: &mut Buffers,
-    ) -> Result<()> {
-        self.id(key, id)?;
-        self.begin(path, ALL);
+    /// The path of the document with this key.
+    pub(super) fn with_key(&self, key: &[Value<'_>]) -> Result<String> {
+        Ok(self.with_id(&self.id(key)?))
+    }
+
+    /// The path of all documents whose key begins with these fields, or of the one with this `whole` key.
+    pub(super) fn range(&self, key: &[Value<'_>], whole: bool) -> Result<String> {
+        let id = self.id(key)?;
         if whole {
-            push_id(path, "&key=", id, json);
-            return Ok(());
+            return Ok(self.list(&[("key", id)]));
         }
-        id.push(char::from(id::MARK));
-        push_id(path, "&startkey=", id, json);
-        id.pop();
-        id.push(char::from(id::AFTER_MARK));
-        push_id(path, "&endkey=", id, json);
-        path.push_str(BEFORE_END);
-        Ok(())
+        Ok(self.list_between(format!("{id}{}", id::MARK), format!("{id}{}", id::AFTER_MARK)))
     }
 
-    /// Writes the path of all documents whose first key field is at least the first value and less than the second.
-    pub(super) fn between_path(
-        &self,
-        values: &[Value<'_>],
-        Buffers { id, path, json }: &mut Buffers,
-    ) -> Result<()> {
-        self.begin(path, ALL);
-        for (name, value) in ["&startkey=", "&endkey="].into_iter().zip(values) {
-            self.id([value], id)?;
-            push_id(path, name, id, json);
-        }
-        path.push_str(BEFORE_END);
-        Ok(())
+    /// The path of all documents whose first key field is at least the first value and less than the second.
+    pub(super) fn between(&self, values: &[Value<'_>]) -> Result<String> {
+        Ok(self.list_between(self.id(&values[..1])?, self.id(&values[1..])?))
     }
-}
 
-/// Appends a parameter with this name and an id as JSON to a path.
-fn push_id(path: &mut String, name: &str, id: &str, json: &mut Vec<u8>) {
-    json.clear();
-    push_text(json, id);
-    path.push_str(name);
-    escape(path, &String::from_utf8_lossy(json));
+    fn list_between(&self, start: String, end: String) -> String {
+        self.list(&[("startkey", start), ("endkey", end)]) + "&inclusive_end=false"
+    }
+
+    /// The path that lists documents, with these ids as parameters.
+    fn list(&self, parameters: &[(&str, String)]) -> String {
+        let mut path = format!("{}/_all_docs?include_docs=true", self.path);
+        for (name, id) in parameters {
+            path.extend(["&", *name, "="]);
+            escape(&mut path, &serde_json::Value::from(id.as_str()).to_string());
+        }
+        path
+    }
 }

@@ -8,8 +8,7 @@
 //! PouchDB Server.
 
 use super::document::{Object, Writer, parse, push_text, push_value};
-use super::id;
-use super::session::{Buffers, Work};
+use super::session::Work;
 use super::table::Table;
 use crate::prelude::*;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,22 +16,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Maximum number of attempts of a change that conflicts.
 const ATTEMPTS: u32 = 100;
 
-/// The outcome of a write request.
+/// The outcome of a change.
 enum Written {
     Done,
     /// The revision is not the current one.
     Conflict,
+    /// There is no document.
+    Absent,
 }
 
 impl Work<'_> {
-    /// Sets the path of the document with this key.
-    pub(super) fn address<'v>(&mut self, key: impl Iterator<Item = &'v Value<'v>>) -> Result<()> {
-        self.table.document_path(key, self.buffers)
-    }
-
-    /// Reads the document at the path; `false` if it does not exist.
-    pub(super) fn read(&mut self) -> Result<bool> {
-        let status = self.client.get(&self.buffers.path)?;
+    /// Reads the document at a path; `false` if it does not exist.
+    pub(super) fn read(&mut self, path: &str) -> Result<bool> {
+        let status = self.client.get(path)?;
         match status {
             200 => Ok(true),
             _ if self.client.is_no_document(status) => Ok(false),
@@ -41,15 +37,13 @@ impl Work<'_> {
     }
 
     pub(super) fn insert(&mut self, row: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        self.address_row(row)?;
+        let path = self.table.with_id(&self.table.id_of(row)?);
         self.write_row(row, None)?;
-        match self.store()? {
-            Written::Done => {
-                out.set_affected(1);
-                Ok(())
-            }
-            Written::Conflict => Err(self.client.refused(409)),
+        if let Written::Conflict = self.store(&path)? {
+            return Err(self.client.refused(409));
         }
+        out.set_affected(1);
+        Ok(())
     }
 
     /// Inserts several documents by `_bulk_docs`, whose answer has a result for each.
@@ -60,26 +54,20 @@ impl Work<'_> {
         out: &mut Reply,
     ) -> Result<()> {
         let table = self.table;
-        let Buffers { id, path, json } = &mut *self.buffers;
+        let json = &mut *self.json;
         json.clear();
         json.extend_from_slice(b"{\"docs\":[");
         for (n, row) in parameters.chunks(table.collection.fields.len()).enumerate() {
             if n > 0 {
                 json.push(b',');
             }
-            id.clear();
-            for field in &table.collection.key {
-                id::push(id, &table.collection.name, &row[*field])?;
-            }
+            let id = table.id_of(row)?;
             let mut writer = Writer::new(json, None);
-            push_text(writer.name("_id"), id);
+            push_text(writer.name("_id"), &id);
             push_row(writer, table, row)?;
         }
         json.extend_from_slice(b"]}");
-        path.clear();
-        path.push_str(&table.path);
-        path.push_str("/_bulk_docs");
-        let status = self.client.post(path, json)?;
+        let status = self.client.post(&format!("{}/_bulk_docs", table.path), json)?;
         if status != 201 {
             return Err(self.not_stored(status));
         }
@@ -96,17 +84,12 @@ impl Work<'_> {
     }
 
     pub(super) fn put(&mut self, row: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        self.address_row(row)?;
-        for attempt in 0..ATTEMPTS {
-            give_way(attempt);
-            let revision = if self.read()? { Some(revision(self.client.answer())?) } else { None };
-            self.write_row(row, revision.as_deref())?;
-            if let Written::Done = self.store()? {
-                out.set_affected(1);
-                return Ok(());
-            }
-        }
-        Err(self.too_many())
+        let path = self.table.with_id(&self.table.id_of(row)?);
+        self.repeat(out, |work| {
+            let revision = if work.read(&path)? { Some(revision(work.client.answer())?) } else { None };
+            work.write_row(row, revision.as_deref())?;
+            work.store(&path)
+        })
     }
 
     pub(super) fn update(
@@ -116,17 +99,16 @@ impl Work<'_> {
         out: &mut Reply,
     ) -> Result<()> {
         let (changed, key) = parameters.split_at(fields.len());
-        self.address(key.iter())?;
-        for attempt in 0..ATTEMPTS {
-            give_way(attempt);
-            if !self.read()? {
-                return Ok(());
+        let path = self.table.with_key(key)?;
+        self.repeat(out, |work| {
+            if !work.read(&path)? {
+                return Ok(Written::Absent);
             }
-            let document: Object<'_> = parse(self.client.answer())?;
-            self.buffers.json.clear();
-            let mut writer = Writer::new(&mut self.buffers.json, document.text("_rev"));
-            for &position in &self.table.rest {
-                let field = &self.table.collection.fields[position];
+            let document: Object<'_> = parse(work.client.answer())?;
+            work.json.clear();
+            let mut writer = Writer::new(work.json, document.text("_rev"));
+            for &position in &work.table.rest {
+                let field = &work.table.collection.fields[position];
                 let value = writer.name(field.name);
                 match (fields.iter().position(|of| *of == position), document.get(field.name)) {
                     (Some(place), _) => push_value(value, field.kind, &changed[place])?,
@@ -135,53 +117,58 @@ impl Work<'_> {
                 }
             }
             writer.end();
-            if let Written::Done = self.store()? {
-                out.set_affected(1);
-                return Ok(());
-            }
-        }
-        Err(self.too_many())
+            work.store(&path)
+        })
     }
 
     pub(super) fn delete(&mut self, key: &[Value<'_>], out: &mut Reply) -> Result<()> {
-        self.address(key.iter())?;
-        let length = self.buffers.path.len();
+        let path = self.table.with_key(key)?;
+        self.repeat(out, |work| {
+            if !work.read(&path)? {
+                return Ok(Written::Absent);
+            }
+            let mut revised = format!("{path}?rev=");
+            super::config::escape(&mut revised, &revision(work.client.answer())?);
+            let status = work.client.delete(&revised)?;
+            match status {
+                200 => Ok(Written::Done),
+                409 => Ok(Written::Conflict),
+                // Another client removed it meanwhile.
+                _ if work.client.is_no_document(status) => Ok(Written::Absent),
+                _ => Err(work.not_stored(status)),
+            }
+        })
+    }
+
+    /// Makes a change, and makes it again while changes of other clients conflict with it.
+    fn repeat(
+        &mut self,
+        out: &mut Reply,
+        mut change: impl FnMut(&mut Self) -> Result<Written>,
+    ) -> Result<()> {
         for attempt in 0..ATTEMPTS {
             give_way(attempt);
-            self.buffers.path.truncate(length);
-            if !self.read()? {
-                return Ok(());
-            }
-            let revision = revision(self.client.answer())?;
-            self.buffers.path.push_str("?rev=");
-            super::config::escape(&mut self.buffers.path, &revision);
-            let status = self.client.delete(&self.buffers.path)?;
-            match status {
-                200 => {
+            match change(self)? {
+                Written::Conflict => {}
+                Written::Absent => return Ok(()),
+                Written::Done => {
                     out.set_affected(1);
                     return Ok(());
                 }
-                409 => {}
-                // Another client removed it meanwhile.
-                _ if self.client.is_no_document(status) => return Ok(()),
-                _ => return Err(self.not_stored(status)),
             }
         }
-        Err(self.too_many())
-    }
-
-    fn address_row(&mut self, row: &[Value<'_>]) -> Result<()> {
-        let table = self.table;
-        self.address(table.collection.key.iter().map(|field| &row[*field]))
+        let message =
+            format!("{}: an update conflicted {ATTEMPTS} times in a row", self.table.collection.name);
+        Err(Error::new(ErrorKind::Server, message).code("conflict"))
     }
 
     fn write_row(&mut self, row: &[Value<'_>], revision: Option<&str>) -> Result<()> {
-        self.buffers.json.clear();
-        push_row(Writer::new(&mut self.buffers.json, revision), self.table, row)
+        self.json.clear();
+        push_row(Writer::new(self.json, revision), self.table, row)
     }
 
-    fn store(&mut self) -> Result<Written> {
-        let status = self.client.put(&self.buffers.path, Some(&self.buffers.json))?;
+    fn store(&mut self, path: &str) -> Result<Written> {
+        let status = self.client.put(path, Some(self.json.as_slice()))?;
         match status {
             201 => Ok(Written::Done),
             409 => Ok(Written::Conflict),
@@ -197,12 +184,6 @@ impl Work<'_> {
             return Error::new(ErrorKind::Server, message).code(status).hint("are all of its nodes up?");
         }
         self.client.refused(status)
-    }
-
-    fn too_many(&self) -> Error {
-        let name = &self.table.collection.name;
-        let message = format!("{name}: an update conflicted {ATTEMPTS} times in a row");
-        Error::new(ErrorKind::Server, message).code("conflict")
     }
 }
 

@@ -4,8 +4,9 @@
 //! everything but printable ASCII are written as `%` and two hexadecimal digits, so that different fields never make
 //! the same key.
 
+use crate::key;
 use crate::prelude::*;
-use crate::wire::{hex, percent, push_number};
+use crate::wire::hex;
 
 /// The longest key of the protocol, in bytes.
 const LONGEST: usize = 250;
@@ -14,11 +15,11 @@ const LONGEST: usize = 250;
 ///
 /// # Errors
 /// [`Limit`](ErrorKind::Limit) if the key is too long, [`Server`](ErrorKind::Server) if one of its fields is `Null`.
-pub(super) fn write(
+pub(super) fn write<'v>(
     out: &mut Vec<u8>,
     collection: &str,
     generation: u64,
-    fields: &[Value<'_>],
+    fields: impl Iterator<Item = Value<'v>>,
 ) -> Result<()> {
     out.clear();
     out.extend_from_slice(collection.as_bytes());
@@ -28,39 +29,13 @@ pub(super) fn write(
     }
     for field in fields {
         out.push(b':');
-        match field {
-            Value::Null => {
-                return Err(
-                    Error::new(ErrorKind::Server, format!("{collection}: NULL in the key")).code("NULL_KEY")
-                );
-            }
-            Value::Int(n) | Value::Time(n) => {
-                if *n < 0 {
-                    out.push(b'-');
-                }
-                push_number(out, n.unsigned_abs());
-            }
-            Value::Bool(truth) => push_number(out, u64::from(*truth)),
-            Value::Text(text) => escape(out, text.as_bytes()),
-            Value::Bytes(bytes) => escape(out, bytes),
-        }
+        key::push(out, collection, field, |byte| !byte.is_ascii_graphic() || matches!(byte, b':' | b'%'))?;
         if out.len() > LONGEST {
             let message = format!("{collection}: a key is longer than {LONGEST} bytes");
             return Err(Error::new(ErrorKind::Limit, message).hint("this is the limit of memcached"));
         }
     }
     Ok(())
-}
-
-fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Longer keys are refused anyway.
-    for &byte in bytes.iter().take(LONGEST + 1) {
-        if byte.is_ascii_graphic() && byte != b':' && byte != b'%' {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&percent(byte));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -70,7 +45,7 @@ mod tests {
 
     fn key(fields: &[Value<'_>]) -> Result<String> {
         let mut out = Vec::new();
-        write(&mut out, "kurabe_a", 0x1F, fields).map(|()| String::from_utf8(out).unwrap())
+        write(&mut out, "kurabe_a", 0x1F, fields.iter().copied()).map(|()| String::from_utf8(out).unwrap())
     }
 
     #[test]

@@ -12,8 +12,9 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
+use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
+use crate::ttl;
 use crate::wire::{Laps, Place, Stream, version};
 use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
@@ -26,10 +27,7 @@ pub static INFO: DriverInfo = DriverInfo {
     engine: "memcached",
     about: "a cache: values by key, in the server's memory only",
     url: "memcached://[host][:port] or memcached:///path/to.sock",
-    options: &[
-        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
-        OptionInfo::new("ttl", "seconds after which a written row expires; default: never"),
-    ],
+    options: &[OptionInfo::new("socket", "the server's Unix socket, instead of host and port"), ttl::OPTION],
     benchmark_clause: None,
     statements: None,
     open,
@@ -42,6 +40,10 @@ const LONGEST: u32 = 30 * 86_400;
 
 /// The oldest version with the meta protocol that this client uses.
 const OLDEST: [u64; 3] = [1, 6, 10];
+
+/// Settings that affect results.
+const SHOWN: [&str; 7] =
+    ["maxbytes", "item_size_max", "maxconns", "evictions", "num_threads", "slab_chunk_max", "cas_enabled"];
 
 /// Bytes of an item besides the value: a header of 59 bytes (measured with 1.6.18, 64 bits), a key of at most 250
 /// bytes, and a margin for the overhead of packing a row's fields.
@@ -61,13 +63,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
                 .hint("write memcached://host:port, or memcached:///path/to.sock"));
         }
     };
-    let ttl = url.option("ttl").map(|text| match text.parse() {
-        Ok(seconds @ 1..=LONGEST) => Ok(seconds),
-        _ => {
-            Err(Error::usage(format!("memcached: ttl={text} is not a number of seconds from 1 to {LONGEST}")))
-        }
-    });
-    let ttl = ttl.transpose()?;
+    let ttl = ttl::from_url(url, LONGEST)?;
     Ok(Box::new(Memcached { place, ttl, generations: Arc::default(), version: OnceLock::new() }))
 }
 
@@ -119,30 +115,14 @@ impl Driver for Memcached {
                     .to_owned(),
             );
         }
-        if let Some(seconds) = self.ttl {
-            notes.push(format!(
-                "every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"
-            ));
-        }
-        let shown = [
-            "maxbytes",
-            "item_size_max",
-            "maxconns",
-            "evictions",
-            "num_threads",
-            "slab_chunk_max",
-            "cas_enabled",
-        ];
+        notes.extend(self.ttl.map(ttl::note));
         Ok(ServerFacts {
             engine: INFO.engine.to_owned(),
             version: self.version.get().cloned().unwrap_or_default(),
             client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", meta protocol").to_owned(),
-            transport: match self.place {
-                Place::Unix(_) => "Unix socket".to_owned(),
-                Place::Tcp { .. } => "TCP".to_owned(),
-            },
+            transport: client.wire.stream().transport(),
             durability: Some(DurabilityClass::Memory),
-            settings: settings.pick(&shown),
+            settings: settings.pick(&SHOWN),
             limits: Limits {
                 connections: settings.number("maxconns").map(|most| {
                     // It reserves one file, and five for each of its threads (`reserved_fds` in memcached.c).
@@ -180,21 +160,16 @@ impl Driver for Memcached {
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::MemcachedStatsProbe(self.client(options)?)))
+        Ok(Box::new(metrics::probe(self.client(options)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let options = ConnectOptions::default();
-        let client = self.client(&options)?;
-        Ok(Box::new(Owned(MemcachedNamespace::new(
-            client,
-            self.place.clone(),
-            Arc::clone(&self.generations),
-        ))))
+        let (place, generations) = (self.place.clone(), Arc::clone(&self.generations));
+        let client = self.client(&ConnectOptions::default())?;
+        Ok(Box::new(Owned(MemcachedNamespace { client, place, generations, claim: Claim::default() })))
     }
 }
 
-/// The error of an error response.
 fn server_error(message: impl Into<String>, code: &str) -> Error {
     Error::new(ErrorKind::Server, message).code(code)
 }

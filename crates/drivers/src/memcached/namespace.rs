@@ -66,17 +66,13 @@ impl Generations {
 }
 
 pub(super) struct MemcachedNamespace {
-    client: Client<Stream>,
-    place: Place,
-    generations: Arc<Generations>,
-    claim: Claim,
+    pub(super) client: Client<Stream>,
+    pub(super) place: Place,
+    pub(super) generations: Arc<Generations>,
+    pub(super) claim: Claim,
 }
 
 impl MemcachedNamespace {
-    pub(super) fn new(client: Client<Stream>, place: Place, generations: Arc<Generations>) -> Self {
-        Self { client, place, generations, claim: Claim::default() }
-    }
-
     /// Sets a new generation for the collection.
     fn renew(&mut self, name: &str) -> Result<()> {
         let mut marker = read_marker(&mut self.client)?;
@@ -127,7 +123,7 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn remove_marker(&mut self) -> Result<()> {
-        self.client.delete(MARKER).map(drop)
+        self.client.delete(MARKER, "").map(drop)
     }
 }
 
@@ -165,7 +161,9 @@ impl<S: Peer> ClaimStore for Client<S> {
 
     fn release(&mut self, holder: &str) -> Result<()> {
         match self.get_with_cas(CLAIM.as_bytes())? {
-            Some((by, cas)) if by == holder.as_bytes() => self.delete_by_cas(CLAIM.as_bytes(), cas).map(drop),
+            Some((by, cas)) if by == holder.as_bytes() => {
+                self.delete(CLAIM.as_bytes(), &format!(" C{cas}")).map(drop)
+            }
             _ => Ok(()),
         }
     }

@@ -52,14 +52,11 @@ impl Answer {
 
 /// Parses a number of at most [`MOST`].
 fn number(word: &[u8]) -> Option<u64> {
-    if word.is_empty() || word.len() > 10 || !word.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let value = word.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
-    (value <= MOST).then_some(value)
+    // `parse` accepts a plus sign too.
+    let word = std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?;
+    word.parse().ok().filter(|value| *value <= MOST)
 }
 
-/// The error of an error line.
 fn refusal(line: &[u8]) -> Error {
     let text = String::from_utf8_lossy(line);
     let (code, message) = text.split_once(' ').unwrap_or((&text, ""));
@@ -89,9 +86,7 @@ fn strange(line: &[u8]) -> Error {
 /// then call [`Client::end_value`].
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
-    /// A request under construction.
     request: Vec<u8>,
-    /// Durations of the parts of connecting.
     pub(super) times: Option<ConnectTimes>,
 }
 
@@ -116,9 +111,7 @@ impl<S: Peer> Client<S> {
 
     /// `mg`: requests a value; `flags` start with a space.
     pub(super) fn put_get(&mut self, key: &[u8], flags: &str) {
-        self.line_of(b"mg ", key);
-        self.request.extend_from_slice(flags.as_bytes());
-        self.request.extend_from_slice(b"\r\n");
+        self.line_of(b"mg ", key, flags);
     }
 
     /// `ms`: writes a value of three parts.
@@ -130,9 +123,8 @@ impl<S: Peer> Client<S> {
     }
 
     /// `md`: removes a value.
-    pub(super) fn put_delete(&mut self, key: &[u8]) {
-        self.line_of(b"md ", key);
-        self.request.extend_from_slice(b"\r\n");
+    pub(super) fn put_delete(&mut self, key: &[u8], flags: &str) {
+        self.line_of(b"md ", key, flags);
     }
 
     /// Bytes of requests that are not sent yet.
@@ -140,18 +132,22 @@ impl<S: Peer> Client<S> {
         self.request.len()
     }
 
-    /// Sends the requests.
     pub(super) fn send(&mut self) -> Result<()> {
         self.wire.send(&self.request)
     }
 
-    /// Sends one `ms` without copying its long middle part.
-    pub(super) fn send_long_set(
+    /// Sends one `ms`. A long middle part is not copied.
+    pub(super) fn send_set(
         &mut self,
         key: &[u8],
         flags: &str,
         [head, middle, tail]: [&[u8]; 3],
     ) -> Result<()> {
+        self.begin();
+        if middle.len() < LONG {
+            self.put_set(key, flags, [head, middle, tail]);
+            return self.send();
+        }
         self.line_of_set(key, flags, head.len() + middle.len() + tail.len());
         self.request.extend_from_slice(head);
         let middle_at = self.request.len();
@@ -180,7 +176,6 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Requests one value.
     pub(super) fn get(&mut self, key: &[u8], flags: &str) -> Result<Option<u64>> {
         self.begin();
         self.put_get(key, flags);
@@ -193,12 +188,10 @@ impl<S: Peer> Client<S> {
         self.begin();
         self.put_get(key, " v c");
         self.send()?;
-        let length = self.line()?;
-        let line = trimmed(self.wire.peek(length)?);
-        let cas = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"c"));
-        let cas = cas.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        let answer = Answer::parse(line);
-        self.wire.consume(length);
+        let (answer, cas) = self.line(|line| {
+            let cas = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"c"));
+            (Answer::parse(line), cas.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()))
+        })?;
         match answer? {
             Answer::Value(bytes) => {
                 let value = self.whole_value(bytes)?;
@@ -210,71 +203,49 @@ impl<S: Peer> Client<S> {
         }
     }
 
-    /// Removes a value if it has this CAS number.
-    pub(super) fn delete_by_cas(&mut self, key: &[u8], cas: u64) -> Result<bool> {
-        self.begin();
-        self.line_of(b"md ", key);
-        self.request.extend_from_slice(format!(" C{cas}\r\n").as_bytes());
-        self.send()?;
-        self.done()
-    }
-
-    /// Writes one value of three parts. A long middle part is not copied.
+    /// Writes one value of three parts.
     pub(super) fn set(&mut self, key: &[u8], flags: &str, parts: [&[u8]; 3]) -> Result<bool> {
-        self.begin();
-        if parts[1].len() < LONG {
-            self.put_set(key, flags, parts);
-            self.send()?;
-        } else {
-            self.send_long_set(key, flags, parts)?;
-        }
+        self.send_set(key, flags, parts)?;
         self.done()
     }
 
     /// Removes one value; returns whether it existed.
-    pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool> {
+    pub(super) fn delete(&mut self, key: &[u8], flags: &str) -> Result<bool> {
         self.begin();
-        self.put_delete(key);
+        self.put_delete(key, flags);
         self.send()?;
         self.done()
     }
 
-    /// The server's version.
     pub(super) fn version(&mut self) -> Result<String> {
         self.wire.send(b"version\r\n")?;
-        let length = self.line()?;
-        let line = trimmed(self.wire.peek(length)?);
-        let version = match line.strip_prefix(b"VERSION ") {
-            Some(version) => String::from_utf8_lossy(version).into_owned(),
-            None => return Err(refusal(line)),
-        };
-        self.wire.consume(length);
-        Ok(version)
+        self.line(|line| match line.strip_prefix(b"VERSION ") {
+            Some(version) => Ok(String::from_utf8_lossy(version).into_owned()),
+            None => Err(refusal(line)),
+        })?
     }
 
     /// The lines of a `stats` command: names and values.
     pub(super) fn stats(&mut self, command: &str) -> Result<Reported> {
         self.wire.send(format!("{command}\r\n").as_bytes())?;
         let mut all = Reported::default();
-        let mut lines = 0;
-        loop {
-            let length = self.line()?;
-            let line = trimmed(self.wire.peek(length)?);
-            if line == b"END" {
-                self.wire.consume(length);
-                return Ok(all);
-            }
-            let text = String::from_utf8_lossy(line);
-            let mut words = text.strip_prefix("STAT ").ok_or_else(|| refusal(line))?.splitn(2, ' ');
-            let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            all.extend([(name.to_owned(), value.to_owned())]);
-            self.wire.consume(length);
-            lines += 1;
-            if lines > LINES {
-                let what = format!("memcached answered '{command}' with more than {LINES} lines");
-                return self.wire.settle(Err(malformed(what)));
+        for _ in 0..=LINES {
+            let pair = self.line(|line| -> Result<_> {
+                if line == b"END" {
+                    return Ok(None);
+                }
+                let text = String::from_utf8_lossy(line);
+                let pair = text.strip_prefix("STAT ").ok_or_else(|| refusal(line))?;
+                let (name, value) = pair.split_once(' ').unwrap_or((pair, ""));
+                Ok(Some((name.to_owned(), value.to_owned())))
+            })??;
+            match pair {
+                Some(pair) => all.extend([pair]),
+                None => return Ok(all),
             }
         }
+        let what = format!("memcached answered '{command}' with more than {LINES} lines");
+        self.wire.settle(Err(malformed(what)))
     }
 
     /// Reads the announced value.
@@ -287,11 +258,7 @@ impl<S: Peer> Client<S> {
 
     /// Reads the end of the line after a value.
     pub(super) fn end_value(&mut self) -> Result<()> {
-        if self.wire.peek(2)? != b"\r\n" {
-            return Err(malformed("memcached sent a value of a different length than announced"));
-        }
-        self.wire.consume(2);
-        Ok(())
+        self.wire.end_value("memcached sent a value of a different length than announced")
     }
 
     /// Sends `quit`, after which the server closes the connection. Errors do not matter.
@@ -309,45 +276,32 @@ impl<S: Peer> Client<S> {
         self.wire.expect_end()
     }
 
-    fn line_of(&mut self, command: &[u8], key: &[u8]) {
-        self.request.extend_from_slice(command);
-        self.request.extend_from_slice(key);
+    fn line_of(&mut self, command: &[u8], key: &[u8], flags: &str) {
+        for part in [command, key, flags.as_bytes(), b"\r\n"] {
+            self.request.extend_from_slice(part);
+        }
     }
 
     fn line_of_set(&mut self, key: &[u8], flags: &str, length: usize) {
-        self.line_of(b"ms ", key);
+        self.request.extend_from_slice(b"ms ");
+        self.request.extend_from_slice(key);
         self.request.push(b' ');
         push_number(&mut self.request, length as u64);
-        self.request.extend_from_slice(flags.as_bytes());
-        self.request.extend_from_slice(b"\r\n");
+        self.line_of(b"", b"", flags);
     }
 
     fn answer(&mut self) -> Result<Answer> {
-        let length = self.line()?;
-        let answer = Answer::parse(trimmed(self.wire.peek(length)?));
+        self.line(Answer::parse)?
+    }
+
+    /// Receives, reads and consumes the next line, without its end.
+    fn line<T>(&mut self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let Some(length) = self.wire.line(LINE)? else { return Err(strange(self.wire.buffered())) };
+        let line = &self.wire.buffered()[..length];
+        let value = read(line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).unwrap_or(line));
         self.wire.consume(length);
-        answer
+        Ok(value)
     }
-
-    /// Receives the next line, and returns its length including the line end.
-    fn line(&mut self) -> Result<usize> {
-        let mut seen = 0;
-        loop {
-            let here = self.wire.buffered();
-            if let Some(end) = here[seen..].iter().position(|byte| *byte == b'\n') {
-                return Ok(seen + end + 1);
-            }
-            seen = here.len();
-            if seen > LINE {
-                return Err(strange(here));
-            }
-            self.wire.peek(seen + 1)?;
-        }
-    }
-}
-
-fn trimmed(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r\n").or_else(|| line.strip_suffix(b"\n")).unwrap_or(line)
 }
 
 fn unexpected(answer: Answer) -> Error {
@@ -370,7 +324,7 @@ mod tests {
         assert!(client.set(b"k", "", [b"a", b"bc", b"d"]).unwrap());
         assert!(!client.set(b"k", " ME", [b"", b"", b""]).unwrap());
         assert_eq!(client.get(b"k", " v").unwrap(), None);
-        assert!(!client.delete(b"k").unwrap());
+        assert!(!client.delete(b"k", "").unwrap());
         client.ping().unwrap();
         let sent = client.wire.stream().sent.clone();
         assert_eq!(sent, b"ms k 4\r\nabcd\r\nms k 0 ME\r\n\r\nmg k v\r\nmd k\r\nmn\r\n");
@@ -451,7 +405,7 @@ mod tests {
             if let Ok(Some(length)) = reading.get(b"k", " v") {
                 let _ = reading.whole_value(length);
             }
-            let _ = (client().set(b"k", "", [b"", b"", b""]), client().delete(b"k"), client().ping());
+            let _ = (client().set(b"k", "", [b"", b"", b""]), client().delete(b"k", ""), client().ping());
             let _ = (client().version(), client().stats("stats"));
         }
     }

@@ -5,7 +5,7 @@ use super::protocol::Client;
 use super::{key, server_error, value};
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
-use crate::wire::{LONG, Peer};
+use crate::wire::Peer;
 use kurabe_core::driver::CacheCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,23 +40,9 @@ pub(super) struct MemcachedSession<S> {
     client: Client<S>,
     generations: Arc<Generations>,
     slots: Slots<Slot>,
-    modes: Modes,
+    ttl: Option<u32>,
     key: Vec<u8>,
     value: Vec<u8>,
-}
-
-/// Flags of a write: mode (`M`) and expiry (`T`).
-struct Modes {
-    add: String,
-    change: String,
-    put: String,
-}
-
-impl Modes {
-    fn new(ttl: Option<u32>) -> Self {
-        let life = ttl.map_or_else(String::new, |seconds| format!(" T{seconds}"));
-        Self { add: format!(" ME{life}"), change: format!(" MR{life}"), put: life }
-    }
 }
 
 struct Slot {
@@ -64,6 +50,8 @@ struct Slot {
     parameters: usize,
     /// The collection's current generation; shared, since clearing sets a new one.
     generation: Arc<AtomicU64>,
+    /// Flags of a write: mode (`M`) and expiry (`T`).
+    flags: String,
     /// The fields that are not in the key.
     rest: Vec<usize>,
     /// For `Get`: the fields to return, as indexes of `rest`.
@@ -72,18 +60,24 @@ struct Slot {
 
 impl<S: Peer> MemcachedSession<S> {
     pub(super) fn new(client: Client<S>, generations: Arc<Generations>, ttl: Option<u32>) -> Self {
-        let modes = Modes::new(ttl);
-        Self { client, generations, slots: Slots::default(), modes, key: Vec::new(), value: Vec::new() }
+        Self { client, generations, slots: Slots::default(), ttl, key: Vec::new(), value: Vec::new() }
     }
 }
 
 impl<S: Peer + Send> Session for MemcachedSession<S> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         check_supported(operation, unsupported(operation))?;
+        let mode = match operation {
+            Operation::Insert { .. } => " ME",
+            Operation::Update { .. } => " MR",
+            _ => "",
+        };
+        let life = self.ttl.map_or_else(String::new, |seconds| format!(" T{seconds}"));
         let mut slot = Slot {
             operation: operation.clone(),
             parameters: operation.parameters(),
             generation: Arc::default(),
+            flags: format!("{mode}{life}"),
             rest: Vec::new(),
             wanted: Vec::new(),
         };
@@ -102,19 +96,17 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         out.clear();
         let slot = self.slots.get(prepared)?;
         check_parameters(slot.operation.name(), slot.parameters, parameters.len())?;
-        let Some(request) = slot.request(parameters, &self.modes, &mut self.key, &mut self.value)? else {
+        let Some(collection) = slot.operation.collection() else {
             let ponged = self.client.ping();
             return self.client.wire.settle(ponged);
         };
-        self.client.begin();
-        match request {
-            Request::Set { parts, flags } if parts[1].len() >= LONG => {
-                self.client.send_long_set(&self.key, flags, parts)?;
-            }
-            request => {
-                request.put(&mut self.client, &self.key);
-                self.client.send()?;
-            }
+        let parts = slot.request(collection, parameters, &mut self.key, &mut self.value)?;
+        if let Some(parts) = parts {
+            self.client.send_set(&self.key, &slot.flags, parts)?;
+        } else {
+            self.client.begin();
+            slot.put(None, &mut self.client, &self.key);
+            self.client.send()?;
         }
         let answered = slot.answer(&mut self.client, out).inspect_err(|_| out.clear());
         self.client.wire.settle(answered)
@@ -126,13 +118,14 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
         let slot = self.slots.get(prepared)?;
         let each = slot.parameters;
         check_parameters(slot.operation.name(), each * out.len(), parameters.len())?;
+        let Some(collection) = slot.operation.collection() else {
+            return Err(Error::unsupported("memcached: pings are not pipelined"));
+        };
         self.client.begin();
         for n in 0..out.len() {
             let own = &parameters[n * each..(n + 1) * each];
-            let Some(request) = slot.request(own, &self.modes, &mut self.key, &mut self.value)? else {
-                return Err(Error::unsupported("memcached: pings are not pipelined"));
-            };
-            request.put(&mut self.client, &self.key);
+            let parts = slot.request(collection, own, &mut self.key, &mut self.value)?;
+            slot.put(parts, &mut self.client, &self.key);
         }
         if self.client.waiting() > MOST_PIPELINED {
             // A server that cannot send stops receiving, so both sides would deadlock.
@@ -186,62 +179,44 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
     }
 }
 
-/// A request without its key.
-enum Request<'a> {
-    Get,
-    Set { flags: &'a str, parts: [&'a [u8]; 3] },
-    Delete,
-}
-
-impl Request<'_> {
-    fn put<S: Peer>(self, client: &mut Client<S>, key: &[u8]) {
-        match self {
-            Self::Get => client.put_get(key, " v"),
-            Self::Set { flags, parts } => client.put_set(key, flags, parts),
-            Self::Delete => client.put_delete(key),
-        }
-    }
-}
-
 impl Slot {
-    /// The request of one execution, with its key in `key` and the packed part of a value in `value`; `None` for a
-    /// ping.
+    /// The value of one execution in three parts, if it writes one, with its packed part in `value`. The key is written
+    /// to `key`.
     fn request<'a>(
         &self,
+        collection: &Collection,
         parameters: &[Value<'a>],
-        modes: &'a Modes,
         key: &mut Vec<u8>,
         value: &'a mut Vec<u8>,
-    ) -> Result<Option<Request<'a>>> {
-        let Some(collection) = self.operation.collection() else { return Ok(None) };
+    ) -> Result<Option<[&'a [u8]; 3]>> {
         let generation = self.generation.load(Ordering::Relaxed);
-        let mut write_key = |fields: &[Value<'_>]| key::write(key, &collection.name, generation, fields);
-        let flags = match &self.operation {
-            Operation::Insert { .. } => modes.add.as_str(),
+        let all = parameters.iter().copied();
+        match &self.operation {
+            Operation::Get { .. } | Operation::Delete { .. } => {
+                key::write(key, &collection.name, generation, all)?;
+                Ok(None)
+            }
             Operation::Update { .. } => {
-                let (fields, key) = parameters.split_at(self.rest.len());
-                write_key(key)?;
-                return Ok(Some(Request::set(&modes.change, value, fields.iter().copied())?));
+                let fields = self.rest.len();
+                key::write(key, &collection.name, generation, all.clone().skip(fields))?;
+                value::pack(value, all.take(fields)).map(Some)
             }
-            Operation::Get { .. } => {
-                write_key(parameters)?;
-                return Ok(Some(Request::Get));
-            }
-            Operation::Delete { .. } => {
-                write_key(parameters)?;
-                return Ok(Some(Request::Delete));
-            }
-            // `Put`; other operations are never prepared.
-            _ => modes.put.as_str(),
-        };
-        match collection.key.as_slice() {
-            [one] => write_key(&parameters[*one..=*one])?,
-            many => {
-                let fields: Vec<Value<'_>> = many.iter().map(|field| parameters[*field]).collect();
-                write_key(&fields)?;
+            // `Insert` and `Put`; other operations are never prepared.
+            _ => {
+                let fields = |at: &usize| parameters[*at];
+                key::write(key, &collection.name, generation, collection.key.iter().map(fields))?;
+                value::pack(value, self.rest.iter().map(fields)).map(Some)
             }
         }
-        Ok(Some(Request::set(flags, value, self.rest.iter().map(|field| parameters[*field]))?))
+    }
+
+    /// Appends the request of one execution.
+    fn put<S: Peer>(&self, parts: Option<[&[u8]; 3]>, client: &mut Client<S>, key: &[u8]) {
+        match (parts, &self.operation) {
+            (Some(parts), _) => client.put_set(key, &self.flags, parts),
+            (None, Operation::Delete { .. }) => client.put_delete(key, ""),
+            (None, _) => client.put_get(key, " v"),
+        }
     }
 
     /// Receives the answer to one request.
@@ -259,17 +234,5 @@ impl Slot {
         }
         out.set_affected(u64::from(stored));
         Ok(())
-    }
-}
-
-impl<'a> Request<'a> {
-    fn set(
-        flags: &'a str,
-        packed: &'a mut Vec<u8>,
-        fields: impl Iterator<Item = Value<'a>> + Clone,
-    ) -> Result<Self> {
-        let value::Packed { middle, split } = value::pack(packed, fields)?;
-        let (head, tail) = packed.split_at(split);
-        Ok(Self::Set { flags, parts: [head, middle, tail] })
     }
 }

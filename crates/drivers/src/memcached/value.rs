@@ -5,36 +5,28 @@ use crate::packed::{self, LONGEST, bytes_of};
 use crate::prelude::*;
 use crate::wire::Peer;
 
-/// A row's value in three parts: the bytes before its longest field, that field's bytes, and the bytes after it.
-pub(super) struct Packed<'a> {
-    pub(super) middle: &'a [u8],
-    /// The position of the middle part in `out`.
-    pub(super) split: usize,
-}
-
-/// Packs the fields into `out`, except the bytes of the longest field, which are not copied.
+/// Packs the fields into `out`, except the bytes of the longest field, which are not copied. Returns the value in three
+/// parts: the bytes before that field's, those, and the bytes after them.
 pub(super) fn pack<'a>(
-    out: &mut Vec<u8>,
+    out: &'a mut Vec<u8>,
     fields: impl Iterator<Item = Value<'a>> + Clone,
-) -> Result<Packed<'a>> {
+) -> Result<[&'a [u8]; 3]> {
     out.clear();
     let length = |value: &Value<'_>| bytes_of(value).map_or(0, <[u8]>::len);
     let longest =
         fields.clone().enumerate().max_by_key(|(_, value)| length(value)).map(|(position, _)| position);
-    let mut packed = Packed { middle: &[], split: 0 };
+    let (mut middle, mut split): (&[u8], _) = (&[], 0);
     for (position, value) in fields.enumerate() {
         if length(&value) > LONGEST {
             return Err(Error::new(ErrorKind::Limit, "memcached: a value is longer than 4 GB"));
         }
         match packed::push(out, &value) {
-            Some(bytes) if longest == Some(position) => {
-                packed.middle = bytes;
-                packed.split = out.len();
-            }
+            Some(bytes) if longest == Some(position) => (middle, split) = (bytes, out.len()),
             bytes => out.extend_from_slice(bytes.unwrap_or_default()),
         }
     }
-    Ok(packed)
+    let (head, tail) = out.split_at(split);
+    Ok([head, middle, tail])
 }
 
 /// Receives a value of `total` bytes with `width` fields, and appends those `wanted` (in ascending order) to the reply
@@ -65,8 +57,7 @@ mod tests {
 
     fn packed(fields: &[Value<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
-        let packed = pack(&mut out, fields.iter().copied()).unwrap();
-        [&out[..packed.split], packed.middle, &out[packed.split..]].concat()
+        pack(&mut out, fields.iter().copied()).unwrap().concat()
     }
 
     fn received(value: &[u8], width: usize, wanted: &[usize], piece: usize) -> Result<Reply> {

@@ -7,7 +7,7 @@
 use crate::info::OptionInfo;
 use crate::prelude::*;
 use crate::wire::UNRESERVED;
-use mongodb::options::{Acknowledgment, ConnectionString, ReadPreference, Tls};
+use mongodb::options::{Acknowledgment, ConnectionString, ReadPreference, Tls, WriteConcern};
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -49,7 +49,6 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
 
 const POOL: &str = "accepted and ignored: each client has its own connection, unless --pool is set";
 
-/// The default database.
 const DATABASE: &str = "kurabe";
 
 /// Default server selection timeout. The crate's default of 30 s suits failovers, not a wrong port.
@@ -65,31 +64,14 @@ pub(super) struct Config {
     /// Hosts and ports, for messages.
     pub(super) place: String,
     pub(super) transport: &'static str,
-    pub(super) writes: Writes,
-    /// The read concern's level.
+    /// The write concern. A part that is `None` is left to the server's default.
+    pub(super) writes: WriteConcern,
     pub(super) reads: Option<String>,
     /// Read preference outside transactions: the URL's value and the parsed one; `None` means the primary.
     pub(super) preference: Option<(String, ReadPreference)>,
     /// `maxPoolSize` of the URL, which is not used.
     pub(super) pool_size: Option<u32>,
     pub(super) compressors: Option<String>,
-}
-
-/// The write concern. A field that is `None` is left to the server's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Writes {
-    pub(super) w: Option<W>,
-    pub(super) journal: Option<bool>,
-    pub(super) timeout: Option<Duration>,
-}
-
-/// The `w` option of a write concern: which members must acknowledge a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum W {
-    Nodes(u32),
-    Majority,
-    /// A custom write concern from the replica set's configuration.
-    Tagged(String),
 }
 
 impl Config {
@@ -105,23 +87,16 @@ impl Config {
         if let Some(level) = reads.as_deref().filter(|level| !levels.contains(level)) {
             return Err(url.wrong(format!("readConcernLevel={level} is unknown")).hint(levels.join(", ")));
         }
-        let mut writes = Writes::default();
-        if let Some(concern) = &parsed.write_concern {
-            writes.journal = concern.journal;
-            writes.timeout = concern.w_timeout;
-            writes.w = match &concern.w {
-                None => None,
-                Some(Acknowledgment::Nodes(0)) => {
-                    return Err(Error::unsupported(
-                        "mongodb: w=0 requests unacknowledged writes, which the mongodb crate cannot send",
-                    )
-                    .hint("use w=1 or more, or majority"));
-                }
-                Some(Acknowledgment::Nodes(n)) => Some(W::Nodes(*n)),
-                Some(Acknowledgment::Majority) => Some(W::Majority),
-                Some(Acknowledgment::Custom(name)) => Some(W::Tagged(name.clone())),
-                Some(_) => return Err(url.wrong("this kind of w is unknown")),
-            };
+        let writes = parsed.write_concern.unwrap_or_default();
+        match &writes.w {
+            Some(Acknowledgment::Nodes(0)) => {
+                let message = "w=0 requests unacknowledged writes, which the mongodb crate cannot send";
+                return Err(
+                    Error::unsupported(format!("mongodb: {message}")).hint("use w=1 or more, or majority")
+                );
+            }
+            None | Some(Acknowledgment::Nodes(_) | Acknowledgment::Majority | Acknowledgment::Custom(_)) => {}
+            Some(_) => return Err(url.wrong("this kind of w is unknown")),
         }
         if parsed.max_pool_size == Some(0) {
             return Err(url.wrong("maxPoolSize must be at least 1"));
@@ -186,13 +161,10 @@ impl Config {
             return Endpoint::Unix(self.place.clone().into());
         }
         let named = self.place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        named.map_or_else(
-            || Endpoint::Elsewhere(format!("{} names no port", self.place)),
-            |(host, port)| {
-                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-                Endpoint::Tcp { host, port }
-            },
-        )
+        let Some((host, port)) = named else {
+            return Endpoint::Elsewhere(format!("{} names no port", self.place));
+        };
+        Endpoint::Tcp { host: host.trim_start_matches('[').trim_end_matches(']').to_owned(), port }
     }
 
     /// Replaces the password in a text of the crate by `***`.
@@ -207,7 +179,6 @@ fn without(password: &Secret, text: &str) -> String {
 
 /// The hosts part of the connection string, with paths of Unix sockets percent-encoded.
 fn hosts(url: &TargetUrl) -> Result<String> {
-    let socket = |path: &str| utf8_percent_encode(path, UNRESERVED).to_string();
     let host = match (url.option("socket"), url.host.as_deref()) {
         (Some(path), _) if !path.to_ascii_lowercase().ends_with(".sock") => {
             return Err(Error::usage(
@@ -215,8 +186,8 @@ fn hosts(url: &TargetUrl) -> Result<String> {
             )
             .hint("as mongod names its own: /tmp/mongodb-27017.sock"));
         }
-        (Some(path), _) => return Ok(socket(path)),
-        (None, Some(path)) if path.starts_with('/') => return Ok(socket(path)),
+        (Some(path), _) => return Ok(escaped(path)),
+        (None, Some(path)) if path.starts_with('/') => return Ok(escaped(path)),
         (None, host) => host.unwrap_or("127.0.0.1"),
     };
     let host = if host.contains(':') && !host.contains(',') { format!("[{host}]") } else { host.to_owned() };
@@ -227,9 +198,12 @@ fn hosts(url: &TargetUrl) -> Result<String> {
     })
 }
 
+fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, UNRESERVED).to_string()
+}
+
 fn string(url: &TargetUrl, hosts: &str) -> String {
     let mut string = format!("{}://", url.scheme);
-    let escaped = |text: &str| utf8_percent_encode(text, UNRESERVED).to_string();
     if let Some(user) = &url.user {
         string += &escaped(user);
         if let Some(password) = &url.password {
@@ -267,7 +241,10 @@ mod tests {
         .unwrap();
         assert_eq!(config.place, "a.example:27018,b.example");
         assert_eq!((config.database.as_str(), config.transport), ("shop", "TCP with TLS"));
-        assert_eq!((config.writes.w.clone(), config.writes.journal), (Some(W::Majority), Some(true)));
+        assert_eq!(
+            (config.writes.w.clone(), config.writes.journal),
+            (Some(Acknowledgment::Majority), Some(true))
+        );
         assert_eq!(config.reads.as_deref(), Some("majority"));
         assert!(!format!("{config:?}").contains("p@ss") && !format!("{config:?}").contains("p%40ss"));
     }
@@ -276,7 +253,7 @@ mod tests {
     fn defaults_are_localhost_and_database_kurabe() {
         let config = config("mongodb:").unwrap();
         assert_eq!((config.place.as_str(), config.database.as_str()), ("127.0.0.1:27017", "kurabe"));
-        assert_eq!((config.transport, config.writes, config.reads), ("TCP", Writes::default(), None));
+        assert_eq!((config.transport, config.writes, config.reads), ("TCP", WriteConcern::default(), None));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Sources: <https://www.mongodb.com/docs/manual/reference/write-concern/>,
 //! <https://www.mongodb.com/docs/manual/core/journaling/>.
 
-use super::config::{W, Writes};
 use super::facts::Deployment;
 use kurabe_core::durability::DurabilityClass;
+use mongodb::options::{Acknowledgment, WriteConcern};
 
 /// The facts that determine the durability class.
 #[derive(Debug)]
@@ -16,9 +16,8 @@ pub(super) struct Evidence<'a> {
     /// Whether journaling is on; `None` if the options do not mention it, which means on.
     pub(super) journal: Option<bool>,
     /// The server's default write concern, if it reports one.
-    pub(super) default: Option<Writes>,
-    /// The sessions' write concern.
-    pub(super) asked: &'a Writes,
+    pub(super) default: Option<WriteConcern>,
+    pub(super) asked: &'a WriteConcern,
 }
 
 /// Returns the durability class, and adds explanations to `notes`.
@@ -47,10 +46,10 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         return DurabilityClass::Memory;
     }
     // In a set of one member a majority write waits for that member's journal (writeConcernMajorityJournalDefault).
-    let majority = matches!(w, Some(W::Majority)) && deployment.replica_set.is_some();
+    let majority = matches!(w, Some(Acknowledgment::Majority)) && deployment.replica_set.is_some();
     let another = match w {
-        Some(W::Majority) => deployment.members >= 2,
-        Some(W::Nodes(n)) => *n >= 2,
+        Some(Acknowledgment::Majority) => deployment.members >= 2,
+        Some(Acknowledgment::Nodes(n)) => *n >= 2,
         _ => false,
     };
     if another && (deployment.replica_set.is_some() || deployment.mongos) {
@@ -62,7 +61,7 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
         );
         return DurabilityClass::Memory;
     }
-    if let Some(W::Tagged(name)) = w {
+    if let Some(Acknowledgment::Custom(name)) = w {
         notes.push(format!("w={name} is defined by the replica set; Kurabe assumes one member."));
     }
     if deployment.mongos {
@@ -82,14 +81,14 @@ pub(super) fn durability(evidence: &Evidence<'_>, notes: &mut Vec<String>) -> Du
 }
 
 /// The write concern that requests a class, if there is one.
-pub(super) fn writes_for(class: DurabilityClass, asked: &Writes) -> Option<Writes> {
+pub(super) fn writes_for(class: DurabilityClass, asked: &WriteConcern) -> Option<WriteConcern> {
     let (w, journal) = match class {
-        DurabilityClass::PeriodicSync => (W::Nodes(1), false),
-        DurabilityClass::Synced => (W::Nodes(1), true),
-        DurabilityClass::Replicated => (W::Majority, true),
+        DurabilityClass::PeriodicSync => (Acknowledgment::Nodes(1), false),
+        DurabilityClass::Synced => (Acknowledgment::Nodes(1), true),
+        DurabilityClass::Replicated => (Acknowledgment::Majority, true),
         DurabilityClass::Memory | DurabilityClass::OsCache => return None,
     };
-    Some(Writes { w: Some(w), journal: Some(journal), timeout: asked.timeout })
+    Some(WriteConcern::builder().w(w).journal(journal).w_timeout(asked.w_timeout).build())
 }
 
 #[cfg(test)]
@@ -99,16 +98,16 @@ mod tests {
     fn class(
         deployment: &Deployment,
         engine: Option<&str>,
-        asked: &Writes,
-        default: Option<Writes>,
+        asked: &WriteConcern,
+        default: Option<WriteConcern>,
     ) -> DurabilityClass {
         let storage_engine = engine.map(ToOwned::to_owned);
         let evidence = Evidence { deployment, storage_engine, journal: None, default, asked };
         durability(&evidence, &mut Vec::new())
     }
 
-    fn writes(w: Option<W>, journal: Option<bool>) -> Writes {
-        Writes { w, journal, timeout: None }
+    fn writes(w: Option<Acknowledgment>, journal: Option<bool>) -> WriteConcern {
+        WriteConcern::builder().w(w).journal(journal).build()
     }
 
     fn alone() -> Deployment {
@@ -118,18 +117,18 @@ mod tests {
     #[test]
     fn journal_decides_on_a_standalone_server() {
         let tiger = Some("wiredTiger");
-        let nothing = Writes::default();
+        let nothing = WriteConcern::default();
         assert_eq!(class(&alone(), tiger, &nothing, None), DurabilityClass::PeriodicSync);
         assert_eq!(
-            class(&alone(), tiger, &writes(Some(W::Nodes(1)), Some(true)), None),
+            class(&alone(), tiger, &writes(Some(Acknowledgment::Nodes(1)), Some(true)), None),
             DurabilityClass::Synced
         );
         // The majority of a standalone server is that server.
         assert_eq!(
-            class(&alone(), tiger, &writes(Some(W::Majority), None), None),
+            class(&alone(), tiger, &writes(Some(Acknowledgment::Majority), None), None),
             DurabilityClass::PeriodicSync
         );
-        let default = writes(Some(W::Nodes(1)), Some(true));
+        let default = writes(Some(Acknowledgment::Nodes(1)), Some(true));
         assert_eq!(class(&alone(), tiger, &nothing, Some(default)), DurabilityClass::Synced);
         assert_eq!(
             class(&alone(), Some("inMemory"), &writes(None, Some(true)), None),
@@ -158,21 +157,24 @@ mod tests {
     fn majority_decides_in_a_replica_set() {
         let set = |members| Deployment { replica_set: Some("rs".to_owned()), members, ..alone() };
         let tiger = Some("wiredTiger");
-        let majority = writes(Some(W::Majority), None);
+        let majority = writes(Some(Acknowledgment::Majority), None);
         assert_eq!(class(&set(3), tiger, &majority, None), DurabilityClass::Replicated);
         assert_eq!(class(&set(1), tiger, &majority, None), DurabilityClass::Synced);
         // The default since version 5.
-        assert_eq!(class(&set(3), tiger, &Writes::default(), Some(majority)), DurabilityClass::Replicated);
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(W::Nodes(1)), None), None),
+            class(&set(3), tiger, &WriteConcern::default(), Some(majority)),
+            DurabilityClass::Replicated
+        );
+        assert_eq!(
+            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(1)), None), None),
             DurabilityClass::PeriodicSync
         );
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(W::Nodes(1)), Some(true)), None),
+            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(1)), Some(true)), None),
             DurabilityClass::Synced
         );
         assert_eq!(
-            class(&set(3), tiger, &writes(Some(W::Nodes(2)), None), None),
+            class(&set(3), tiger, &writes(Some(Acknowledgment::Nodes(2)), None), None),
             DurabilityClass::Replicated
         );
     }
@@ -181,9 +183,9 @@ mod tests {
     fn requested_class_is_the_reported_class() {
         let set = Deployment { replica_set: Some("rs".to_owned()), members: 3, ..alone() };
         for wanted in [DurabilityClass::PeriodicSync, DurabilityClass::Synced, DurabilityClass::Replicated] {
-            let asked = writes_for(wanted, &Writes::default()).unwrap();
+            let asked = writes_for(wanted, &WriteConcern::default()).unwrap();
             assert_eq!(class(&set, Some("wiredTiger"), &asked, None), wanted);
         }
-        assert_eq!(writes_for(DurabilityClass::Memory, &Writes::default()), None);
+        assert_eq!(writes_for(DurabilityClass::Memory, &WriteConcern::default()), None);
     }
 }

@@ -107,7 +107,7 @@ fn io_failed(error: &io::Error, config: &Config) -> Error {
             Error::new(ErrorKind::Limit, format!("no more connections from this machine: {error}"))
                 .hint("raise the limit of open files (ulimit -n)")
         }
-        _ => match tls_error(error) {
+        _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(rustls::Error::InvalidCertificate(_)) => {
                 Error::new(ErrorKind::Denied, format!("the certificate of {place} is not trusted: {error}"))
                     .hint("name the authority that signed it with tlsCAFile=FILE")
@@ -117,10 +117,6 @@ fn io_failed(error: &io::Error, config: &Config) -> Error {
             None => wire::lost(error).context(place),
         },
     }
-}
-
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
 }
 
 /// The error of a request that timed out.

@@ -1,6 +1,6 @@
 //! Server facts: version, durability, settings and limits.
 
-use super::config::{Config, W, Writes};
+use super::config::Config;
 use super::durability::{Evidence, durability};
 use super::link::Link;
 use super::session::{number, whole};
@@ -9,7 +9,6 @@ use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
 
-/// The client library.
 const CLIENT: &str = "mongodb crate 3.9.1";
 
 /// Bytes of a document reserved for its names and its other fields.
@@ -97,16 +96,17 @@ pub(super) fn read(link: &mut Link, deployment: &Deployment) -> Result<ServerFac
     };
     let mut notes = Vec::new();
     let class = durability(&evidence, &mut notes);
-    let mut durability_settings = concern_settings(&config.writes, evidence.default.as_ref());
-    let mut setting = |name: &str, value: Option<String>| {
-        durability_settings.extend(value.map(|value| Setting::new(name, value)));
-    };
-    setting("storageEngine", evidence.storage_engine.clone());
-    setting("storage.journal.enabled", evidence.journal.map(|on| on.to_string()));
     let commit_interval = number(&interval, "journalCommitInterval")
         .or_else(|| number(storage.get_document("journal").unwrap_or(&Document::new()), "commitIntervalMs"));
-    setting("journalCommitInterval", commit_interval.map(|ms| format!("{ms} ms")));
-    setting("replicaSet", deployment.replica_set.clone());
+    let (w, journal) = concern_settings(&config.writes, evidence.default.as_ref());
+    let durability_settings = known([
+        ("w", Some(w)),
+        ("j", journal),
+        ("storageEngine", evidence.storage_engine.clone()),
+        ("storage.journal.enabled", evidence.journal.map(|on| on.to_string())),
+        ("journalCommitInterval", commit_interval.map(|ms| format!("{ms} ms"))),
+        ("replicaSet", deployment.replica_set.clone()),
+    ]);
 
     notes.push(
         "Timestamps are stored as whole numbers of microseconds: BSON dates have milliseconds.".to_owned(),
@@ -148,49 +148,47 @@ pub(super) fn at<'d>(document: &'d Document, path: &[&str]) -> Option<&'d Bson> 
 }
 
 /// The cluster's default write concern (since 4.4).
-fn default_concern(defaults: &Document) -> Option<Writes> {
+fn default_concern(defaults: &Document) -> Option<WriteConcern> {
     let concern = defaults.get_document("defaultWriteConcern").ok()?;
     let w = match concern.get("w") {
-        Some(Bson::String(text)) if text == "majority" => Some(W::Majority),
-        Some(Bson::String(text)) => Some(W::Tagged(text.clone())),
-        _ => number(concern, "w").and_then(|n| u32::try_from(n).ok()).map(W::Nodes),
+        Some(Bson::String(text)) => Some(Acknowledgment::from(text.as_str())),
+        _ => number(concern, "w").and_then(|n| u32::try_from(n).ok()).map(Acknowledgment::Nodes),
     };
-    Some(Writes { w, journal: concern.get_bool("j").ok(), timeout: None })
+    Some(WriteConcern::builder().w(w).journal(concern.get_bool("j").ok()).build())
 }
 
-fn concern_settings(asked: &Writes, default: Option<&Writes>) -> Vec<Setting> {
+/// `w` and `j`, as shown, with their origin.
+fn concern_settings(asked: &WriteConcern, default: Option<&WriteConcern>) -> (String, Option<String>) {
     let origin = |asked: bool| if asked { "" } else { " (the server's default)" };
     let w = asked.w.as_ref().or(default.and_then(|default| default.w.as_ref()));
     let journal = asked.journal.or(default.and_then(|default| default.journal));
     let w = match w {
         None => "1".to_owned(),
-        Some(W::Nodes(n)) => n.to_string(),
-        Some(W::Majority) => "majority".to_owned(),
-        Some(W::Tagged(name)) => name.clone(),
+        Some(Acknowledgment::Nodes(n)) => n.to_string(),
+        Some(Acknowledgment::Custom(name)) => name.clone(),
+        Some(_) => "majority".to_owned(),
     };
-    let mut settings = vec![Setting::new("w", w + origin(asked.w.is_some()))];
-    if let Some(journal) = journal {
-        settings.push(Setting::new("j", format!("{journal}{}", origin(asked.journal.is_some()))));
-    }
-    settings
+    let journal = journal.map(|journal| format!("{journal}{}", origin(asked.journal.is_some())));
+    (w + origin(asked.w.is_some()), journal)
+}
+
+/// The settings that have a value.
+fn known<const N: usize>(settings: [(&str, Option<String>); N]) -> Vec<Setting> {
+    settings.into_iter().filter_map(|(name, value)| Some(Setting::new(name, value?))).collect()
 }
 
 /// Other settings that affect results.
 fn settings(config: &Config, deployment: &Deployment, status: &Document) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
-        settings.extend(value.map(|value| Setting::new(name, value)));
-    };
-    add("MongoDB version it is like", deployment.like.clone());
-    add("kind", deployment.mongos.then(|| "mongos".to_owned()));
-    let cache = ["wiredTiger", "cache", "maximum bytes configured"];
-    let cache = at(status, &cache).and_then(whole);
-    add("wiredTiger cache", cache.map(|bytes| format!("{bytes} B")));
-    add("readConcernLevel", config.reads.clone());
-    add("readPreference", config.preference.as_ref().map(|(word, _)| word.clone()));
-    add("compressors", config.compressors.clone());
-    add("retryWrites", Some("false (each request is sent once)".to_owned()));
-    settings
+    let cache = at(status, &["wiredTiger", "cache", "maximum bytes configured"]).and_then(whole);
+    known([
+        ("MongoDB version it is like", deployment.like.clone()),
+        ("kind", deployment.mongos.then(|| "mongos".to_owned())),
+        ("wiredTiger cache", cache.map(|bytes| format!("{bytes} B"))),
+        ("readConcernLevel", config.reads.clone()),
+        ("readPreference", config.preference.as_ref().map(|(word, _)| word.clone())),
+        ("compressors", config.compressors.clone()),
+        ("retryWrites", Some("false (each request is sent once)".to_owned())),
+    ])
 }
 
 fn limits(deployment: &Deployment, status: &Document) -> Limits {
@@ -219,22 +217,13 @@ fn limits(deployment: &Deployment, status: &Document) -> Limits {
 
 /// The URL's read and write concerns as transaction options.
 pub(super) fn transaction_options(config: &Config) -> TransactionOptions {
-    let writes = &config.writes;
-    let mut concern = WriteConcern::default();
-    concern.w = writes.w.as_ref().map(|w| match w {
-        W::Nodes(n) => Acknowledgment::Nodes(*n),
-        W::Majority => Acknowledgment::Majority,
-        W::Tagged(name) => Acknowledgment::Custom(name.clone()),
-    });
-    concern.journal = writes.journal;
-    concern.w_timeout = writes.timeout;
     let level = config.reads.as_deref().map(|level| match level {
         "majority" => ReadConcernLevel::Majority,
         "snapshot" => ReadConcernLevel::Snapshot,
         other => ReadConcernLevel::Custom(other.to_owned()),
     });
     TransactionOptions::builder()
-        .write_concern((*writes != Writes::default()).then_some(concern))
+        .write_concern((config.writes != WriteConcern::default()).then(|| config.writes.clone()))
         .read_concern(level.map(ReadConcern::from))
         .build()
 }

@@ -148,7 +148,6 @@ impl Shared {
     }
 }
 
-/// A session's connection.
 pub(super) struct Link {
     /// The ping that opened the connection.
     ping: Option<Ping>,
@@ -159,7 +158,6 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Opens a connection.
     pub(super) fn open(shared: Arc<Shared>, timeout: Duration) -> Result<Self> {
         let until = Instant::now() + timeout;
         let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -187,7 +185,6 @@ impl Link {
         Ok(link)
     }
 
-    /// Sends a request and waits for its answer.
     pub(super) fn wait<T>(&mut self, future: impl Future<Output = mongodb::error::Result<T>>) -> Result<T> {
         let opened = self.ping.take().map_or(Ok(()), |ping| self.shared.pong(self.timeout, ping));
         let result = opened.and_then(|()| self.shared.wait(self.timeout, future));

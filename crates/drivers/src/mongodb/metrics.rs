@@ -4,10 +4,9 @@
 use super::facts::at;
 use super::link::Link;
 use super::session::whole;
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
-};
-use kurabe_core::{Error, Result};
+use crate::probe::Counters;
+use kurabe_core::Result;
+use kurabe_core::stats_probe::{Counter, CounterScope, Reading};
 use mongodb::bson::{Document, rawdoc};
 
 /// Counters and their paths in the answer.
@@ -20,29 +19,20 @@ const COUNTERS: &[(Counter, &[&str])] = &[
     (Counter::RowsReturned, &["metrics", "document", "returned"]),
 ];
 
-/// The stats probe's connection.
-pub(super) struct MongoStatsProbe(pub(super) Link);
+pub(super) fn probe(client: Link) -> Counters<Link> {
+    // `currentOp` has the waits. FerretDB returns an empty list, so wait states are unsupported until they can be tested
+    // with `mongod`.
+    let no_samples =
+        "wait states of its sessions are not supported: Kurabe has not been tested with waits in currentOp";
+    Counters { client, read, no_samples, port: |_| None }
+}
 
-impl StatsProbe for MongoStatsProbe {
-    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
-        let mut reading = Reading::default();
-        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
-            return Ok(reading);
-        }
-        let asked = self.0.administer(rawdoc! { "serverStatus": 1 });
-        if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
-            counts(&status, &mut reading);
-        }
-        Ok(reading)
+fn read(link: &mut Link, reading: &mut Reading) -> Result<()> {
+    let asked = link.administer(rawdoc! { "serverStatus": 1 });
+    if let Some(status) = reading.reported(asked, "all statistics", "serverStatus may not be asked: ")? {
+        counts(&status, reading);
     }
-
-    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        // `currentOp` has the waits. FerretDB returns an empty list, so wait states are unsupported until they can be
-        // tested with `mongod`.
-        Err(Error::unsupported(
-            "wait states of its sessions are not supported: Kurabe has not been tested with waits in currentOp",
-        ))
-    }
+    Ok(())
 }
 
 fn counts(status: &Document, reading: &mut Reading) {

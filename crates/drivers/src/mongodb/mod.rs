@@ -21,11 +21,12 @@ mod session;
 mod writer;
 
 use crate::info::DriverInfo;
-use crate::ownership::Owned;
+use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use config::Config;
 use facts::Deployment;
 use link::{Link, Shared};
+use namespace::MongoNamespace;
 use session::MongoSession;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -59,9 +60,7 @@ impl Mongo {
         if let Some(shared) = &*shared {
             return Ok(Arc::clone(shared));
         }
-        let made = Arc::new(Shared::new(&self.config)?);
-        *shared = Some(Arc::clone(&made));
-        Ok(made)
+        Ok(Arc::clone(shared.insert(Arc::new(Shared::new(&self.config)?))))
     }
 
     /// The kind of server; queried the first time, on a separate connection.
@@ -107,12 +106,12 @@ impl Driver for Mongo {
         if let Some(writes) = durability::writes_for(class, &before) {
             self.config.writes = writes;
             // Later sessions take their write concern from here.
-            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.shared = Mutex::default();
             if self.describe()?.durability == Some(class) {
                 return Ok(());
             }
             self.config.writes = before;
-            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.shared = Mutex::default();
         }
         let hint = "leave --durability out, or use a server that has it (replicated takes a replica set)";
         Err(facts.refuse_durability(class, &format!("and no write concern makes it '{class}'"), hint))
@@ -124,10 +123,11 @@ impl Driver for Mongo {
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::MongoStatsProbe(Link::open(self.shared()?, options.timeout)?)))
+        Ok(Box::new(metrics::probe(Link::open(self.shared()?, options.timeout)?)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(Owned(namespace::open(self.shared()?)?)))
+        let link = Link::open(self.shared()?, ConnectOptions::default().timeout)?;
+        Ok(Box::new(Owned(MongoNamespace { link, claim: Claim::default(), holder: None })))
     }
 }

@@ -7,7 +7,7 @@
 //! holder renews three times a minute. A claim that was not renewed for a minute has expired; another run takes it over
 //! by a conditional update.
 
-use super::link::{Link, Shared};
+use super::link::Link;
 use super::plan::name;
 use super::session::{exists, number};
 use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
@@ -21,17 +21,13 @@ const TITLE: &str = "Kurabe's own collections";
 const CLAIM: &str = "the run that uses them";
 
 pub(super) struct MongoNamespace {
-    link: Link,
-    claim: Claim,
+    pub(super) link: Link,
+    pub(super) claim: Claim,
     /// The holder of this run's claim, once requested.
-    holder: Option<String>,
+    pub(super) holder: Option<String>,
 }
 
 impl MongoNamespace {
-    pub(super) fn new(link: Link) -> Self {
-        Self { link, claim: Claim::default(), holder: None }
-    }
-
     /// All documents of the ownership table; empty if it does not exist.
     fn marker(&mut self) -> Result<Vec<Document>> {
         let found =
@@ -54,15 +50,16 @@ impl MongoNamespace {
 
     /// Creates the ownership table if it does not exist.
     fn begin_marker(&mut self) -> Result<()> {
-        if self.marker()?.is_empty() {
-            // Another run may have created it first.
-            if let Err(error) = write(&mut self.link, insert(&entry(TITLE)))
-                && error.server_code() != Some(DUPLICATE)
-            {
-                return Err(error.context(format!("cannot create collection {MARKER}")));
-            }
+        if !self.marker()?.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        match write(&mut self.link, insert(&entry(TITLE))) {
+            // Another run may have created it first.
+            Err(error) if error.server_code() != Some(DUPLICATE) => {
+                Err(error.context(format!("cannot create collection {MARKER}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn drop_collection(&mut self, name: &str) -> Result<()> {
@@ -116,16 +113,14 @@ impl NamespaceOps for MongoNamespace {
         // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
         let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
-        let mut any = false;
         for (number, (fields, unique)) in all.enumerate() {
             let mut keys = RawDocumentBuf::new();
             for field in fields {
                 keys.append(cstring(name(collection, *field))?, 1);
             }
             indexes.push(rawdoc! { "key": keys, "name": format!("kurabe_{number}"), "unique": unique });
-            any = true;
         }
-        if any {
+        if !indexes.is_empty() {
             let name = collection.name.as_str();
             self.link.run(rawdoc! { "createIndexes": name, "indexes": indexes })?;
         }
@@ -156,7 +151,6 @@ impl Drop for MongoNamespace {
 
 const DUPLICATE: &str = "11000";
 
-/// The claim document of the ownership table.
 impl ClaimStore for Link {
     const LASTS: Duration = Duration::from_secs(60);
 
@@ -223,9 +217,4 @@ fn documents(link: &mut Link, find: RawDocumentBuf) -> Result<Vec<Document>> {
 
 fn cstring(name: &str) -> Result<&mongodb::bson::raw::CStr> {
     name.try_into().map_err(|_| Error::new(ErrorKind::Internal, format!("'{name}' cannot be a field's name")))
-}
-
-/// Opens the namespace of a driver.
-pub(super) fn open(shared: Arc<Shared>) -> Result<MongoNamespace> {
-    Ok(MongoNamespace::new(Link::open(shared, ConnectOptions::default().timeout)?))
 }

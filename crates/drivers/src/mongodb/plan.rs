@@ -5,11 +5,12 @@
 //!
 //! Commands: <https://www.mongodb.com/docs/manual/reference/command/>.
 
-use super::config::{Config, W, Writes};
-use super::writer::{Writer, room};
+use super::config::Config;
+use super::writer::Writer;
 use crate::prelude::*;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use mongodb::options::{Acknowledgment, WriteConcern};
 
 /// Batch size of an answer, in documents. The default is 101, and each further batch is a round trip.
 const BATCH: i32 = 100_000;
@@ -20,10 +21,10 @@ pub(super) struct Plan {
     pub(super) operation: Operation,
     /// The names of the collection's fields in a document.
     names: Vec<&'static str>,
-    /// The command up to its parameters, with the concerns of a request outside a transaction.
-    alone: Writer,
-    /// The same in a transaction, whose concerns are set when it starts.
-    in_transaction: Writer,
+    /// The command up to its parameters.
+    start: Writer,
+    /// The concern of a request outside a transaction; those of a transaction are set when it starts.
+    concern: Writer,
 }
 
 /// The name of a field in a document.
@@ -41,31 +42,28 @@ impl Plan {
             .collection()
             .map(|c| (0..c.fields.len()).map(|field| name(c, field)).collect())
             .unwrap_or_default();
-        let mut alone = begin(operation);
-        let mut in_transaction = alone.clone();
+        let mut concern = Writer::new();
         match operation {
             Operation::Get { .. }
             | Operation::FindEqual { .. }
             | Operation::FindRange { .. }
             | Operation::Count { .. } => {
                 if let Some(level) = &config.reads {
-                    alone.begin("readConcern").text("level", level).end();
+                    concern.begin("readConcern").text("level", level).end();
                 }
             }
-            _ => write_concern(&mut alone, &config.writes),
+            _ => write_concern(&mut concern, &config.writes),
         }
-        for writer in [&mut alone, &mut in_transaction] {
-            open_place(operation, writer);
-        }
-        Self { operation: operation.clone(), names, alone, in_transaction }
+        Self { operation: operation.clone(), names, start: begin(operation), concern }
     }
 
-    /// The command with these parameters.
     pub(super) fn command(&self, parameters: &[Value<'_>], in_transaction: bool) -> Result<RawDocumentBuf> {
-        let template = if in_transaction { &self.in_transaction } else { &self.alone };
-        let mut out = template.continued(room(parameters));
+        let mut out = self.start.continued(parameters, &self.concern);
         if let Some(collection) = self.operation.collection() {
             self.fill(&mut out, collection, parameters)?;
+        }
+        if !in_transaction {
+            out.append_last(&self.concern);
         }
         out.finish().map_err(|error| {
             Error::new(ErrorKind::Limit, format!("mongodb: the request cannot be a BSON document: {error}"))
@@ -73,9 +71,13 @@ impl Plan {
     }
 
     fn fill(&self, out: &mut Writer, collection: &Collection, parameters: &[Value<'_>]) -> Result<()> {
-        let key = |fields: &[Value<'_>]| -> Result<()> {
-            let null = collection.key.iter().any(|at| fields.get(*at) == Some(&Value::Null));
-            if null { Err(null_in_key(collection)) } else { Ok(()) }
+        // MongoDB would accept a null, but a key must have a value.
+        let key = |fields: &[Value<'_>]| {
+            if !collection.key.iter().any(|at| fields.get(*at) == Some(&Value::Null)) {
+                return Ok(());
+            }
+            let message = format!("{}: null in the key", collection.name);
+            Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"))
         };
         match &self.operation {
             Operation::Get { .. } | Operation::Delete { .. } => self.query(out, &collection.key, parameters),
@@ -87,11 +89,7 @@ impl Plan {
                 }
                 out.end();
             }
-            Operation::Insert { .. } => {
-                key(parameters)?;
-                self.document(out, "0", parameters, true);
-            }
-            Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
+            Operation::Insert { .. } | Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
                 for (row, fields) in parameters.chunks(self.names.len().max(1)).enumerate() {
                     key(fields)?;
                     self.document(out, &row.to_string(), fields, true);
@@ -159,10 +157,10 @@ impl Plan {
                 (Some(RawBsonRef::DateTime(at)), _) => {
                     out.push_time(at.timestamp_millis().saturating_mul(1_000));
                 }
-                (Some(value), FieldType::Timestamp) => {
-                    out.push_time(whole(value).ok_or_else(|| foreign(name))?);
+                (Some(value), kind) => {
+                    let number = whole(value).ok_or_else(|| foreign(name))?;
+                    if kind == FieldType::Timestamp { out.push_time(number) } else { out.push_int(number) }
                 }
-                (Some(value), _) => out.push_int(whole(value).ok_or_else(|| foreign(name))?),
             }
         }
         out.end_row();
@@ -183,15 +181,10 @@ fn foreign(name: &str) -> Error {
     Error::mismatch(format!("mongodb: field '{name}' holds a value of a type that Kurabe never wrote"))
 }
 
-/// The error of a null in the key. MongoDB would accept it, but a key must have a value.
-fn null_in_key(collection: &Collection) -> Error {
-    Error::new(ErrorKind::Server, format!("{}: null in the key", collection.name)).code("NULL_KEY")
-}
-
-/// The constant part of the command.
+/// The command up to its parameters, with the document or array that holds them open.
 fn begin(operation: &Operation) -> Writer {
     let mut out = Writer::new();
-    // Writes the projection and the sort order.
+    // Writes the projection and the sort order, and opens the filter.
     let find = |out: &mut Writer, collection: &Collection, fields: &[usize], order: &[usize]| {
         out.begin("projection");
         for field in fields {
@@ -208,6 +201,7 @@ fn begin(operation: &Operation) -> Writer {
             }
             out.end();
         }
+        out.begin("filter");
     };
     match operation {
         // The last two are never prepared.
@@ -235,13 +229,13 @@ fn begin(operation: &Operation) -> Writer {
         Operation::Insert { collection }
         | Operation::InsertMany { collection, .. }
         | Operation::InsertEach { collection, .. } => {
-            out.text("insert", &collection.name).bool("ordered", true);
+            out.text("insert", &collection.name).bool("ordered", true).begin_array("documents");
         }
         Operation::Put { collection } | Operation::Update { collection, .. } => {
-            out.text("update", &collection.name);
+            out.text("update", &collection.name).begin_array("updates").begin("0");
         }
         Operation::Delete { collection } => {
-            out.text("delete", &collection.name);
+            out.text("delete", &collection.name).begin_array("deletes").begin("0").int("limit", 1).begin("q");
         }
         Operation::Count { collection } => {
             // Counts the documents: `count` uses metadata that may be wrong after a crash.
@@ -253,40 +247,21 @@ fn begin(operation: &Operation) -> Writer {
     out
 }
 
-/// Opens the document or array that holds the parameters.
-fn open_place(operation: &Operation, out: &mut Writer) {
-    match operation {
-        Operation::Get { .. } | Operation::FindEqual { .. } | Operation::FindRange { .. } => {
-            out.begin("filter");
-        }
-        Operation::Insert { .. } | Operation::InsertMany { .. } | Operation::InsertEach { .. } => {
-            out.begin_array("documents");
-        }
-        Operation::Put { .. } | Operation::Update { .. } => {
-            out.begin_array("updates").begin("0");
-        }
-        Operation::Delete { .. } => {
-            out.begin_array("deletes").begin("0").int("limit", 1).begin("q");
-        }
-        _ => {}
-    }
-}
-
-fn write_concern(out: &mut Writer, writes: &Writes) {
-    if *writes == Writes::default() {
+fn write_concern(out: &mut Writer, writes: &WriteConcern) {
+    if *writes == WriteConcern::default() {
         return;
     }
     out.begin("writeConcern");
     match &writes.w {
         None => {}
-        Some(W::Nodes(n)) => drop(out.int("w", *n as i32)),
-        Some(W::Majority) => drop(out.text("w", "majority")),
-        Some(W::Tagged(name)) => drop(out.text("w", name)),
+        Some(Acknowledgment::Nodes(n)) => drop(out.int("w", *n as i32)),
+        Some(Acknowledgment::Custom(name)) => drop(out.text("w", name)),
+        Some(_) => drop(out.text("w", "majority")),
     }
     if let Some(journal) = writes.journal {
         out.bool("j", journal);
     }
-    if let Some(timeout) = writes.timeout {
+    if let Some(timeout) = writes.w_timeout {
         out.long("wtimeout", timeout.as_millis() as i64);
     }
     out.end();

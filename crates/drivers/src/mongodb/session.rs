@@ -15,11 +15,6 @@ use std::time::Duration;
 /// Bytes by which a command may exceed the largest document: `BSONObjMaxInternalSize` in MongoDB's source.
 const COMMAND_ROOM: u64 = 16 * 1_024;
 
-fn too_large(bytes: usize) -> Error {
-    Error::new(ErrorKind::Limit, format!("mongodb: a request of {bytes} bytes exceeds the server's limit"))
-        .hint("a document holds at most 16 MB: use a smaller payload")
-}
-
 /// Whether MongoDB supports an operation in a deployment of this kind.
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
@@ -167,14 +162,17 @@ impl Session for MongoSession {
         check_parameters(plan.operation.name(), plan.operation.parameters(), parameters.len())?;
         let most = self.deployment.document_bytes.map(|most| most + COMMAND_ROOM);
         let in_transaction = self.transaction.is_some();
-        let command = |plan: &Plan, in_transaction: bool| {
+        let command = |in_transaction: bool| {
             let command = plan.command(parameters, in_transaction)?;
             let bytes = command.as_bytes().len();
-            match most {
-                Some(most) if bytes as u64 > most => Err(too_large(bytes)),
-                _ => Ok(command),
+            if most.is_none_or(|most| bytes as u64 <= most) {
+                return Ok(command);
             }
+            let message = format!("mongodb: a request of {bytes} bytes exceeds the server's limit");
+            Err(Error::new(ErrorKind::Limit, message)
+                .hint("a document holds at most 16 MB: use a smaller payload"))
         };
+        let counts = matches!(plan.operation, Operation::Count { .. });
         match plan.operation {
             Operation::Begin => return self.begin(),
             Operation::Commit => return self.end(true),
@@ -184,25 +182,23 @@ impl Session for MongoSession {
             | Operation::FindEqual { .. }
             | Operation::FindRange { .. }
             | Operation::Count { .. } => {
-                let counts = matches!(plan.operation, Operation::Count { .. });
-                let command = command(plan, in_transaction)?;
+                let command = command(in_transaction)?;
                 self.read(prepared, command, out).inspect_err(|_| out.clear())?;
                 if counts && out.rows() == 0 {
                     // `$group` returns no row for an empty collection.
                     out.push_int(0);
                     out.end_row();
                 }
-                return Ok(());
             }
             Operation::InsertMany { .. } => {
-                let command = command(plan, true)?;
+                let command = command(true)?;
                 out.set_affected(self.insert_many(command)?);
-                return Ok(());
             }
-            _ => {}
+            _ => {
+                let command = command(in_transaction)?;
+                out.set_affected(self.write(command)?);
+            }
         }
-        let command = command(plan, in_transaction)?;
-        out.set_affected(self.write(command)?);
         Ok(())
     }
 

@@ -29,17 +29,34 @@ impl Writer {
         Self { bytes: vec![0; 4], open: vec![0] }
     }
 
-    /// A copy of the partial document, with capacity for `more` bytes.
-    pub(super) fn continued(&self, more: usize) -> Self {
+    /// A copy of the partial document, with capacity for these values and for the fields of `last`.
+    pub(super) fn continued(&self, values: &[Value<'_>], last: &Self) -> Self {
+        let length = |value: &Value<'_>| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 8,
+        };
+        let more = values.iter().map(|value| length(value) + 24).sum::<usize>() + 64 + last.bytes.len();
         let mut bytes = Vec::with_capacity(self.bytes.len() + more);
         bytes.extend_from_slice(&self.bytes);
         Self { bytes, open: self.open.clone() }
     }
 
-    fn key(&mut self, kind: u8, name: &str) {
+    /// Closes all nested documents, and appends the fields of `last`, which are closed.
+    pub(super) fn append_last(&mut self, last: &Self) {
+        while self.open.len() > 1 {
+            self.end();
+        }
+        self.bytes.extend_from_slice(&last.bytes[4..]);
+    }
+
+    /// Appends a field with the bytes of its value, or the first of them.
+    fn field(&mut self, kind: u8, name: &str, value: &[u8]) -> &mut Self {
         self.bytes.push(kind);
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
+        self.bytes.extend_from_slice(value);
+        self
     }
 
     /// Opens a nested document; [`Writer::end`] closes it.
@@ -53,9 +70,8 @@ impl Writer {
     }
 
     fn begin_as(&mut self, kind: u8, name: &str) -> &mut Self {
-        self.key(kind, name);
-        self.open.push(self.bytes.len());
-        self.bytes.extend_from_slice(&[0; 4]);
+        self.field(kind, name, &[0; 4]);
+        self.open.push(self.bytes.len() - 4);
         self
     }
 
@@ -70,45 +86,34 @@ impl Writer {
     }
 
     pub(super) fn text(&mut self, name: &str, text: &str) -> &mut Self {
-        self.key(STRING, name);
-        self.bytes.extend_from_slice(&(text.len() as i32 + 1).to_le_bytes());
+        self.field(STRING, name, &(text.len() as i32 + 1).to_le_bytes());
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(0);
         self
     }
 
     pub(super) fn int(&mut self, name: &str, n: i32) -> &mut Self {
-        self.key(INT32, name);
-        self.bytes.extend_from_slice(&n.to_le_bytes());
-        self
+        self.field(INT32, name, &n.to_le_bytes())
     }
 
     pub(super) fn long(&mut self, name: &str, n: i64) -> &mut Self {
-        self.key(INT64, name);
-        self.bytes.extend_from_slice(&n.to_le_bytes());
-        self
+        self.field(INT64, name, &n.to_le_bytes())
     }
 
     pub(super) fn bool(&mut self, name: &str, value: bool) -> &mut Self {
-        self.key(BOOL, name);
-        self.bytes.push(u8::from(value));
-        self
+        self.field(BOOL, name, &[u8::from(value)])
     }
 
     pub(super) fn null(&mut self, name: &str) -> &mut Self {
-        self.key(NULL, name);
-        self
+        self.field(NULL, name, &[])
     }
 
     pub(super) fn object_id(&mut self, name: &str, id: ObjectId) -> &mut Self {
-        self.key(OBJECT_ID, name);
-        self.bytes.extend_from_slice(&id.bytes());
-        self
+        self.field(OBJECT_ID, name, &id.bytes())
     }
 
     fn binary(&mut self, name: &str, bytes: &[u8]) -> &mut Self {
-        self.key(BINARY, name);
-        self.bytes.extend_from_slice(&(bytes.len() as i32).to_le_bytes());
+        self.field(BINARY, name, &(bytes.len() as i32).to_le_bytes());
         // The generic subtype.
         self.bytes.push(0);
         self.bytes.extend_from_slice(bytes);
@@ -126,23 +131,12 @@ impl Writer {
         }
     }
 
-    /// Closes all open documents.
     pub(super) fn finish(mut self) -> mongodb::error::Result<RawDocumentBuf> {
         while !self.open.is_empty() {
             self.end();
         }
         Ok(RawDocumentBuf::from_bytes(self.bytes)?)
     }
-}
-
-/// Approximate size of these values in a document, in bytes.
-pub(super) fn room(values: &[Value<'_>]) -> usize {
-    let length = |value: &Value<'_>| match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 8,
-    };
-    values.iter().map(|value| length(value) + 24).sum::<usize>() + 64
 }
 
 #[cfg(test)]
@@ -156,7 +150,7 @@ mod tests {
         let mut writer = Writer::new();
         writer.text("insert", "kurabe_a").bool("ordered", true).begin("writeConcern").int("w", 1).end();
         writer.begin_array("documents");
-        let mut whole = writer.continued(100);
+        let mut whole = writer.continued(&[], &Writer::new());
         whole.begin("0").object_id("_id", id);
         for (name, value) in [
             ("a", Value::Text("ü🦀")),

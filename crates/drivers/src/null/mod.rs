@@ -3,7 +3,6 @@
 //!
 //! Transactions can be rolled back but are not isolated: other sessions see a row as soon as it is written.
 
-mod hash;
 mod row;
 mod session;
 mod table;
@@ -86,7 +85,6 @@ impl Driver for Null {
     }
 }
 
-/// Whether `null:` supports an operation.
 fn supports(operation: &Operation) -> Support {
     match operation {
         Operation::Page { .. } => Support::no("null: has no pages"),

@@ -1,6 +1,6 @@
 //! A session of `null:`, which executes each operation immediately.
 
-use super::row::{self, Row};
+use super::row;
 use super::table::{Table, Undo, View};
 use super::{Store, supports};
 use crate::prelude::*;
@@ -25,6 +25,7 @@ struct Slot {
 struct Work {
     key: Vec<u8>,
     row: Vec<u8>,
+    written: Vec<Undo>,
     transaction: Option<Vec<Undo>>,
 }
 
@@ -73,7 +74,6 @@ impl Session for NullSession {
         }
     }
 
-    /// Executes the requests one after the other.
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let each = self.slots.get(prepared)?.parameters;
         check_parameters("a pipeline", each * out.len(), parameters.len())?;
@@ -91,7 +91,6 @@ impl Session for NullSession {
     }
 }
 
-/// Rolls back an open transaction.
 impl Drop for NullSession {
     fn drop(&mut self) {
         self.work.roll_back();
@@ -107,24 +106,20 @@ impl Work {
         out: &mut Reply,
     ) -> Result<()> {
         match operation {
-            Operation::Insert { .. } => {
-                self.write(table, parameters, false)?;
-                out.set_affected(1);
-            }
-            Operation::Put { .. } => {
-                self.write(table, parameters, true)?;
-                out.set_affected(1);
-            }
-            Operation::InsertMany { rows, .. } | Operation::InsertEach { rows, .. } => {
-                self.insert_all(table, parameters)?;
-                out.set_affected(*rows as u64);
+            Operation::Insert { .. }
+            | Operation::InsertMany { .. }
+            | Operation::InsertEach { .. }
+            | Operation::Put { .. } => {
+                let replace = matches!(operation, Operation::Put { .. });
+                out.set_affected(self.write(table, parameters, replace)?);
             }
             Operation::Update { fields, .. } => out.set_affected(self.update(table, fields, parameters)?),
             Operation::Delete { .. } => {
                 let key = table.key(&mut self.key, parameters)?;
                 let undo = table.take(key);
                 out.set_affected(u64::from(undo.is_some()));
-                self.remember(undo);
+                self.written.extend(undo);
+                self.remember();
             }
             Operation::FindEqual { by, fields, .. } => table.find(by, parameters, fields, out)?,
             Operation::FindRange { by, fields, .. } => table.range(*by, parameters, fields, out)?,
@@ -133,13 +128,7 @@ impl Work {
                 out.end_row();
             }
             // `Get` is handled by the caller; the others have no table.
-            Operation::Get { .. }
-            | Operation::Ping
-            | Operation::Begin
-            | Operation::Commit
-            | Operation::Rollback
-            | Operation::Page { .. }
-            | Operation::Raw { .. } => {}
+            _ => {}
         }
         Ok(())
     }
@@ -164,16 +153,28 @@ impl Work {
         }
     }
 
-    fn remember(&mut self, undo: Option<Undo>) {
-        if let (Some(transaction), Some(undo)) = (&mut self.transaction, undo) {
-            transaction.push(undo);
+    /// Keeps what was written for a rollback.
+    fn remember(&mut self) {
+        match &mut self.transaction {
+            Some(transaction) => transaction.append(&mut self.written),
+            None => self.written.clear(),
         }
     }
 
-    fn write(&mut self, table: &Arc<Table>, fields: &[Value<'_>], replace: bool) -> Result<()> {
-        let undo = self.write_row(table, fields, replace)?;
-        self.remember(undo);
-        Ok(())
+    /// Writes all rows, or none if one of them is refused.
+    fn write(&mut self, table: &Arc<Table>, parameters: &[Value<'_>], replace: bool) -> Result<u64> {
+        for fields in parameters.chunks(table.collection.fields.len()) {
+            match self.write_row(table, fields, replace) {
+                Ok(undo) => self.written.extend(undo),
+                Err(error) => {
+                    self.written.drain(..).rev().for_each(|undo| Table::undo(&undo));
+                    return Err(error);
+                }
+            }
+        }
+        let rows = self.written.len() as u64;
+        self.remember();
+        Ok(rows)
     }
 
     fn write_row(&mut self, table: &Arc<Table>, fields: &[Value<'_>], replace: bool) -> Result<Option<Undo>> {
@@ -196,23 +197,6 @@ impl Work {
         })
     }
 
-    fn insert_all(&mut self, table: &Arc<Table>, parameters: &[Value<'_>]) -> Result<()> {
-        let mut done = Vec::new();
-        for fields in parameters.chunks(table.collection.fields.len()) {
-            match self.write_row(table, fields, false) {
-                Ok(undo) => done.extend(undo),
-                Err(error) => {
-                    done.iter().rev().for_each(Table::undo);
-                    return Err(error);
-                }
-            }
-        }
-        for undo in done {
-            self.remember(Some(undo));
-        }
-        Ok(())
-    }
-
     fn update(&mut self, table: &Arc<Table>, fields: &[usize], parameters: &[Value<'_>]) -> Result<u64> {
         let (new, key) = parameters.split_at(fields.len());
         let width = table.collection.fields.len();
@@ -220,17 +204,16 @@ impl Work {
             let key = table.key(&mut self.key, key)?;
             let Some(before) = table.row(key) else { return Ok(0) };
             let rest = row::parts(&before).1;
-            let values: Vec<Value<'_>> = (0..width)
-                .map(|position| match fields.iter().position(|field| *field == position) {
-                    Some(i) => new[i],
-                    None => row::field(rest, width, position),
-                })
-                .collect();
-            let row: Row = row::pack(&mut self.row, key, values.iter().copied());
+            let values = (0..width).map(|position| {
+                let place = fields.iter().position(|field| *field == position);
+                place.map_or_else(|| row::field(rest, width, position), |place| new[place])
+            });
+            let row = row::pack(&mut self.row, key, values);
             // If another client changed the row in between, try again with the current row.
             let undo = table.set(&row, |now| Ok(now.is_some_and(|now| Arc::ptr_eq(now, &before))))?;
             if undo.is_some() {
-                self.remember(undo);
+                self.written.extend(undo);
+                self.remember();
                 return Ok(1);
             }
         }

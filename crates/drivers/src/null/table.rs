@@ -1,11 +1,11 @@
 //! A collection: rows by key in a sharded hash map, and sorted copies for its indexes.
 
-use super::hash::hash;
 use super::row::{self, Row};
 use crate::prelude::*;
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -37,10 +37,10 @@ pub(super) struct Undo {
     before: Option<Row>,
 }
 
-/// A collection's rows.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) collection: Collection,
+    hasher: DefaultHashBuilder,
     shards: Vec<RwLock<Shard>>,
     /// Sorted rows, for each index and for a key of several fields: the fields, and the rows by them.
     orders: Vec<(Vec<usize>, RwLock<Order>)>,
@@ -62,6 +62,7 @@ impl Table {
         }
         Self {
             collection: collection.clone(),
+            hasher: DefaultHashBuilder::default(),
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             orders,
             removed: AtomicBool::new(false),
@@ -69,12 +70,15 @@ impl Table {
         }
     }
 
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
     fn shard(&self, hash: u64) -> &RwLock<Shard> {
         // The table itself uses the hash's lowest and highest bits; these are in between.
         &self.shards[(hash >> 32) as usize % SHARDS]
     }
 
-    /// Removes all rows.
     pub(super) fn clear(&self) {
         for shard in &self.shards {
             write(shard).clear();
@@ -91,7 +95,6 @@ impl Table {
         self.clear();
     }
 
-    /// Returns an error if the table was removed.
     pub(super) fn check(&self) -> Result<()> {
         if self.removed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Server, format!("{} was removed", self.collection.name))
@@ -100,7 +103,6 @@ impl Table {
         Ok(())
     }
 
-    /// The number of rows.
     pub(super) fn count(&self) -> usize {
         self.shards.iter().map(|shard| read(shard).len()).sum()
     }
@@ -121,7 +123,7 @@ impl Table {
 
     /// Appends the row with this key to the reply: from the view if it is current, else under a lock.
     pub(super) fn get(&self, view: &mut View, key: &[u8], fields: &[usize], out: &mut Reply) {
-        let hash = hash(key);
+        let hash = self.hash(key);
         if view.version != self.version.load(Ordering::Acquire) || !view.whole {
             self.get_locked(view, hash, key, fields, out);
         } else if let Some(row) = view.rows.find(hash, |row| row::parts(row).0 == key) {
@@ -142,8 +144,8 @@ impl Table {
         if view.reads >= 128 && view.reads.is_power_of_two() && view.reads >= self.count() {
             for shard in &self.shards {
                 for row in read(shard).iter() {
-                    let hash = self::hash(row::parts(row).0);
-                    view.rows.insert_unique(hash, Arc::clone(row), |row| self::hash(row::parts(row).0));
+                    let hash = self.hash(row::parts(row).0);
+                    view.rows.insert_unique(hash, Arc::clone(row), |row| self.hash(row::parts(row).0));
                 }
             }
             // A write in the meantime changes the version, so this view is never read.
@@ -151,9 +153,8 @@ impl Table {
         }
     }
 
-    /// The row with this key.
     pub(super) fn row(&self, key: &[u8]) -> Option<Row> {
-        let hash = hash(key);
+        let hash = self.hash(key);
         read(self.shard(hash)).find(hash, |row| row::parts(row).0 == key).cloned()
     }
 
@@ -171,7 +172,7 @@ impl Table {
         let mut scratch = Vec::new();
         if by == self.collection.key {
             let key = self.key(&mut scratch, values)?;
-            self.get_locked(&mut View::default(), hash(key), key, fields, out);
+            self.get_locked(&mut View::default(), self.hash(key), key, fields, out);
             return Ok(());
         }
         let Some((order_fields, order)) = self.orders.iter().find(|(order, _)| order.starts_with(by)) else {
@@ -220,46 +221,31 @@ impl Table {
         if from >= to {
             return Ok(());
         }
-        let Some((order_fields, order)) = order else { return self.range_of_all(by, from, to, fields, out) };
-        let order = read(order);
-        let found =
-            order.range::<[u8], _>((Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice())));
-        if *order_fields == self.collection.key || order_fields[1..] == self.collection.key {
-            found.for_each(|(_, row)| self.push_row(out, row, fields));
-        } else {
-            // Further fields of the index come before the key.
-            let mut rows: Vec<(Option<Vec<u8>>, &Row)> =
-                found.map(|(_, row)| (self.entry(row, &[by]), row)).collect();
-            rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
-            for (_, row) in &rows {
-                self.push_row(out, row, fields);
+        let mut rows: Vec<(Option<Vec<u8>>, Row)> = Vec::new();
+        if let Some((order_fields, order)) = order {
+            let order = read(order);
+            let found =
+                order.range::<[u8], _>((Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice())));
+            if *order_fields == self.collection.key || order_fields[1..] == self.collection.key {
+                found.for_each(|(_, row)| self.push_row(out, row, fields));
+                return Ok(());
             }
-        }
-        Ok(())
-    }
-
-    /// The same for a field that is the whole key: there is no sorted copy, since this table is optimized for reads by
-    /// key.
-    fn range_of_all(
-        &self,
-        by: usize,
-        from: &[u8],
-        to: &[u8],
-        fields: &[usize],
-        out: &mut Reply,
-    ) -> Result<()> {
-        if self.collection.key != [by] {
+            // Further fields of the index come before the key.
+            rows.extend(found.map(|(_, row)| (self.entry(row, &[by]), Arc::clone(row))));
+        } else if self.collection.key == [by] {
+            // A key of one field has no sorted copy: this table is optimized for reads by key.
+            for shard in &self.shards {
+                let all = read(shard);
+                let entries = all.iter().map(|row| (self.entry(row, &[by]), row));
+                let found = entries
+                    .filter(|(entry, _)| entry.as_ref().is_some_and(|entry| (from..to).contains(&entry)));
+                rows.extend(found.map(|(entry, row)| (entry, Arc::clone(row))));
+            }
+        } else {
             let message = format!("{}: no key or index starts with this field", self.collection.name);
             return Err(Error::new(ErrorKind::Internal, message));
         }
-        let mut rows: Vec<(Vec<u8>, Row)> = Vec::new();
-        for shard in &self.shards {
-            rows.extend(
-                read(shard).iter().filter_map(|row| Some((self.entry(row, &[by])?, Arc::clone(row)))),
-            );
-        }
-        rows.retain(|(entry, _)| (from..to).contains(&entry.as_slice()));
-        rows.sort_unstable();
+        rows.sort_unstable_by(|(a, x), (b, y)| (a, row::parts(x).0).cmp(&(b, row::parts(y).0)));
         for (_, row) in &rows {
             self.push_row(out, row, fields);
         }
@@ -286,9 +272,9 @@ impl Table {
         allowed: impl FnOnce(Option<&Row>) -> Result<bool>,
     ) -> Result<Option<Undo>> {
         let key = row::parts(row).0;
-        let hash = hash(key);
+        let hash = self.hash(key);
         let mut shard = write(self.shard(hash));
-        let entry = shard.entry(hash, |row| row::parts(row).0 == key, |row| self::hash(row::parts(row).0));
+        let entry = shard.entry(hash, |row| row::parts(row).0 == key, |row| self.hash(row::parts(row).0));
         let before = match entry {
             Entry::Occupied(mut entry) => {
                 if !allowed(Some(entry.get()))? {
@@ -310,9 +296,8 @@ impl Table {
         Ok(Some(Undo { table: Arc::clone(self), row: Arc::clone(row), before }))
     }
 
-    /// Removes the row with this key.
     pub(super) fn take(self: &Arc<Self>, key: &[u8]) -> Option<Undo> {
-        let hash = hash(key);
+        let hash = self.hash(key);
         let mut shard = write(self.shard(hash));
         let (row, _) = shard.find_entry(hash, |row| row::parts(row).0 == key).ok()?.remove();
         self.version.fetch_add(1, Ordering::Release);
@@ -334,7 +319,6 @@ impl Table {
         }
     }
 
-    /// Undoes a write.
     pub(super) fn undo(undo: &Undo) {
         match &undo.before {
             // `set` fails only if `allowed` refuses, which it does not here.

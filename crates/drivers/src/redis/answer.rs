@@ -45,7 +45,6 @@ pub(super) fn read<S: Peer>(
             out.end_row();
             return Ok(());
         }
-        (Verb::Group, Head::Pairs(pairs)) => return gathered.read(plan, client, pairs, out),
         (Verb::Group, Head::Items(items)) => return gathered.read(plan, client, items / 2, out),
         (Verb::Put, Head::Int(_)) if !plan.scripted => 1,
         (Verb::Add, Head::Null | Head::Int(0 | -1)) => return Err(key_exists(plan)),
@@ -89,8 +88,8 @@ impl Gathered {
             for column in &plan.columns {
                 match column {
                     Column::Name => match plan.name_kind {
-                        FieldType::Int => out.push_int(row.number),
-                        FieldType::Timestamp => out.push_time(row.number),
+                        Some(FieldType::Int) => out.push_int(row.number),
+                        Some(FieldType::Timestamp) => out.push_time(row.number),
                         _ => out.push_bytes(&self.bytes[row.name.clone()]),
                     },
                     Column::Rest(field) => {
@@ -110,7 +109,7 @@ impl Gathered {
     /// Sorts the rows by name: numbers by value, everything else by bytes.
     fn sort(&mut self, plan: &Plan) -> Result<()> {
         let Self { bytes, rows } = self;
-        if matches!(plan.name_kind, FieldType::Int | FieldType::Timestamp) {
+        if matches!(plan.name_kind, Some(FieldType::Int | FieldType::Timestamp)) {
             for row in rows.iter_mut() {
                 row.number = number(&bytes[row.name.clone()]).ok_or_else(|| {
                     let what =

@@ -1,6 +1,7 @@
 //! Settings of a target's URL: server, user, database and expiry of rows.
 
 use crate::prelude::*;
+use crate::ttl;
 use crate::wire::{Place, tls};
 
 const PORT: u16 = 6379;
@@ -40,10 +41,7 @@ impl Config {
                     .hint(format!("write {}://host:port/0", url.scheme))
             })?,
         };
-        let ttl = url.option("ttl").map(|text| match text.parse() {
-            Ok(seconds) if (1..=LONGEST).contains(&seconds) => Ok(seconds),
-            _ => Err(url.wrong(format!("ttl={text} is not a number of seconds from 1 to {LONGEST}"))),
-        });
+        let ttl = ttl::from_url(url, LONGEST)?;
         let named = |name: &str| variable(name).map(Secret::new);
         let password =
             url.password.clone().or_else(|| named("REDISCLI_AUTH")).or_else(|| named("VALKEYCLI_AUTH"));
@@ -51,7 +49,7 @@ impl Config {
             Some(_) => Some(password.unwrap_or_default()),
             None => password.filter(|password| !password.expose().is_empty()),
         };
-        Ok(Self { place, user: url.user.clone(), password, database, ttl: ttl.transpose()?, tls })
+        Ok(Self { place, user: url.user.clone(), password, database, ttl, tls })
     }
 
     /// The host that a certificate must be for.

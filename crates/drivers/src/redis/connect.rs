@@ -7,11 +7,8 @@ use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{Laps, Peer, Stream};
 
-/// The server's answer to `HELLO`.
-pub(super) type Greeting = Reported;
-
-/// Opens a connection and authenticates.
-pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Client<Stream>, Greeting)> {
+/// Connects, and returns the server's answer to `HELLO` too.
+pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Client<Stream>, Reported)> {
     let mut laps = Laps::start();
     let mut stream = Stream::connect(&config.place, options)?;
     let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
@@ -29,7 +26,7 @@ pub(super) fn connect(config: &Config, options: &ConnectOptions) -> Result<(Clie
 }
 
 /// Sends `HELLO` and `SELECT`. Source: <https://redis.io/docs/latest/commands/hello/>.
-pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<Greeting> {
+pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<Reported> {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
     if let Some(password) = &config.password {
         let user = config.user.as_deref().unwrap_or("default");
@@ -49,7 +46,7 @@ pub(super) fn hello<S: Peer>(client: &mut Client<S>, config: &Config) -> Result<
         (Err(error), Err(_)) if error.server_code().is_some() => return Err(plain(error)),
         (_, Err(error)) => return Err(error),
     };
-    let greeting: Greeting = node.pairs().collect();
+    let greeting: Reported = node.pairs().collect();
     if greeting.get("proto").is_none_or(|version| version != "3") {
         return Err(errors::too_old());
     }
@@ -83,7 +80,7 @@ mod tests {
     use crate::wire::script::Script;
     use kurabe_core::target::TargetUrl;
 
-    fn greeted(url: &str, answer: &str) -> (Result<Greeting>, String) {
+    fn greeted(url: &str, answer: &str) -> (Result<Reported>, String) {
         let config = Config::from_url(&TargetUrl::parse(url).unwrap()).unwrap();
         let mut client = Client::new(Script::new(answer.as_bytes().to_vec()));
         let result = hello(&mut client, &config);

@@ -54,7 +54,6 @@ pub(super) fn too_old() -> Error {
     Error::unsupported("the server does not support RESP3").hint("use Redis 6 or newer, or Valkey")
 }
 
-/// Whether a word is an error code.
 fn is_code(word: &str) -> bool {
     !word.is_empty() && word.len() < 32 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }

@@ -1,10 +1,11 @@
 //! Server facts, as reported by the server.
 
-use super::connect::{Greeting, lines};
+use super::connect::lines;
 use super::protocol::Client;
 use crate::packed::PACKING;
 use crate::prelude::*;
 use crate::reported::Reported;
+use crate::ttl;
 use crate::wire::Stream;
 
 /// Settings that determine durability, and other settings that affect results.
@@ -12,10 +13,9 @@ const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-r
 const OTHERS: [&str; 4] = ["maxmemory", "maxmemory-policy", "io-threads", "databases"];
 const LIMITS: [&str; 1] = ["proto-max-bulk-len"];
 
-/// Queries the server.
 pub(super) fn read(
     client: &mut Client<Stream>,
-    greeting: &Greeting,
+    greeting: &Reported,
     ttl: Option<u32>,
 ) -> Result<ServerFacts> {
     let mut notes = Vec::new();
@@ -71,17 +71,12 @@ pub(super) fn read(
 }
 
 /// The engine's name and version. Valkey reports its own version and the Redis version that it is compatible with.
-fn engine(info: &Reported, greeting: &Greeting) -> (String, String) {
-    let said = |name: &str| info.get(name).map(ToOwned::to_owned);
-    if let Some(version) = said("valkey_version") {
-        return ("Valkey".to_owned(), version);
+fn engine(info: &Reported, greeting: &Reported) -> (String, String) {
+    if let Some(version) = info.get("valkey_version") {
+        return ("Valkey".to_owned(), version.to_owned());
     }
-    let name =
-        said("server_name").or_else(|| greeting.get("server").map(ToOwned::to_owned)).unwrap_or_default();
-    let version = said("redis_version")
-        .or_else(|| greeting.get("version").map(ToOwned::to_owned))
-        .unwrap_or_else(|| "?".to_owned());
-    let engine = match name.as_str() {
+    let version = info.get("redis_version").or(greeting.get("version")).unwrap_or("?").to_owned();
+    let engine = match info.get("server_name").or(greeting.get("server")).unwrap_or_default() {
         "redis" | "" => "Redis".to_owned(),
         "valkey" => "Valkey".to_owned(),
         // Other servers use the protocol under their own names.
@@ -113,40 +108,41 @@ fn durability(config: &Reported) -> Option<DurabilityClass> {
 
 fn remarks(config: &Reported, durability: Option<DurabilityClass>, ttl: Option<u32>) -> Vec<String> {
     let set = |name: &str| config.text(name);
+    let (save, policy) = (set("save"), set("maxmemory-policy"));
+    let logged = set("appendonly") == "yes" && matches!(set("appendfsync"), "always" | "everysec");
     let mut notes = Vec::new();
-    if durability == Some(DurabilityClass::Memory) && !set("save").is_empty() {
-        notes.push(format!(
-            "snapshots are taken at intervals (save = {}): a crash of the server loses the writes since the last one",
-            set("save")
-        ));
-    }
-    if set("appendonly") == "yes" && matches!(set("appendfsync"), "always" | "everysec") {
-        if set("no-appendfsync-on-rewrite") == "yes" {
-            notes.push(
-                "while the server saves a snapshot or rewrites its log, the log is not synced (no-appendfsync-on-rewrite = yes)"
-                    .to_owned(),
-            );
-        }
-        if set("appendfsync") == "everysec" {
-            notes.push(
-                "while the log is being synced, acknowledged writes stay in the server's memory for up to two seconds: a crash of the server loses them"
-                    .to_owned(),
-            );
-        }
-    }
-    if !matches!(set("maxmemory-policy"), "" | "noeviction") && !matches!(set("maxmemory"), "" | "0") {
-        notes.push(format!(
-            "the server evicts values when its memory is full (maxmemory-policy = {}): a read that misses one fails its trial",
-            set("maxmemory-policy")
-        ));
-    }
-    if let Some(seconds) = ttl {
-        notes.push(format!(
-            "every row expires {seconds} s after it was written (ttl): a read that misses one fails its trial"
-        ));
-    }
+    let mut note = |holds: bool, text: String| notes.extend(holds.then_some(text));
+    note(
+        durability == Some(DurabilityClass::Memory) && !save.is_empty(),
+        format!(
+            "snapshots are taken at intervals (save = {save}): a crash of the server loses the writes since the last \
+             one"
+        ),
+    );
+    note(
+        logged && set("no-appendfsync-on-rewrite") == "yes",
+        "while the server saves a snapshot or rewrites its log, the log is not synced (no-appendfsync-on-rewrite = \
+         yes)"
+            .to_owned(),
+    );
+    note(
+        logged && set("appendfsync") == "everysec",
+        "while the log is being synced, acknowledged writes stay in the server's memory for up to two seconds: a crash \
+         of the server loses them"
+            .to_owned(),
+    );
+    note(
+        !matches!(policy, "" | "noeviction") && !matches!(set("maxmemory"), "" | "0"),
+        format!(
+            "the server evicts values when its memory is full (maxmemory-policy = {policy}): a read that misses one \
+             fails its trial"
+        ),
+    );
+    notes.extend(ttl.map(ttl::note));
     notes.push(
-        "rows with a key of several fields are in hashes, one for each first part of the key: a script inserts several atomically, and the client sorts them".to_owned(),
+        "rows with a key of several fields are in hashes, one for each first part of the key: a script inserts several \
+         atomically, and the client sorts them"
+            .to_owned(),
     );
     notes.push("a collection is cleared by scanning all keys of the database (SCAN)".to_owned());
     notes

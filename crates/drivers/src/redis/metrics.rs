@@ -1,62 +1,40 @@
-//! Server statistics of Redis and Valkey, from `INFO`. Source: <https://redis.io/docs/latest/commands/info/>.
+//! Server statistics of Redis and Valkey, from `INFO`. One thread serves all clients, so they are always exact.
+//! Source: <https://redis.io/docs/latest/commands/info/>.
 
 use super::connect::lines;
 use super::protocol::Client;
+use crate::probe::Counters;
 use crate::reported::Reported;
 use crate::wire::Stream;
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
-};
-use kurabe_core::{Error, Result};
+use kurabe_core::Result;
+use kurabe_core::stats_probe::{Counter, CounterScope, Reading};
 
-/// The stats probe's connection.
-pub(super) struct RedisStatsProbe(pub(super) Client<Stream>);
+pub(super) fn probe(client: Client<Stream>) -> Counters<Client<Stream>> {
+    let no_samples = "it executes one request at a time, so no request waits for another session";
+    Counters { client, read, no_samples, port: |client| client.wire.stream().port() }
+}
 
-impl StatsProbe for RedisStatsProbe {
-    fn snapshot(&mut self, point: SnapshotPoint, _: &Clients) -> Result<Reading> {
-        let mut reading = Reading::default();
-        // All counters are always exact: one thread serves all clients.
-        if matches!(point, SnapshotPoint::Before | SnapshotPoint::After) {
-            return Ok(reading);
-        }
-        let asked = self.0.ask_text(&["INFO"]);
-        if let Some(node) = reading.reported(asked, "all statistics", "INFO may not be read: ")? {
-            counts(&lines(&node), &mut reading);
-        }
-        Ok(reading)
+fn read(client: &mut Client<Stream>, reading: &mut Reading) -> Result<()> {
+    let asked = client.ask_text(&["INFO"]);
+    if let Some(node) = reading.reported(asked, "all statistics", "INFO may not be read: ")? {
+        counts(&lines(&node), reading);
     }
-
-    fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
-        Err(Error::unsupported("it executes one request at a time, so no request waits for another session"))
-    }
-
-    fn port(&self) -> Option<u16> {
-        self.0.wire.stream().port()
-    }
+    Ok(())
 }
 
 fn counts(info: &Reported, reading: &mut Reading) {
+    let mut count = |what, value, from: &str, missing| {
+        reading.count(what, value, from, CounterScope::Server, missing);
+    };
     let missing = "this version has no such counter";
-    reading.count(
-        Counter::Evictions,
-        info.number("evicted_keys"),
-        "evicted_keys",
-        CounterScope::Server,
-        missing,
-    );
+    count(Counter::Evictions, info.number("evicted_keys"), "evicted_keys", missing);
     let (saves, rewrites) = (info.number("rdb_saves"), info.number("aof_rewrites"));
     let copies = saves.zip(rewrites).map(|(saves, rewrites)| saves + rewrites);
-    reading.count(Counter::Checkpoints, copies, "rdb_saves + aof_rewrites", CounterScope::Server, missing);
+    count(Counter::Checkpoints, copies, "rdb_saves + aof_rewrites", missing);
     // A rewrite starts a new log, whose size cannot be compared with that of the previous one.
     let from = format!("aof_current_size, log {}", rewrites.unwrap_or(0));
     let log = info.number("aof_current_size").filter(|_| info.number("aof_enabled") == Some(1));
-    reading.count(
-        Counter::LogBytes,
-        log,
-        &from,
-        CounterScope::Server,
-        "the server keeps no append-only file",
-    );
+    count(Counter::LogBytes, log, &from, "the server keeps no append-only file");
 }
 
 #[cfg(test)]

@@ -26,8 +26,9 @@ mod session;
 mod value;
 
 use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
+use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
+use crate::ttl;
 use crate::wire::tls;
 use config::Config;
 use namespace::{Collections, RedisNamespace};
@@ -41,7 +42,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "redis://[user[:password]@]host[:port][/database]",
     options: &[
         OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
-        OptionInfo::new("ttl", "seconds after which a written row expires; default: never"),
+        ttl::OPTION,
         OptionInfo::new("tls", "off (default; rediss: verify), require or verify"),
         tls::CA,
         tls::CERT,
@@ -85,11 +86,12 @@ impl Driver for Redis {
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::RedisStatsProbe(connect::connect(&self.config, options)?.0)))
+        Ok(Box::new(metrics::probe(connect::connect(&self.config, options)?.0)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
-        Ok(Box::new(Owned(RedisNamespace::new(client, self.config.clone(), Arc::clone(&self.collections)))))
+        let (config, collections) = (self.config.clone(), Arc::clone(&self.collections));
+        Ok(Box::new(Owned(RedisNamespace { client, config, collections, claim: Claim::default() })))
     }
 }

@@ -71,16 +71,10 @@ impl Collections {
 }
 
 pub(super) struct RedisNamespace {
-    client: Client<Stream>,
-    config: Config,
-    collections: Arc<Collections>,
-    claim: Claim,
-}
-
-impl RedisNamespace {
-    pub(super) fn new(client: Client<Stream>, config: Config, collections: Arc<Collections>) -> Self {
-        Self { client, config, collections, claim: Claim::default() }
-    }
+    pub(super) client: Client<Stream>,
+    pub(super) config: Config,
+    pub(super) collections: Arc<Collections>,
+    pub(super) claim: Claim,
 }
 
 impl NamespaceOps for RedisNamespace {
@@ -175,7 +169,6 @@ fn while_ours<S: Peer>(client: &mut Client<S>, holder: &str, command: &[&str]) -
     client.ask_text(&["EXEC"]).map(drop)
 }
 
-/// The collections in the ownership table.
 fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
     let foreign =
         || WORDS.not_ours(format!("redis: the key {MARKER} holds something that Kurabe did not write"));

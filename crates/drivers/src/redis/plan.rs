@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Kinds of operations, by their answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verb {
+    #[default]
     Ping,
     /// Reads one value.
     Read,
@@ -33,8 +34,7 @@ pub(super) enum Column {
     Rest(usize),
 }
 
-/// A prepared operation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) verb: Verb,
     pub(super) operation: &'static str,
@@ -55,7 +55,7 @@ pub(super) struct Plan {
     pub(super) wanted: Vec<usize>,
     /// For [`Verb::Group`]: the fields to return, and the type of the names.
     pub(super) columns: Vec<Column>,
-    pub(super) name_kind: FieldType,
+    pub(super) name_kind: Option<FieldType>,
     /// Constant start and end of the request.
     pub(super) head: Vec<u8>,
     pub(super) tail: Vec<u8>,
@@ -108,24 +108,8 @@ fn not_stored(collection: &Collection, fields: &[usize]) -> Option<&'static str>
 impl Plan {
     /// Plans an operation that is supported.
     pub(super) fn new(operation: &Operation, ttl: Option<u32>, gone: Arc<AtomicBool>) -> Self {
-        let mut plan = Self {
-            verb: Verb::Ping,
-            operation: operation.name(),
-            collection: String::new(),
-            gone,
-            width: operation.parameters(),
-            rows: 0,
-            key: Vec::new(),
-            name: None,
-            rest: Vec::new(),
-            form: Form::Packed(0),
-            wanted: Vec::new(),
-            columns: Vec::new(),
-            name_kind: FieldType::Int,
-            head: Vec::new(),
-            tail: Vec::new(),
-            scripted: false,
-        };
+        let (name, width) = (operation.name(), operation.parameters());
+        let mut plan = Self { operation: name, gone, width, ..Self::default() };
         match operation.collection() {
             Some(collection) => plan.on(collection, operation, ttl),
             None => plan.say(&["PING"], 0, &[]),
@@ -136,7 +120,7 @@ impl Plan {
     fn on(&mut self, collection: &Collection, operation: &Operation, ttl: Option<u32>) {
         let stored = collection.rest();
         self.collection.clone_from(&collection.name);
-        self.rows = 1;
+        self.rows = if let Operation::InsertMany { rows, .. } = operation { *rows } else { 1 };
         self.form = match stored.as_slice() {
             [one] => Form::One(collection.fields[*one].kind),
             many => Form::Packed(many.len()),
@@ -145,21 +129,15 @@ impl Plan {
             fields.iter().filter_map(|f| stored.iter().position(|stored| stored == f)).collect::<Vec<_>>()
         };
         // Parameters are all fields in order, the key's fields alone, or new values followed by the key.
-        let alone: Vec<usize> = (0..collection.key.len()).collect();
-        let mut key = alone.clone();
-        let mut many = false;
+        let mut key: Vec<usize> = (0..collection.key.len()).collect();
         match operation {
-            Operation::Insert { .. } | Operation::Put { .. } => {
+            Operation::Insert { .. } | Operation::Put { .. } | Operation::InsertMany { .. } => {
                 self.verb = if matches!(operation, Operation::Put { .. }) { Verb::Put } else { Verb::Add };
-                (key, self.rest) = (collection.key.clone(), stored);
-            }
-            Operation::InsertMany { rows, .. } => {
-                (self.verb, self.rows, self.width, many) = (Verb::Add, *rows, collection.fields.len(), true);
-                (key, self.rest) = (collection.key.clone(), stored);
+                (key, self.rest, self.width) = (collection.key.clone(), stored, collection.fields.len());
             }
             Operation::Update { fields, .. } => {
                 self.verb = Verb::Change;
-                key = alone.iter().map(|position| position + fields.len()).collect();
+                key = (fields.len()..fields.len() + key.len()).collect();
                 self.rest = (0..fields.len()).collect();
             }
             Operation::Delete { .. } => self.verb = Verb::Remove,
@@ -172,9 +150,7 @@ impl Plan {
                 key.pop();
                 let place = |field: &usize| stored.iter().position(|stored| stored == field);
                 self.columns = fields.iter().map(|f| place(f).map_or(Column::Name, Column::Rest)).collect();
-                if let Some(name) = collection.key.last() {
-                    self.name_kind = collection.fields[*name].kind;
-                }
+                self.name_kind = collection.key.last().map(|name| collection.fields[*name].kind);
             }
             _ => {}
         }
@@ -183,7 +159,7 @@ impl Plan {
             self.name = key.pop();
         }
         self.key = key;
-        self.command(grouped, many, ttl);
+        self.command(grouped, matches!(operation, Operation::InsertMany { .. }), ttl);
     }
 
     fn command(&mut self, grouped: bool, many: bool, ttl: Option<u32>) {

@@ -22,24 +22,17 @@ const NODE: usize = 4 * size_of::<Node>();
 pub(super) enum Head {
     /// A simple value, such as `OK`.
     Simple,
-    /// A whole number.
     Int(i64),
     /// A string of this length in bytes follows, then the end of a line.
     Bulk(usize),
-    /// A null.
     Null,
-    /// This many answers follow.
+    /// This many answers follow; two for each pair of a map.
     Items(usize),
-    /// This many pairs of answers follow.
-    Pairs(usize),
-    /// An error.
     Refused(Box<Error>),
     /// An error of this length in bytes follows, as a string.
     LongRefused(usize),
-    /// This many pairs of attributes follow, then the answer to which they apply.
-    Attributes(usize),
-    /// A push message of this many items.
-    Push(usize),
+    /// This many answers follow that nobody asked for, before the answer: attributes of it, or a push message.
+    Unasked(usize),
 }
 
 impl Head {
@@ -60,9 +53,9 @@ impl Head {
             b'$' | b'=' => Self::Bulk(length(MOST)?),
             b'!' => Self::LongRefused(length(LINE as i64)?),
             b'*' | b'~' => Self::Items(length(MOST)?),
-            b'%' => Self::Pairs(length(MOST)?),
-            b'|' => Self::Attributes(length(MOST)?),
-            b'>' => Self::Push(length(MOST)?),
+            b'%' => Self::Items(length(MOST)?.saturating_mul(2)),
+            b'|' => Self::Unasked(length(MOST)?.saturating_mul(2)),
+            b'>' => Self::Unasked(length(MOST)?),
             _ => return Err(strange(line)),
         })
     }
@@ -103,21 +96,9 @@ impl Node {
     }
 }
 
-/// Parses a whole number.
 pub(super) fn number(word: &[u8]) -> Option<i64> {
-    let (negative, digits) = match word.split_first() {
-        Some((b'-', digits)) => (true, digits),
-        _ => (false, word),
-    };
-    if digits.is_empty() || digits.len() > 19 {
-        return None;
-    }
-    // Accumulated as a negative number, whose range is larger by one.
-    let below = digits.iter().try_fold(0i64, |value, digit| {
-        let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
-        value.checked_mul(10)?.checked_sub(digit)
-    })?;
-    if negative { Some(below) } else { below.checked_neg() }
+    // `parse` accepts a plus sign too.
+    std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?.parse().ok()
 }
 
 fn strange(line: &[u8]) -> Error {
@@ -134,11 +115,9 @@ pub(super) fn unexpected(head: &Head) -> Error {
 /// then call [`Client::end_value`].
 pub(super) struct Client<S> {
     pub(super) wire: Wire<S>,
-    /// Requests under construction.
     pub(super) request: Vec<u8>,
     /// Memory of the current answer's nodes, in bytes.
     held: usize,
-    /// Durations of the parts of connecting.
     pub(super) times: Option<ConnectTimes>,
 }
 
@@ -155,8 +134,7 @@ impl<S: Peer> Client<S> {
             let head = Head::parse(&self.wire.peek(length)?[..length - 2]);
             self.wire.consume(length);
             match head? {
-                Head::Attributes(pairs) => self.skip_nodes(pairs.saturating_mul(2))?,
-                Head::Push(items) => self.skip_nodes(items)?,
+                Head::Unasked(nodes) => self.skip_nodes(nodes)?,
                 Head::LongRefused(bytes) => {
                     let text = self.bulk(bytes)?;
                     return Ok(Head::Refused(Box::new(errors::of(&text))));
@@ -209,14 +187,9 @@ impl<S: Peer> Client<S> {
                 Node::Text(text)
             }
             Head::Items(count) => Node::List(self.nodes(count, depth)?),
-            Head::Pairs(count) => Node::List(self.nodes(count.saturating_mul(2), depth)?),
             Head::Refused(error) => Node::Refused(error),
             Head::LongRefused(bytes) => Node::Refused(Box::new(errors::of(&self.bulk(bytes)?))),
-            Head::Attributes(count) => {
-                self.nodes(count.saturating_mul(2), depth)?;
-                self.node(depth)?
-            }
-            Head::Push(count) => {
+            Head::Unasked(count) => {
                 self.nodes(count, depth)?;
                 self.node(depth)?
             }
@@ -254,11 +227,7 @@ impl<S: Peer> Client<S> {
     /// Reads the end of the line after a string.
     #[inline]
     pub(super) fn end_value(&mut self) -> Result<()> {
-        if self.wire.peek(2)? != b"\r\n" {
-            return Err(malformed("the server sent a string of a different length than announced"));
-        }
-        self.wire.consume(2);
-        Ok(())
+        self.wire.end_value("the server sent a string of a different length than announced")
     }
 
     /// Sends `QUIT` and checks that the server sent nothing but its answer and push messages.
@@ -297,26 +266,16 @@ impl<S: Peer> Client<S> {
     /// Receives the next line, and returns its length including the line end.
     #[inline]
     fn line(&mut self) -> Result<usize> {
-        let mut seen = 0;
-        loop {
-            let here = self.wire.buffered();
-            if let Some(end) = here[seen..].iter().position(|byte| *byte == b'\n') {
-                let length = seen + end + 1;
-                if length < 2 || here[length - 2] != b'\r' {
-                    return Err(strange(&here[..length - 1]));
-                }
-                return Ok(length);
-            }
-            seen = here.len();
-            if seen > LINE {
-                return Err(strange(here));
-            }
-            self.wire.peek(seen + 1)?;
+        let found = self.wire.line(LINE)?;
+        let here = self.wire.buffered();
+        match found {
+            Some(length) if here[..length].ends_with(b"\r\n") => Ok(length),
+            Some(length) => Err(strange(&here[..length - 1])),
+            None => Err(strange(here)),
         }
     }
 }
 
-/// Appends a request of these words.
 pub(super) fn push_request(out: &mut Vec<u8>, words: &[&[u8]]) {
     push_count(out, words.len());
     for word in words {
@@ -326,9 +285,7 @@ pub(super) fn push_request(out: &mut Vec<u8>, words: &[&[u8]]) {
 
 /// Appends the start of a request: its number of words.
 pub(super) fn push_count(out: &mut Vec<u8>, words: usize) {
-    out.push(b'*');
-    push_number(out, words as u64);
-    out.extend_from_slice(b"\r\n");
+    push_line(out, b'*', words);
 }
 
 /// Appends a word of a request.
@@ -342,8 +299,13 @@ pub(super) fn push_word(out: &mut Vec<u8>, word: &[u8]) {
 /// Appends the length line before a word.
 #[inline]
 pub(super) fn push_length(out: &mut Vec<u8>, bytes: usize) {
-    out.push(b'$');
-    push_number(out, bytes as u64);
+    push_line(out, b'$', bytes);
+}
+
+#[inline]
+fn push_line(out: &mut Vec<u8>, kind: u8, number: usize) {
+    out.push(kind);
+    push_number(out, number as u64);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -6,9 +6,10 @@
 use super::plan::{Plan, Verb};
 use super::protocol::{push_count, push_length, push_word};
 use super::script;
-use super::value::{Form, push_signed};
+use super::value::Form;
+use crate::key;
 use crate::prelude::*;
-use crate::wire::{Outbox, Peer, percent, push_number};
+use crate::wire::{Outbox, Peer};
 use std::ops::Range;
 
 /// The keys of a request's rows, and their names within hashes.
@@ -45,11 +46,14 @@ impl Keys {
             self.bytes.extend_from_slice(plan.collection.as_bytes());
             for (n, position) in plan.key.iter().enumerate() {
                 self.bytes.push(b':');
-                push_field(&mut self.bytes, plan, row[*position], n + 1 < plan.key.len())?;
+                let escaped = n + 1 < plan.key.len();
+                key::push(&mut self.bytes, &plan.collection, row[*position], |byte| {
+                    escaped && matches!(byte, b':' | b'%')
+                })?;
             }
             let middle = self.bytes.len();
             if let Some(name) = plan.name {
-                push_field(&mut self.bytes, plan, row[name], false)?;
+                key::push(&mut self.bytes, &plan.collection, row[name], |_| false)?;
             }
             self.rows.push(Spot { key: start..middle, name: middle..self.bytes.len() });
         }
@@ -136,14 +140,14 @@ impl Keys {
             push_word(out.text, b"EVAL");
             push_word(out.text, script::SOURCE.as_bytes());
         }
-        push_count_word(out.text, count);
+        push_word(out.text, count.to_string().as_bytes());
         for rows in hashes() {
             push_word(out.text, key(&rows[0]));
         }
         out.text.extend_from_slice(&plan.tail);
         let mut n = 0;
         for rows in hashes() {
-            push_count_word(out.text, rows.len());
+            push_word(out.text, rows.len().to_string().as_bytes());
             for spot in rows {
                 self.write_row(plan, spot, &parameters[n * plan.width..(n + 1) * plan.width], out)?;
                 n += 1;
@@ -151,43 +155,4 @@ impl Keys {
         }
         Ok(())
     }
-}
-
-/// Appends a whole number as a word.
-fn push_count_word(out: &mut Vec<u8>, count: usize) {
-    let digits = count.checked_ilog10().unwrap_or(0) as usize + 1;
-    push_length(out, digits);
-    push_number(out, count as u64);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn push_field(out: &mut Vec<u8>, plan: &Plan, field: Value<'_>, escaped: bool) -> Result<()> {
-    let bytes = match field {
-        Value::Null => {
-            let message = format!("{}: NULL in the key", plan.collection);
-            return Err(Error::new(ErrorKind::Server, message).code("NULL_KEY"));
-        }
-        Value::Int(n) | Value::Time(n) => {
-            push_signed(out, n);
-            return Ok(());
-        }
-        Value::Bool(truth) => {
-            push_signed(out, i64::from(truth));
-            return Ok(());
-        }
-        Value::Text(text) => text.as_bytes(),
-        Value::Bytes(bytes) => bytes,
-    };
-    if !escaped {
-        out.extend_from_slice(bytes);
-        return Ok(());
-    }
-    for &byte in bytes {
-        if byte == b':' || byte == b'%' {
-            out.extend_from_slice(&percent(byte));
-        } else {
-            out.push(byte);
-        }
-    }
-    Ok(())
 }

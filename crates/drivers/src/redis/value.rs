@@ -6,9 +6,10 @@
 //!
 //! **Several** are packed one after the other.
 
+use crate::key::push_signed;
 use crate::packed::{self, LONGEST, Source, bytes_of};
 use crate::prelude::*;
-use crate::wire::{Outbox, Peer, push_number};
+use crate::wire::{Outbox, Peer};
 
 /// The encoding of null, and the prefix of bytes that begin with it.
 const NONE: &[u8; 8] = b"\0kurabe\0";
@@ -20,6 +21,12 @@ pub(super) enum Form {
     One(FieldType),
     /// This many fields, packed.
     Packed(usize),
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self::Packed(0)
+    }
 }
 
 impl Form {
@@ -152,14 +159,6 @@ fn one_length(value: &Value<'_>) -> usize {
             bytes.len() + if bytes.starts_with(NONE) { NONE.len() } else { 0 }
         }
     }
-}
-
-/// Appends a number in decimal digits.
-pub(super) fn push_signed(out: &mut Vec<u8>, value: i64) {
-    if value < 0 {
-        out.push(b'-');
-    }
-    push_number(out, value.unsigned_abs());
 }
 
 #[cfg(test)]

@@ -1,0 +1,34 @@
+//! Lines, in protocols of text.
+
+use super::{Peer, Wire, malformed};
+use kurabe_core::Result;
+
+impl<S: Peer> Wire<S> {
+    /// Receives the next line, without consuming it, and returns its length with its end; `None` if it is longer than
+    /// `most` bytes.
+    #[inline]
+    pub fn line(&mut self, most: usize) -> Result<Option<usize>> {
+        let mut seen = 0;
+        loop {
+            let here = self.buffered();
+            if let Some(end) = here[seen..].iter().position(|byte| *byte == b'\n') {
+                return Ok(Some(seen + end + 1));
+            }
+            seen = here.len();
+            if seen > most {
+                return Ok(None);
+            }
+            self.peek(seen + 1)?;
+        }
+    }
+
+    /// Consumes the end of the line after a value of an announced length; `wrong`: the error if there is none.
+    #[inline]
+    pub fn end_value(&mut self, wrong: &str) -> Result<()> {
+        if self.peek(2)? != b"\r\n" {
+            return Err(malformed(wrong));
+        }
+        self.consume(2);
+        Ok(())
+    }
+}
