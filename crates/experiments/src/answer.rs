@@ -1,6 +1,6 @@
 //! The application's answer: the record that was read or written, as `docs/app.openapi.yaml` describes it.
 
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 use std::fmt::Display;
 use std::io::Write;
 

@@ -1,8 +1,6 @@
 //! Axes that several experiments share.
 
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::planned::{Connections, LoopPolicy};
+use crate::prelude::*;
 
 /// Concurrent clients.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {

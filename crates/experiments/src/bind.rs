@@ -7,11 +7,7 @@
 
 use crate::axes::{self, CLIENTS, CONNECTION};
 use crate::point::PointWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::metric::Metric;
-use kurabe_core::planned::PlannedCell;
+use crate::prelude::*;
 
 /// The experiment `bind`.
 pub(crate) struct BindParameters;

@@ -2,10 +2,10 @@
 //!
 //! Buffers and compressor states are reused from one value to the next.
 
+use crate::prelude::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// The compression of a value by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

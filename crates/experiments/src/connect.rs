@@ -8,14 +8,9 @@ mod via;
 
 use crate::axes::{self, CLIENTS};
 use crate::point::{NEW, PointWorkload};
+use crate::prelude::*;
 use crate::statement::Bind;
 use crate::via::ViaWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::metric::Metric;
-use kurabe_core::page::Pages;
-use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
 
 /// The experiment `connect`.
 pub(crate) struct ConnectionCost;

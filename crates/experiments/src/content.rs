@@ -7,8 +7,7 @@
 //! position is always detected.
 
 use crate::ident::hex16;
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::{Rng, mix};
+use crate::prelude::*;
 
 /// Bytes between stamps.
 const BLOCK: usize = 4096;

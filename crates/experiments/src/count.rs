@@ -1,12 +1,7 @@
 //! The page that counts rows. With it a client checks that the application stored all rows that it acknowledged.
 
+use crate::prelude::*;
 use crate::{answer, fill};
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::Transaction;
-use kurabe_core::page::{self, Page};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
 
 /// The last segment of its path.
 pub(crate) const COUNT: &str = "count";

@@ -1,11 +1,6 @@
 //! Loads rows into a collection, and counts them.
 
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// Rows per request of the load, if the database accepts several: about 20 kB, which every database accepts.
 pub(crate) const REQUEST_ROWS: u64 = 200;

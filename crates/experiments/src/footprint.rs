@@ -7,15 +7,12 @@
 //! bounds, and the report says so.
 
 use crate::point::PointWorkload;
+use crate::prelude::*;
 use crate::statement::Bind;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
 use kurabe_core::metric::{
-    Better, MEMORY, MEMORY_ADDED, MEMORY_EACH, Metric, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source,
-    THREADS, THREADS_ADDED, THROUGHPUT, Unit,
+    MEMORY, MEMORY_ADDED, MEMORY_EACH, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source, THREADS,
+    THREADS_ADDED, THROUGHPUT,
 };
-use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
-use kurabe_core::{Error, ErrorKind, Result};
 
 /// The experiment `footprint`.
 pub(crate) struct ConnectionFootprint;

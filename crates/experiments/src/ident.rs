@@ -1,6 +1,6 @@
 //! Identifiers of records: 32 hexadecimal digits, a pure pseudorandom function of (seed, number).
 
-use kurabe_stats::rng::mix;
+use crate::prelude::*;
 
 /// Bytes of an identifier.
 pub const LENGTH: usize = 32;

@@ -17,6 +17,7 @@ mod kv;
 mod parameters;
 pub mod pieces;
 mod point;
+mod prelude;
 mod readback;
 pub mod registry;
 mod rows;

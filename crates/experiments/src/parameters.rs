@@ -1,6 +1,6 @@
 //! The parameters of a request, in reused memory.
 
-use kurabe_core::value::Value;
+use crate::prelude::*;
 
 /// Keeps a vector's memory for the next values, which have another lifetime. `collect` reuses the allocation.
 pub(crate) fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {

@@ -4,13 +4,8 @@
 //! keys, if the database supports them.
 
 use crate::fill::prepare_if_supported;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Session;
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The maximum number of pipelined requests.
 const TOGETHER: u64 = 200;

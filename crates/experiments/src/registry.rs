@@ -1,8 +1,7 @@
 //! All experiments. The help, the documentation and the test matrix are generated from this list.
 
-use kurabe_core::experiment::Experiment;
+use crate::prelude::*;
 use kurabe_core::run::RunSpec;
-use kurabe_core::{Error, Result, units};
 
 /// All experiments, in the order in which they are listed.
 pub static EXPERIMENTS: &[&dyn Experiment] = &[

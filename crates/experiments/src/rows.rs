@@ -1,18 +1,9 @@
 //! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads them and reads one.
 
 use crate::answer;
+use crate::prelude::*;
 use crate::statement::{Bind, Statement};
 use crate::{fill, readback};
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Client, DatasetState, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::Page;
-use kurabe_core::planned::Demand;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::Rng;
-use std::sync::Arc;
 
 /// The version of every row after loading. Writes have higher versions.
 pub(crate) const LOADED: u64 = 0;

@@ -1,10 +1,7 @@
 //! How a transaction makes its request: with a statement that is prepared once or for each request, or with literals
 //! in the text.
 
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 
 /// When a statement is prepared, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,22 +5,11 @@
 use crate::answer;
 use crate::count::{self, COUNT};
 use crate::defect::no_session;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Prepare, Transaction,
-    Workload,
-};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::{self, body};
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, NeededSetting, PlannedCell};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
+use kurabe_core::page::body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// The pages of an experiment.
 pub(crate) trait PageSet: Send + Sync {

@@ -1,6 +1,6 @@
 //! The metrics of a `cache-aside` trial.
 
-use kurabe_core::metric::{Better, Metric, Unit};
+use crate::prelude::*;
 
 const fn share(name: &'static str, better: Better, about: &'static str) -> Metric {
     Metric::new(name, Unit::Share, better, about)

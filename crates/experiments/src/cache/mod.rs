@@ -13,10 +13,7 @@ mod versions;
 mod workload;
 
 use crate::axes::CLIENTS;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::{CacheNeed, PlannedCell};
+use crate::prelude::*;
 
 /// The experiment `cache-aside`.
 pub(crate) struct CacheAside;

@@ -1,7 +1,6 @@
 //! The record that each request reads or writes: Zipf's law over a fixed random order of the records.
 
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// The popularity of records.
 #[derive(Debug)]

@@ -2,11 +2,7 @@
 
 use crate::content::{Content, Kind};
 use crate::ident::Ident;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// The records of a cell.
 #[derive(Debug)]

@@ -5,12 +5,7 @@ use super::store::{self, Store, parts};
 use super::versions::Versions;
 use crate::defect::no_session;
 use crate::ident::Ident;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Notes, Transaction};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::Rng;
-use std::sync::Arc;
+use crate::prelude::*;
 use std::time::{Duration, Instant};
 
 /// The effect of a write on the copy in the cache.

@@ -4,7 +4,7 @@
 //! One client of a trial writes each record, so that versions are ordered in time as in number. Versions continue
 //! from trial to trial of a run, because the store keeps them.
 
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The versions of all records of a store.

@@ -10,20 +10,9 @@ use super::versions::Versions;
 use super::{NAME, REQUEST, cache};
 use crate::defect::no_operation;
 use crate::fill::{self, count};
+use crate::prelude::*;
 use crate::readback;
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{CacheCounters, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::metric::{Metric, MetricValue};
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use kurabe_core::driver::CacheCounters;
 use std::thread;
 use std::time::Duration;
 

@@ -3,15 +3,9 @@
 
 use super::INFO;
 use crate::point::{LENGTH, NEW, READ, content};
+use crate::prelude::*;
 use crate::rows::LOADED;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
-use kurabe_core::Result;
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo};
-use kurabe_core::planned::NeededSetting;
-use kurabe_core::verification::Verification;
-use std::sync::Arc;
 
 pub(super) struct ConnectPages {
     /// The page that reads.

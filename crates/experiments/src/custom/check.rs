@@ -2,8 +2,7 @@
 
 use super::declared::{Execute, Wanted};
 use super::slot::{Slot, Values, operand};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 
 /// Checks the answer to a request.
 ///

@@ -2,10 +2,8 @@
 
 use super::expression::Expr;
 use super::rows::Generator;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::operation::Operation;
+use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
-use std::sync::Arc;
 
 /// A workload.
 #[derive(Debug, Default)]

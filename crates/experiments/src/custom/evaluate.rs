@@ -3,7 +3,7 @@
 use super::expression::{Expr, Function};
 use super::place::{Fault, fault};
 use super::{permute, random};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
 
 /// A value. The slot that holds a text stores the text itself.
 #[derive(Clone, Copy, Debug, PartialEq)]

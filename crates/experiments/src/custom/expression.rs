@@ -3,7 +3,7 @@
 
 use super::declared::DEFAULT_SEED;
 use super::place::{Fault, fault};
-use kurabe_core::units;
+use crate::prelude::*;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use super::declared::{Constant, Declared, Source, Step};
 use super::evaluate::{Datum, Scope, whole};
 use super::expression::{Expr, Function};
 use super::place::{Fault, fault};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
 
 /// Variables that have the same value in all transactions, by slot.
 pub(super) struct Known(Vec<Option<Datum>>);

@@ -27,14 +27,11 @@ mod types;
 mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
+use crate::prelude::*;
 use declared::Declared;
 use known::Known;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::custom::{CustomWorkload, Language};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::PlannedCell;
-use kurabe_core::{Error, Result};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};

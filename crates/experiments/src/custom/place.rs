@@ -1,6 +1,6 @@
 //! Places of errors: a message begins with file, transaction or line.
 
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 
 /// The result of parsing a part of a workload; the caller adds the place.
 pub(super) type Fault<T> = Result<T>;

@@ -1,7 +1,7 @@
 //! The distributions of pgbench's random functions, over Kurabe's own generator.
 
 use super::place::{Fault, fault};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
 
 /// The number of values from `least` to `most`.
 fn width(least: i64, most: i64) -> Fault<u64> {

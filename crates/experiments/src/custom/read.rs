@@ -5,7 +5,7 @@ use super::declared::{self, Constant, Declared, Program, Relation, Request, Step
 use super::place::{Fault, fault};
 use super::section::{Section, known};
 use super::{draws, relations, steps};
-use kurabe_core::Result;
+use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
 use std::collections::BTreeMap;
 use toml::{Table, Value};

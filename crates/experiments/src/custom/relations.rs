@@ -5,7 +5,8 @@ use super::expression::{self, Expr};
 use super::place::{Fault, fault};
 use super::rows::Generator;
 use super::section::{Section, position, variable};
-use kurabe_core::collection::{Field, FieldType, NAMESPACE_PREFIX};
+use crate::prelude::*;
+use kurabe_core::collection::NAMESPACE_PREFIX;
 use toml::{Table, Value};
 
 /// The default maximum length of a generated text.

@@ -4,8 +4,7 @@ use super::declared::Constant;
 use super::random;
 use crate::content::{Content, Kind};
 use crate::fill::FieldValue;
-use kurabe_core::collection::{Field, FieldType};
-use kurabe_stats::rng::{Rng, mix};
+use crate::prelude::*;
 
 /// The generator of a field's values.
 #[derive(Clone, Debug, PartialEq)]

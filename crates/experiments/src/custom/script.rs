@@ -12,8 +12,7 @@ use super::reads::may_change;
 use super::rows::Generator;
 use super::section::{position, variable};
 use super::sql::{self, Control, Naming};
-use kurabe_core::Result;
-use kurabe_core::collection::{Field, FieldType};
+use crate::prelude::*;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 
 /// pgbench's built-in scripts, by name.

@@ -2,7 +2,7 @@
 
 use super::declared::{Constant, Operand, Variables};
 use super::place::{Fault, fault};
-use kurabe_core::units;
+use crate::prelude::*;
 use toml::{Table, Value};
 
 /// A table with its place.

@@ -2,9 +2,7 @@
 
 use super::declared::{Constant, Operand, Parameter};
 use super::evaluate::Datum;
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Value;
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 
 /// A variable of a client.
 #[derive(Debug)]

@@ -2,10 +2,7 @@
 
 use super::declared::Execute;
 use super::slot::Slot;
-use kurabe_core::Result;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
+use crate::prelude::*;
 
 /// A distinct request, which may occur in several steps.
 pub(super) struct Asked {

@@ -8,7 +8,7 @@ use super::place::{Fault, fault};
 use super::reads::may_change;
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Control, Naming};
-use kurabe_core::units;
+use crate::prelude::*;
 use toml::{Table, Value};
 
 const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];

@@ -10,13 +10,7 @@ use super::types::TypeTimes;
 use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
 use crate::parameters::recycle;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Notes, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::prelude::*;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After this many successive retries an error is final.

@@ -1,7 +1,7 @@
 //! Metrics of each transaction type of a workload that has several: its share and its times.
 
 use super::declared::Program;
-use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
+use crate::prelude::*;
 use kurabe_stats::Histogram;
 use std::time::Duration;
 

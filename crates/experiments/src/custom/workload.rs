@@ -8,19 +8,7 @@ use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::operation::Operation;
-use kurabe_core::planned::{Demand, LoopPolicy, PlannedCell};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::mix;
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {

@@ -3,8 +3,8 @@
 //! the same pages can fill a table with one statement.
 
 use crate::ident::hex16;
+use crate::prelude::*;
 use crate::rows::RowData;
-use kurabe_core::{Error, Result};
 use md5::{Digest, Md5};
 use std::io::Write;
 

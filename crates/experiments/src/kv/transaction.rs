@@ -4,13 +4,8 @@ use super::record::{Digests, LENGTH};
 use crate::answer;
 use crate::defect::no_session;
 use crate::fill::text;
+use crate::prelude::*;
 use crate::rows::{LOADED, RowData as _, Rows};
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
 
 /// Adds records with increasing keys, distinct from those of the other clients.
 pub(super) struct Write {

@@ -4,12 +4,8 @@ use super::record::{self, LENGTH};
 use super::{INFO, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
+use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result, page};
-use std::sync::Arc;
 
 pub(super) struct KvPages;
 

@@ -6,18 +6,9 @@ use super::{INFO, READ, WRITE};
 use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
+use crate::prelude::*;
 use crate::rows::{LOADED, Read, Rows};
 use crate::statement::Bind;
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::page::{Page, Serve};
-use kurabe_core::planned::PlannedCell;
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
 
 /// Default number of records before the measurement.
 const RECORDS: u64 = 10_000;

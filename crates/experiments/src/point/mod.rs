@@ -13,10 +13,7 @@ pub(crate) use store::{LENGTH, content};
 pub(crate) use workload::PointWorkload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::PlannedCell;
+use crate::prelude::*;
 
 /// The experiment `point-read`.
 pub(crate) struct PointRead;

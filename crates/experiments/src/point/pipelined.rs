@@ -5,14 +5,8 @@ use super::transaction::{Keys, one_changed};
 use crate::defect::no_session;
 use crate::fill::text;
 use crate::parameters::recycle;
+use crate::prelude::*;
 use crate::rows::LOADED;
-use kurabe_core::Result;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_stats::rng::Rng;
-use std::sync::Arc;
 
 /// One statement, several times in a batch.
 struct Batch {

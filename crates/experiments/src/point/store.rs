@@ -1,10 +1,8 @@
 //! The content and the number of rows.
 
 use crate::content::{Content, Kind};
+use crate::prelude::*;
 use crate::rows::{RowData, Rows};
-use kurabe_core::Result;
-use kurabe_core::experiment::Dataset;
-use std::sync::Arc;
 
 /// Default number of rows: that of sysbench's documentation and of pgbench's scale 1.
 const RECORDS: u64 = 100_000;

@@ -3,15 +3,10 @@
 use super::store::Store;
 use crate::answer::record;
 use crate::fill::text;
+use crate::prelude::*;
 use crate::statement::{Bind, Statement};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::page::Page;
 use kurabe_core::planned::share;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
 use kurabe_stats::Permutation;
-use std::sync::Arc;
 
 /// The rows that one client changes, in order: its residue class, shuffled. Each row comes once before any
 /// row is repeated. If a trial ends earlier, each change can therefore be read back.

@@ -5,20 +5,9 @@ use super::store::{LENGTH, Store, store};
 use super::transaction::{Keys, Write};
 use super::{NEW, READ, WRITE};
 use crate::axes;
+use crate::prelude::*;
 use crate::rows::Read;
 use crate::statement::Bind;
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Checked, Client, ClientSummary, Dataset, DatasetState, ExperimentInfo, Prepare, Transaction,
-    Workload,
-};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::{Page, Serve};
-use kurabe_core::planned::{Capacity, Demand, LoopPolicy, PlannedCell};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
 
 /// How rows are read or changed.
 pub(crate) struct PointWorkload {

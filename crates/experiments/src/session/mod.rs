@@ -9,10 +9,7 @@ mod transaction;
 mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::PlannedCell;
+use crate::prelude::*;
 
 /// The experiment `session`.
 pub(crate) struct SessionStore;

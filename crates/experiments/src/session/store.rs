@@ -3,12 +3,8 @@
 use crate::codec::{Codec, Compressor, Encoding};
 use crate::content::{Content, Kind};
 use crate::pieces::{self, PIECE};
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::ops::Deref;
-use std::sync::Arc;
 
 /// One large value, or pieces of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

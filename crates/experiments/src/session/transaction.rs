@@ -6,16 +6,8 @@ use crate::codec::{Codec, Encoding};
 use crate::ident::Ident;
 use crate::parameters::recycle;
 use crate::pieces;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Adds sessions with increasing numbers, distinct from those of the other clients.
 pub(super) struct Write {

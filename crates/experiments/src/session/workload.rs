@@ -6,19 +6,8 @@ use super::{INFO, READ, WRITE};
 use crate::defect::no_operation;
 use crate::fill::{self, count};
 use crate::ident::Ident;
+use crate::prelude::*;
 use crate::{axes, pieces, readback};
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::page::{Page, Serve};
-use kurabe_core::planned::{Demand, PlannedCell};
-use kurabe_core::value::Value;
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
 
 /// Default number of sessions in the store: that of E1.
 const RECORDS: u64 = 1_000;

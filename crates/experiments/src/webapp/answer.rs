@@ -4,8 +4,7 @@
 use super::codes::{Codes, PREFIX};
 use super::draws;
 use super::user::User;
-use kurabe_core::value::Value;
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 use std::io::Write;
 
 /// The fields of a user that are shown: all but the password.

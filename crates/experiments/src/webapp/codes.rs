@@ -3,13 +3,11 @@
 //! prefecture, city and town in katakana, then the same in kanji).
 
 use super::names::{CITIES, HEADS, PREFECTURES, TAILS, TOWNS, Word};
-use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
+use crate::prelude::*;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The maximum number of generated postal codes.
 pub(super) const MOST: u64 = 1_000_000;

@@ -4,10 +4,9 @@
 //! once before any twice. A request that only logs in draws any user. So all users are equally likely to be changed,
 //! and the last version of each is known exactly for any number of clients.
 
-use kurabe_core::experiment::Client;
+use crate::prelude::*;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
-use kurabe_stats::rng::{Rng, mix};
 
 /// Of this many successive requests, one changes the user.
 pub(super) const CHANGES: u64 = 20;

@@ -4,12 +4,7 @@ use super::answer;
 use super::store::Store;
 use super::user::User;
 use crate::defect::no_session;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::Transaction;
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// The kind of record that a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

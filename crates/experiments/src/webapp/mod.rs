@@ -18,12 +18,8 @@ mod via;
 mod workload;
 
 use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA};
+use crate::prelude::*;
 use crate::via::ViaWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::page::Pages;
-use kurabe_core::planned::PlannedCell;
 
 /// The experiment `webapp`.
 pub(crate) struct WebApplication;

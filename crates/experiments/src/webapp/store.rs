@@ -4,15 +4,8 @@ use super::codes::{self, Codes, PREFIX, Source};
 use super::draws;
 use super::user::{self, CHANGES, FIELDS, User};
 use crate::fill::{FieldValue, count, fill, rows_of_a_request};
+use crate::prelude::*;
 use crate::readback;
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::Dataset;
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
 
 /// Default number of users.
 const USERS: u64 = 100_000;

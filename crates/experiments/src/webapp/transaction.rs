@@ -6,15 +6,10 @@ use super::draws::{self, Draw, Draws};
 use super::store::{Store, range};
 use super::user::{CHANGES, User};
 use crate::fill::text;
+use crate::prelude::*;
 use crate::statement::{Bind, Statement};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Span, Transaction};
-use kurabe_core::metric::{Better, Metric, Unit};
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use kurabe_core::experiment::Span;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 const fn time(name: &'static str, about: &'static str) -> Metric {

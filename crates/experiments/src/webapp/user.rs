@@ -3,10 +3,8 @@
 use super::codes::Codes;
 use super::names::{FAMILIES, GIVEN};
 use crate::ident::hex16;
+use crate::prelude::*;
 use crate::readback::Found;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::mix;
 use std::fmt::Write as _;
 
 /// Domains of the hash for fields that do not change with the version.

@@ -6,15 +6,10 @@ use super::codes::{Codes, Source};
 use super::user::User;
 use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
+use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result, page};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The application's description of its data on `/webapp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -9,18 +9,9 @@ use crate::axes;
 use crate::count::{COUNT, Count};
 use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count};
+use crate::prelude::*;
 use crate::statement::Bind;
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::page::{Page, Serve};
-use kurabe_core::planned::{Capacity, Connections, Demand, LoopPolicy, PlannedCell};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Numbers of rows, each with its expected value.
 type Pairs = Vec<(u64, u64)>;
