@@ -33,6 +33,16 @@ pub(crate) const CONNECTION: AxisInfo = AxisInfo {
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
     AxisInfo { help: "how long a connection lives, to the database or to the application", ..CONNECTION };
 
+/// An operation that changes no data.
+pub(crate) const fn reads(name: &'static str, about: &'static str, requests: u64) -> OperationInfo {
+    OperationInfo { name, about, requests, writes: false }
+}
+
+/// An operation that changes data.
+pub(crate) const fn writes(name: &'static str, about: &'static str, requests: u64) -> OperationInfo {
+    OperationInfo { name, about, requests, writes: true }
+}
+
 /// The number of clients of a cell, and whether each keeps its connection or opens one for each request.
 ///
 /// # Errors

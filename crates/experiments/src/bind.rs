@@ -5,9 +5,10 @@
 //! Keys are drawn uniformly from all rows. A statement cache therefore has almost no hits for texts with literals:
 //! the server parses each of them.
 
-use crate::axes::{self, CLIENTS, CONNECTION};
+use crate::axes::{self, CLIENTS, CONNECTION, reads};
 use crate::point::PointWorkload;
 use crate::prelude::*;
+use crate::statement::Bind;
 
 /// The experiment `bind`.
 pub(crate) struct BindParameters;
@@ -34,12 +35,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION },
         CLIENTS,
     ],
-    operations: &[OperationInfo {
-        name: "read",
-        about: "read one row by its key",
-        requests: 20_000,
-        writes: false,
-    }],
+    operations: &[reads("read", "read one row by its key", 20_000)],
     metrics: &[Metric::cost("bind", "time per read beyond that of a statement prepared once")],
     chart_axis: "clients",
     answer: Answer::Metrics,
@@ -52,7 +48,7 @@ impl Experiment for BindParameters {
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let bind = crate::statement::Bind::parse(cell.word("bind")?)?;
+        let bind = Bind::parse(cell.word("bind")?)?;
         Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
     }
 }

@@ -9,7 +9,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 
 /// The compression of a value by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compressor {
+pub(crate) enum Compressor {
     /// No compression.
     None,
     /// zlib's deflate at level 6 (gzip's default level).
@@ -22,7 +22,7 @@ pub enum Compressor {
 
 /// The encoding of bytes in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// No encoding, in a binary field.
     Binary,
     /// As base64, in a text field.
@@ -30,7 +30,7 @@ pub enum Encoding {
 }
 
 /// Compresses and encodes, and reverses both. Each client has one.
-pub struct Codec {
+pub(crate) struct Codec {
     compressor: Compressor,
     encoding: Encoding,
     length: usize,
@@ -45,7 +45,7 @@ impl Codec {
     ///
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if a compressor cannot be made (out of memory).
-    pub fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
+    pub(crate) fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
         let deflate = (compressor == Compressor::Gzip)
             .then(|| (Compress::new(Compression::new(6), true), Decompress::new(true)));
         let zstd = if compressor == Compressor::Zstd {
@@ -61,7 +61,7 @@ impl Codec {
     }
 
     /// Whether values are stored unchanged.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.compressor == Compressor::None && self.encoding == Encoding::Binary
     }
 
@@ -69,7 +69,7 @@ impl Codec {
     ///
     /// # Errors
     /// [`Internal`](ErrorKind::Internal) if a compressor fails.
-    pub fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
+    pub(crate) fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
         let packed = if self.compressor == Compressor::None {
             value
         } else {
@@ -88,7 +88,7 @@ impl Codec {
     ///
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) if [`Codec::encode`] cannot have made `stored`.
-    pub fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
+    pub(crate) fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
         let Self { compressor, encoding, packed, encoded, .. } = self;
         let bytes = if *encoding == Encoding::Base64 {
             encoded.resize(stored.len().div_ceil(4) * 3, 0);
@@ -134,7 +134,7 @@ impl Codec {
     ///
     /// # Errors
     /// As for [`Codec::decode`].
-    pub fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.is_plain() {
             out.clear();
             out.extend_from_slice(stored);

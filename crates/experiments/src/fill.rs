@@ -185,6 +185,29 @@ pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> 
     rows.map(Some).ok_or_else(|| Error::mismatch("the server's count is not a number"))
 }
 
+/// Checks the number of rows on the server, and returns it; `None` if the server cannot count. `wrong` says that it
+/// counts another number.
+pub(crate) fn check_count(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    expected: u64,
+    wrong: impl FnOnce(u64) -> String,
+) -> Result<Option<u64>> {
+    match count(session, collection)? {
+        Some(rows) if rows != expected => Err(Error::mismatch(wrong(rows))),
+        counted => Ok(counted),
+    }
+}
+
+/// Checks that the server acknowledged one row for `what`.
+#[inline]
+pub(crate) fn acknowledged(reply: &Reply, what: std::fmt::Arguments<'_>) -> Result<()> {
+    match reply.affected() {
+        1 => Ok(()),
+        rows => Err(Error::mismatch(format!("the server acknowledged {rows} rows for {what}, expected 1"))),
+    }
+}
+
 /// The data of a row as a parameter.
 #[inline]
 pub(crate) fn text(data: &[u8]) -> Result<Value<'_>> {

@@ -6,6 +6,7 @@
 //! connections is compared with the memory just before they were opened. On any other server the results are lower
 //! bounds, and the report says so.
 
+use crate::axes::reads;
 use crate::point::PointWorkload;
 use crate::prelude::*;
 use crate::statement::Bind;
@@ -45,12 +46,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["idle", "active"],
         },
     ],
-    operations: &[OperationInfo {
-        name: "read",
-        about: "read one small row by its key",
-        requests: 10_000,
-        writes: false,
-    }],
+    operations: &[reads("read", "read one small row by its key", 10_000)],
     metrics: &[
         Metric::new(
             "memory per connection",

@@ -1,5 +1,6 @@
 //! The types of the core that most experiments use, so that a module imports by name only what is special to it.
 
+pub(crate) use crate::content::RowData;
 pub(crate) use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 pub(crate) use kurabe_core::collection::{Collection, Field, FieldType};
 pub(crate) use kurabe_core::driver::{Capability, Namespace, Prepared, Session};

@@ -7,8 +7,8 @@ use kurabe_core::run::RunSpec;
 pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::session::SessionStore,
     &crate::kv::KeyValue,
-    &crate::point::PointRead,
-    &crate::point::PointWrite,
+    &crate::point::POINT_READ,
+    &crate::point::POINT_WRITE,
     &crate::bind::BindParameters,
     &crate::connect::ConnectionCost,
     &crate::webapp::WebApplication,

@@ -12,7 +12,7 @@ mod transaction;
 mod versions;
 mod workload;
 
-use crate::axes::CLIENTS;
+use crate::axes::{CLIENTS, writes};
 use crate::prelude::*;
 
 /// The experiment `cache-aside`.
@@ -76,12 +76,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo { default: &["4"], ..CLIENTS },
     ],
-    operations: &[OperationInfo {
-        name: REQUEST,
-        about: "read a record through the cache, or change one",
-        requests: 20_000,
-        writes: true,
-    }],
+    operations: &[writes(REQUEST, "read a record through the cache, or change one", 20_000)],
     metrics: metrics::ALL,
     chart_axis: "clients",
     answer: Answer::Metrics,

@@ -1,10 +1,10 @@
 //! kv through an application: each transaction is one page, and each answer is checked.
 
-use super::record::{self, LENGTH};
-use super::{INFO, READ, WRITE};
+use super::{Digests, INFO, LENGTH, READ, WRITE};
 use crate::answer;
 use crate::defect::no_operation;
 use crate::prelude::*;
+use crate::rows::LOADED;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, path};
 
 pub(super) struct KvPages;
@@ -26,7 +26,7 @@ impl PageSet for KvPages {
         let Rows { seed, records } = *data;
         match operation {
             READ => {
-                let compare = move |key, data: &[u8]| record::check(seed, key, data);
+                let compare = move |key, data: &[u8]| Digests { seed }.check(key, LOADED, data);
                 Ok(Box::new(ReadRows::new(path(&INFO, READ), records, client, compare)))
             }
             WRITE => Ok(Box::new(Write { data, keys: Vec::new() })),
@@ -58,7 +58,7 @@ impl PageSet for KvPages {
 /// Compares an answer with the expected record, of this key if one was named. Returns the key.
 fn read(seed: u64, path: &str, body: &[u8], asked: Option<u64>) -> Result<u64> {
     let (key, data) = answer::read(path, body, asked)?;
-    record::check(seed, key, data)?;
+    Digests { seed }.check(key, LOADED, data)?;
     Ok(key)
 }
 

@@ -1,141 +1,93 @@
 //! Clients that send several requests before they read the answers: the same reads and changes, in the same order.
 
-use super::store::Store;
-use super::transaction::{Keys, one_changed};
+use super::{Keys, Store};
 use crate::defect::no_session;
 use crate::fill::text;
 use crate::parameters::recycle;
 use crate::prelude::*;
-use crate::rows::LOADED;
+use crate::rows::{LOADED, acknowledged_change};
+
+/// The rows that a client requests.
+pub(super) enum Draws {
+    /// Reads uniformly drawn rows.
+    Read(Rng),
+    /// Changes the client's own rows.
+    Write(Keys),
+}
 
 /// One statement, several times in a batch.
-struct Batch {
-    operation: Operation,
+pub(super) struct Pipelined {
+    store: Arc<Store>,
+    draws: Draws,
     prepared: Option<Prepared>,
+    /// The key of each request, and the data that it writes.
+    rows: Vec<(u64, Vec<u8>)>,
     replies: Vec<Reply>,
     parameters: Vec<Value<'static>>,
-}
-
-impl Batch {
-    fn new(operation: Operation, depth: usize) -> Self {
-        let parameters = Vec::with_capacity(depth * operation.parameters());
-        Self { operation, prepared: None, replies: (0..depth).map(|_| Reply::new()).collect(), parameters }
-    }
-
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&self.operation)?);
-        Ok(())
-    }
-
-    #[inline]
-    fn execute<'v>(
-        &mut self,
-        session: &mut dyn Session,
-        fill: impl FnOnce(&mut Vec<Value<'v>>) -> Result<()>,
-    ) -> Result<()> {
-        let Some(prepared) = &self.prepared else {
-            return Err(no_session());
-        };
-        let mut parameters: Vec<Value<'v>> = std::mem::take(&mut self.parameters);
-        let done =
-            fill(&mut parameters).and_then(|()| session.pipeline(prepared, &parameters, &mut self.replies));
-        self.parameters = recycle(parameters);
-        done
-    }
-}
-
-/// Reads uniformly drawn rows.
-pub(super) struct ReadMany {
-    store: Arc<Store>,
-    batch: Batch,
-    rng: Rng,
-    keys: Vec<u64>,
-}
-
-impl ReadMany {
-    pub(super) fn new(store: &Arc<Store>, depth: usize, client: Client) -> Self {
-        Self {
-            store: Arc::clone(store),
-            batch: Batch::new(store.select(), depth),
-            rng: Rng::new(client.seed),
-            keys: vec![0; depth],
-        }
-    }
-}
-
-impl Transaction for ReadMany {
-    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.batch.attach(session)
-    }
-
-    fn prepare_input(&mut self) {
-        for key in &mut self.keys {
-            *key = 1 + self.rng.below(self.store.records);
-        }
-    }
-
-    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let keys = &self.keys;
-        self.batch.execute(session, |parameters| {
-            parameters.extend(keys.iter().map(|key| Value::Int(*key as i64)));
-            Ok(())
-        })
-    }
-
-    fn check(&mut self) -> Result<()> {
-        let mut answers = self.keys.iter().zip(&self.batch.replies);
-        answers.try_for_each(|(key, reply)| self.store.check(*key, LOADED, reply))
-    }
-}
-
-/// Changes the client's own rows, in the same order as without pipelining.
-pub(super) struct WriteMany {
-    store: Arc<Store>,
-    batch: Batch,
-    source: Keys,
-    rows: Vec<(u64, Vec<u8>)>,
     written: u64,
 }
 
-impl WriteMany {
-    pub(super) fn new(store: &Arc<Store>, depth: usize, client: Client) -> Self {
+impl Pipelined {
+    pub(super) fn new(store: &Arc<Store>, depth: usize, draws: Draws) -> Self {
         Self {
             store: Arc::clone(store),
-            batch: Batch::new(store.update(), depth),
-            source: Keys::new(store.records, client),
+            draws,
+            prepared: None,
             rows: vec![(0, Vec::new()); depth],
+            replies: (0..depth).map(|_| Reply::new()).collect(),
+            parameters: Vec::with_capacity(depth * 2),
             written: 0,
         }
     }
 }
 
-impl Transaction for WriteMany {
+impl Transaction for Pipelined {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.batch.attach(session)
+        let operation = match self.draws {
+            Draws::Read(_) => self.store.select(),
+            Draws::Write(_) => self.store.update(),
+        };
+        self.prepared = Some(session.prepare(&operation)?);
+        Ok(())
     }
 
     fn prepare_input(&mut self) {
         for (key, data) in &mut self.rows {
-            let (drawn, version) = self.source.draw();
-            *key = drawn;
-            self.store.data.write(drawn, version, data);
+            match &mut self.draws {
+                Draws::Read(rng) => *key = 1 + rng.below(self.store.records),
+                Draws::Write(keys) => {
+                    let Some((own, version)) = keys.next() else { continue };
+                    *key = own;
+                    self.store.data.write(own, version, data);
+                }
+            }
         }
     }
 
+    #[inline]
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let rows = &self.rows;
-        self.batch.execute(session, |parameters| {
-            for (key, data) in rows {
-                parameters.extend([text(data)?, Value::Int(*key as i64)]);
+        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
+        let mut parameters: Vec<Value<'_>> = std::mem::take(&mut self.parameters);
+        for (key, data) in &self.rows {
+            if matches!(self.draws, Draws::Write(_)) {
+                parameters.push(text(data)?);
             }
-            Ok(())
-        })
+            parameters.push(Value::Int(*key as i64));
+        }
+        let done = session.pipeline(prepared, &parameters, &mut self.replies);
+        self.parameters = recycle(parameters);
+        done
     }
 
     fn check(&mut self) -> Result<()> {
-        for ((key, _), reply) in self.rows.iter().zip(&self.batch.replies) {
-            one_changed(*key, reply)?;
-            self.written += 1;
+        for ((key, _), reply) in self.rows.iter().zip(&self.replies) {
+            match self.draws {
+                Draws::Read(_) => self.store.check(*key, LOADED, reply)?,
+                Draws::Write(_) => {
+                    acknowledged_change(reply, *key)?;
+                    self.written += 1;
+                }
+            }
         }
         Ok(())
     }
