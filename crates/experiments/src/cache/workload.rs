@@ -9,7 +9,7 @@ use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
 use super::versions::Versions;
 use super::{NAME, REQUEST, cache};
 use crate::defect::no_operation;
-use crate::fill::{self, count};
+use crate::fill::{self, check_count};
 use crate::prelude::*;
 use crate::readback;
 use kurabe_core::driver::CacheCounters;
@@ -161,12 +161,10 @@ impl CacheWorkload {
         records: impl Iterator<Item = usize>,
     ) -> Result<u64> {
         let store = &self.shared.store;
-        if let Some(counted) = count(session, &store.stored)?
-            && counted != store.records as u64
-        {
-            let records = store.records;
-            return Err(Error::mismatch(format!("the server counts {counted} records, expected {records}")));
-        }
+        let expected = store.records as u64;
+        check_count(session, &store.stored, expected, |counted| {
+            format!("the server counts {counted} records, expected {expected}")
+        })?;
         let payload = store.content.length() as u64;
         readback::each(
             session,
@@ -285,7 +283,9 @@ impl Workload for CacheWorkload {
         let State { versions, before: (first, before) } = state.get()?;
         let mut counts = Counts::default();
         for client in clients {
-            counts.merge(client.notes::<Counts>()?);
+            let notes = client.notes::<Counts>()?;
+            counts.warmup.merge(&notes.warmup);
+            counts.measured.merge(&notes.measured);
         }
         let Counts { warmup, measured } = counts;
         let completed: u64 = clients.iter().map(|client| client.completed).sum();
