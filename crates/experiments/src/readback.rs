@@ -74,6 +74,14 @@ impl Found<'_> {
     }
 }
 
+/// A value as a reply returns it.
+pub(crate) fn returned(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Text(text) => Value::Bytes(text.as_bytes()),
+        other => other,
+    }
+}
+
 /// Reads `fields` of all records of a collection whose keys, the first field, are the integers of a range, and checks
 /// each with `check`.
 ///

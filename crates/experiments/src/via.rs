@@ -4,8 +4,8 @@
 
 use crate::answer;
 use crate::count::{self, COUNT};
-use crate::defect::no_session;
 use crate::prelude::*;
+use crate::statement::{Bind, Statement};
 use kurabe_core::page::body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -66,16 +66,14 @@ pub(crate) trait PageClient: Send {
 /// A client that requests pages.
 struct PageTransaction {
     client: Box<dyn PageClient>,
-    page: Operation,
-    prepared: Option<Prepared>,
+    page: Statement,
     path: String,
     reply: Reply,
 }
 
 impl Transaction for PageTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&self.page)?);
-        Ok(())
+        self.page.attach(session)
     }
 
     fn prepare_input(&mut self) {
@@ -84,8 +82,7 @@ impl Transaction for PageTransaction {
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
-        session.execute(prepared, &[Value::Text(&self.path)], &mut self.reply)
+        self.page.execute(session, &[Value::Text(&self.path)], &mut self.reply)
     }
 
     fn check(&mut self) -> Result<()> {
@@ -252,13 +249,8 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
         let client = self.pages.client(operation, client, data)?;
         let page = Operation::Page { writes: Self::writes(operation), last: self.last };
-        Ok(Box::new(PageTransaction {
-            client,
-            page,
-            prepared: None,
-            path: String::new(),
-            reply: Reply::new(),
-        }))
+        let page = Statement::new(page, Bind::Once);
+        Ok(Box::new(PageTransaction { client, page, path: String::new(), reply: Reply::new() }))
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {

@@ -2,7 +2,7 @@
 //! (<https://www.post.japanpost.jp/zipcode/dl/utf-zip.html>: CSV in UTF-8, the code in the third column, then
 //! prefecture, city and town in katakana, then the same in kanji).
 
-use super::names::{CITIES, HEADS, PREFECTURES, TAILS, TOWNS, Word};
+use super::names::{NAMES, Word};
 use crate::prelude::*;
 use std::io::Read;
 use std::ops::Range;
@@ -132,14 +132,14 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
     }
     let area = (prefix / 100) as u32;
     let prefecture =
-        PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
+        NAMES.prefectures.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
     // Towns of one prefix are in one city.
     let mut place = Rng::new(mix(!seed, prefix));
     let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let city = [pick(&HEADS), pick(&TAILS), pick(&CITIES)];
+    let city = [pick(&NAMES.heads), pick(&NAMES.tails), pick(&NAMES.cities)];
     let mut place = Rng::new(mix(mix(!seed, prefix), within));
     let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let town = [pick(&HEADS), pick(&TAILS), pick(&TOWNS)];
+    let town = [pick(&NAMES.heads), pick(&NAMES.tails), pick(&NAMES.towns)];
     let written = |words: &[Word]| words.iter().map(|(written, _)| *written).collect::<String>().into();
     let read = |words: &[Word]| words.iter().map(|(_, read)| *read).collect::<String>();
     Town {
