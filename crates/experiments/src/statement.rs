@@ -31,7 +31,7 @@ impl Bind {
 
 /// One request of a transaction.
 pub(crate) struct Statement {
-    operation: Operation,
+    pub(crate) operation: Operation,
     bind: Bind,
     prepared: Option<Prepared>,
 }

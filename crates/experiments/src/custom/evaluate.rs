@@ -6,8 +6,9 @@ use super::{permute, random};
 use crate::prelude::*;
 
 /// A value. The slot that holds a text stores the text itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Datum {
+    #[default]
     Null,
     Bool(bool),
     Int(i64),

@@ -20,7 +20,6 @@ mod script;
 mod section;
 mod slot;
 mod sql;
-mod statement;
 mod steps;
 mod transaction;
 mod types;

@@ -5,7 +5,7 @@ use super::evaluate::Datum;
 use crate::prelude::*;
 
 /// A variable of a client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) datum: Datum,
     /// The text of [`Datum::Text`], or the text of a double. The buffer is reused.
@@ -14,7 +14,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn of(constant: &Constant) -> Self {
-        let mut slot = Self { datum: Datum::Null, text: String::new() };
+        let mut slot = Self::default();
         slot.set_constant(constant);
         slot
     }
@@ -35,15 +35,18 @@ impl Slot {
         self.datum = datum;
     }
 
+    fn set_text(&mut self, text: &str) {
+        self.text.clear();
+        self.text.push_str(text);
+        self.datum = Datum::Text;
+    }
+
     pub(super) fn set_constant(&mut self, constant: &Constant) {
         match constant {
             Constant::Null => self.set(Datum::Null),
             Constant::Int(n) => self.set(Datum::Int(*n)),
             Constant::Double(n) => self.set(Datum::Double(*n)),
-            Constant::Text(text) => {
-                self.text.clone_from(text);
-                self.datum = Datum::Text;
-            }
+            Constant::Text(text) => self.set_text(text),
         }
     }
 
@@ -53,13 +56,10 @@ impl Slot {
             Value::Int(n) => self.set(Datum::Int(n)),
             Value::Time(micros) => self.set(Datum::Time(micros)),
             Value::Bool(truth) => self.set(Datum::Bool(truth)),
-            Value::Text(_) | Value::Bytes(_) => {
-                let bytes = if let Value::Text(text) = value { text.as_bytes() } else { bytes_of(value) };
-                let text =
-                    std::str::from_utf8(bytes).map_err(|_| Error::mismatch("a value to keep is not text"))?;
-                self.text.clear();
-                self.text.push_str(text);
-                self.datum = Datum::Text;
+            Value::Text(text) => self.set_text(text),
+            Value::Bytes(bytes) => {
+                let text = std::str::from_utf8(bytes);
+                self.set_text(text.map_err(|_| Error::mismatch("a value to keep is not text"))?);
             }
         }
         Ok(())
@@ -81,13 +81,6 @@ impl Slot {
             Datum::Time(micros) => Value::Time(micros),
             Datum::Double(_) | Datum::Text => Value::Text(&self.text),
         }
-    }
-}
-
-fn bytes_of(value: Value<'_>) -> &[u8] {
-    match value {
-        Value::Bytes(bytes) => bytes,
-        _ => &[],
     }
 }
 

@@ -9,6 +9,7 @@ use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use crate::prelude::*;
+use crate::statement::Bind;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -134,13 +135,13 @@ pub(super) struct Seen {
 
 pub(super) struct CustomCell {
     shared: Arc<Shared>,
-    prepare_once: bool,
+    bind: Bind,
 }
 
 impl CustomCell {
     pub(super) fn plan(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let shared = Arc::new(Shared::new(declared, dataset)?);
-        let workload = Self { shared, prepare_once: cell.word("statement")? == "once" };
+        let workload = Self { shared, bind: Bind::parse(cell.word("statement")?)? };
         let (demand, verifies_reads) = (workload.demand(), workload.verifies_reads());
         let policy = LoopPolicy { verifies_reads, ..axes::policy(cell)? };
         Ok(PlannedCell::new("custom", demand, policy, workload))
@@ -178,7 +179,7 @@ impl CustomCell {
         let parameters = operations.iter().map(Operation::parameters).max().unwrap_or(0) as u64;
         Demand {
             operations,
-            capabilities: Vec::from_iter((!self.prepare_once).then_some(Capability::PreparedStatements)),
+            capabilities: Vec::from_iter((self.bind != Bind::Once).then_some(Capability::PreparedStatements)),
             value_bytes,
             request_bytes: value_bytes.max(REQUEST_BYTES),
             parameters: parameters.max(PARAMETERS),
@@ -226,7 +227,7 @@ impl Workload for CustomCell {
         if self.shared.declared.programs.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));
         }
-        Ok(Box::new(CustomTransaction::new(&self.shared, self.prepare_once, client)))
+        Ok(Box::new(CustomTransaction::new(&self.shared, self.bind, client)))
     }
 
     /// The statements may change the user's own data. The server's acknowledgements are summed, and inserted or
