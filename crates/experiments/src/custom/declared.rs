@@ -2,6 +2,7 @@
 
 use super::expression::Expr;
 use super::rows::Generator;
+use super::section::{position, variable};
 use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 
@@ -13,8 +14,16 @@ pub(super) struct Declared {
     pub(super) programs: Vec<Program>,
 }
 
+impl Declared {
+    /// The number of a collection or table; `what` is what the name must be of.
+    pub(super) fn relation(&self, name: &str, what: &str) -> Result<usize> {
+        let names: Vec<&str> = self.relations.iter().map(|relation| relation.name.as_str()).collect();
+        position(name, &names, what)
+    }
+}
+
 /// A collection that is made for the run, or an existing table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Relation {
     /// Its name in the file; for an existing table, its name on the server.
     pub(super) name: String,
@@ -34,8 +43,9 @@ pub(super) struct Relation {
 }
 
 /// Whether transactions insert or delete rows of a collection. If they do, it is filled again for each trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Traffic {
+    #[default]
     None,
     /// The server reports how many.
     Counted,
@@ -55,19 +65,13 @@ pub(super) struct Made {
 
 impl Relation {
     pub(super) fn new(name: String, fields: Vec<Field>, key: Vec<usize>, made: Option<Made>) -> Self {
-        let changed = vec![false; fields.len()];
-        let write = made.is_some();
-        Self {
-            name,
-            fields,
-            key,
-            indexes: Vec::new(),
-            made,
-            write,
-            changed,
-            disturbed: false,
-            traffic: Traffic::None,
-        }
+        let (write, changed) = (made.is_some(), vec![false; fields.len()]);
+        Self { name, fields, key, made, write, changed, ..Self::default() }
+    }
+
+    /// The names of its fields.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.fields.iter().map(|field| field.name).collect()
     }
 
     /// Records that rows are inserted or deleted, and whether their number is known.
@@ -127,12 +131,13 @@ impl Variables {
     }
 }
 
-/// Variables that every client has.
 pub(super) const CLIENT_ID: &str = "client_id";
 pub(super) const CLIENTS: &str = "clients";
 pub(super) const DEFAULT_SEED: &str = "default_seed";
 pub(super) const RANDOM_SEED: &str = "random_seed";
 pub(super) const NOW: &str = "now";
+/// Variables that every client has.
+pub(super) const EVERY_CLIENTS: [&str; 5] = [CLIENT_ID, CLIENTS, DEFAULT_SEED, RANDOM_SEED, NOW];
 
 /// The variable that holds the number of rows of a collection.
 pub(super) fn rows_of(collection: &str) -> String {
@@ -232,7 +237,7 @@ pub(super) enum Wanted {
 }
 
 /// One request with its expected result.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Execute {
     pub(super) request: Request,
     pub(super) parameters: Vec<Parameter>,
@@ -285,18 +290,37 @@ impl Execute {
 }
 
 /// A request to a database; collections by number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Request {
+    #[default]
     Begin,
     Commit,
     Rollback,
-    Get { relation: usize, fields: Vec<usize> },
-    Insert { relation: usize },
-    Put { relation: usize },
-    Update { relation: usize, fields: Vec<usize> },
-    Delete { relation: usize },
-    FindEqual { relation: usize, by: Vec<usize>, fields: Vec<usize> },
-    Count { relation: usize },
+    Get {
+        relation: usize,
+        fields: Vec<usize>,
+    },
+    Insert {
+        relation: usize,
+    },
+    Put {
+        relation: usize,
+    },
+    Update {
+        relation: usize,
+        fields: Vec<usize>,
+    },
+    Delete {
+        relation: usize,
+    },
+    FindEqual {
+        relation: usize,
+        by: Vec<usize>,
+        fields: Vec<usize>,
+    },
+    Count {
+        relation: usize,
+    },
     Raw(Raw),
 }
 
@@ -316,6 +340,15 @@ pub(super) enum Piece {
 }
 
 impl Request {
+    /// The request of the step `begin`, `commit` or `rollback`.
+    pub(super) fn control(word: &str) -> Self {
+        match word {
+            "begin" => Self::Begin,
+            "commit" => Self::Commit,
+            _ => Self::Rollback,
+        }
+    }
+
     /// Whether it changes data.
     pub(super) fn writes(&self) -> bool {
         match self {
@@ -368,10 +401,25 @@ impl Raw {
         RawStatement { place: place.to_owned(), texts, parameters: self.variables().len() }
     }
 
+    /// The values of its placeholders.
+    pub(super) fn parameters(&self, known: &Variables) -> Result<Vec<Parameter>> {
+        let parameter = |name: &str| {
+            let operand = Operand::Variable(variable(name, known)?);
+            Ok(Parameter { operand, kind: None })
+        };
+        self.variables().into_iter().map(parameter).collect()
+    }
+
     /// The variables in the order of their placeholders, which is the same in all texts.
     pub(super) fn variables(&self) -> Vec<&str> {
         self.texts.first().map(|(_, pieces)| variables(pieces)).unwrap_or_default()
     }
+}
+
+/// The tables that one text names in braces or by pgbench's names.
+pub(super) fn tables(pieces: &[Piece]) -> Vec<usize> {
+    let table = |piece: &Piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None };
+    pieces.iter().filter_map(table).collect()
 }
 
 /// The variables of one text, in the order of their placeholders.

@@ -1,7 +1,6 @@
 //! Evaluates expressions by pgbench's rules: 64-bit integers with overflow errors, doubles, booleans, and null.
 
 use super::expression::{Expr, Function};
-use super::place::{Fault, fault};
 use super::{permute, random};
 use crate::prelude::*;
 
@@ -46,7 +45,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    pub(super) fn value(&mut self, expr: &Expr) -> Fault<Datum> {
+    pub(super) fn value(&mut self, expr: &Expr) -> Result<Datum> {
         Ok(match expr {
             Expr::Null => Datum::Null,
             Expr::Bool(b) => Datum::Bool(*b),
@@ -65,7 +64,7 @@ impl Scope<'_> {
         })
     }
 
-    fn call(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
+    fn call(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
         match (function, arguments) {
             (Function::And | Function::Or, [left, right]) => self.logic(function, left, right),
             (Function::IsNull, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Null)),
@@ -85,7 +84,7 @@ impl Scope<'_> {
         }
     }
 
-    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Fault<Datum> {
+    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Result<Datum> {
         if function == Function::Permute {
             return permuted(one, two, three);
         }
@@ -102,7 +101,7 @@ impl Scope<'_> {
 
     /// AND and OR, which do not evaluate their right side if the left side decides. Unlike in SQL, null on the left
     /// decides too.
-    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Fault<Datum> {
+    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Result<Datum> {
         let decides = function == Function::Or;
         let Some(left) = condition(self.value(left)?)? else { return Ok(Datum::Null) };
         if left == decides {
@@ -111,26 +110,26 @@ impl Scope<'_> {
         Ok(condition(self.value(right)?)?.map_or(Datum::Null, Datum::Bool))
     }
 
-    fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
-        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Fault<Vec<_>>>()?;
+    fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
+        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
         if values.contains(&Datum::Null) {
             return Ok(Datum::Null);
         }
         let greatest = function == Function::Greatest;
         if values.iter().any(|value| matches!(value, Datum::Double(_))) {
-            let values = values.into_iter().map(double).collect::<Fault<Vec<_>>>()?;
+            let values = values.into_iter().map(double).collect::<Result<Vec<_>>>()?;
             let best = values.into_iter().reduce(|best, value| {
                 let better = if greatest { value > best } else { value < best };
                 if better { value } else { best }
             });
             return Ok(best.map_or(Datum::Null, Datum::Double));
         }
-        let values = values.into_iter().map(whole).collect::<Fault<Vec<_>>>()?;
+        let values = values.into_iter().map(whole).collect::<Result<Vec<_>>>()?;
         let best = if greatest { values.into_iter().max() } else { values.into_iter().min() };
         Ok(best.map_or(Datum::Null, Datum::Int))
     }
 
-    fn two(&mut self, function: Function, left: Datum, right: Datum) -> Fault<Datum> {
+    fn two(&mut self, function: Function, left: Datum, right: Datum) -> Result<Datum> {
         if left == Datum::Null || right == Datum::Null {
             return Ok(Datum::Null);
         }
@@ -169,7 +168,7 @@ impl Scope<'_> {
     }
 }
 
-fn one_value(function: Function, value: Datum) -> Fault<Datum> {
+fn one_value(function: Function, value: Datum) -> Result<Datum> {
     if value == Datum::Null {
         return Ok(Datum::Null);
     }
@@ -200,7 +199,7 @@ pub(super) fn truth(value: Datum) -> bool {
 }
 
 /// Converts a value to an integer, as pgbench does.
-pub(super) fn whole(value: Datum) -> Fault<i64> {
+pub(super) fn whole(value: Datum) -> Result<i64> {
     match value {
         Datum::Int(n) => Ok(n),
         Datum::Double(n) => {
@@ -209,26 +208,26 @@ pub(super) fn whole(value: Datum) -> Fault<i64> {
             if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) {
                 Ok(n as i64)
             } else {
-                Err(fault(format!("{n} does not fit a 64-bit integer")))
+                Err(Error::usage(format!("{n} does not fit a 64-bit integer")))
             }
         }
-        other => Err(fault(format!("{} is not a number", kind(other)))),
+        other => Err(Error::usage(format!("{} is not a number", kind(other)))),
     }
 }
 
-fn double(value: Datum) -> Fault<f64> {
+fn double(value: Datum) -> Result<f64> {
     match value {
         Datum::Int(n) => Ok(n as f64),
         Datum::Double(n) => Ok(n),
-        other => Err(fault(format!("{} is not a number", kind(other)))),
+        other => Err(Error::usage(format!("{} is not a number", kind(other)))),
     }
 }
 
-fn condition(value: Datum) -> Fault<Option<bool>> {
+fn condition(value: Datum) -> Result<Option<bool>> {
     match value {
         Datum::Bool(b) => Ok(Some(b)),
         Datum::Null => Ok(None),
-        other => Err(fault(format!("{} is neither true nor false", kind(other)))),
+        other => Err(Error::usage(format!("{} is neither true nor false", kind(other)))),
     }
 }
 
@@ -243,13 +242,13 @@ fn kind(value: Datum) -> &'static str {
     }
 }
 
-fn fits(value: Option<i64>) -> Fault<i64> {
-    value.ok_or_else(|| fault("the result exceeds 64 bits"))
+fn fits(value: Option<i64>) -> Result<i64> {
+    value.ok_or_else(|| Error::usage("the result exceeds 64 bits"))
 }
 
-fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64> {
+fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Result<i64> {
     if right == 0 {
-        return Err(fault("division by zero"));
+        return Err(Error::usage("division by zero"));
     }
     // The remainder of the least number and -1 is 0; some processors trap on it.
     if right == -1 && how(left, right).is_none() {
@@ -258,7 +257,7 @@ fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64
     fits(how(left, right))
 }
 
-fn equal(left: Datum, right: Datum) -> Fault<bool> {
+fn equal(left: Datum, right: Datum) -> Result<bool> {
     match (left, right) {
         (Datum::Int(left), Datum::Int(right)) => Ok(left == right),
         #[allow(clippy::float_cmp, reason = "the language's own equality")]
@@ -266,7 +265,7 @@ fn equal(left: Datum, right: Datum) -> Fault<bool> {
     }
 }
 
-fn less(left: Datum, right: Datum) -> Fault<bool> {
+fn less(left: Datum, right: Datum) -> Result<bool> {
     match (left, right) {
         (Datum::Int(left), Datum::Int(right)) => Ok(left < right),
         (left, right) => Ok(double(left)? < double(right)?),
@@ -274,20 +273,20 @@ fn less(left: Datum, right: Datum) -> Fault<bool> {
 }
 
 /// A bijective mapping of 0..size to itself: pgbench's permute for this seed.
-fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
+fn permuted(value: Datum, size: Datum, seed: Datum) -> Result<Datum> {
     if [value, size, seed].contains(&Datum::Null) {
         return Ok(Datum::Null);
     }
     let (value, size, seed) = (whole(value)?, whole(size)?, whole(seed)?);
     if size < 1 {
-        return Err(fault(format!("permute needs a size of 1 or more, not {size}")));
+        return Err(Error::usage(format!("permute needs a size of 1 or more, not {size}")));
     }
     Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
 /// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match
 /// pgbench, so that keys scattered by either tool are equal.
-fn hash(function: Function, value: Datum, seed: Datum) -> Fault<Datum> {
+fn hash(function: Function, value: Datum, seed: Datum) -> Result<Datum> {
     const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
     if value == Datum::Null || seed == Datum::Null {
         return Ok(Datum::Null);

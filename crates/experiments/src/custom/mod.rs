@@ -10,7 +10,6 @@ mod expression;
 mod known;
 mod number;
 mod permute;
-mod place;
 mod random;
 mod read;
 mod reads;

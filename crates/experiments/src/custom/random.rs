@@ -1,21 +1,20 @@
 //! The distributions of pgbench's random functions, over Kurabe's own generator.
 
-use super::place::{Fault, fault};
 use crate::prelude::*;
 
 /// The number of values from `least` to `most`.
-fn width(least: i64, most: i64) -> Fault<u64> {
+fn width(least: i64, most: i64) -> Result<u64> {
     if least > most {
-        return Err(fault(format!("a range from {least} to {most} is empty")));
+        return Err(Error::usage(format!("a range from {least} to {most} is empty")));
     }
     most.checked_sub(least)
         .and_then(|width| width.checked_add(1))
         .map(|width| width as u64)
-        .ok_or_else(|| fault("the range is too large"))
+        .ok_or_else(|| Error::usage("the range is too large"))
 }
 
 /// The uniform distribution.
-pub(super) fn uniform(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
+pub(super) fn uniform(rng: &mut Rng, least: i64, most: i64) -> Result<i64> {
     width(least, most).map(|width| least + rng.below(width) as i64)
 }
 
@@ -26,11 +25,13 @@ fn within(least: i64, width: u64, part: f64) -> i64 {
 }
 
 /// An exponential distribution, cut off at `parameter` and scaled to the range: the first value is the likeliest.
-pub(super) fn exponential(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Fault<i64> {
+pub(super) fn exponential(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Result<i64> {
     let width = width(least, most)?;
     // Not above 0, or NaN.
     if parameter <= 0.0 || parameter.is_nan() {
-        return Err(fault(format!("the parameter of random_exponential must be above 0, not {parameter}")));
+        return Err(Error::usage(format!(
+            "the parameter of random_exponential must be above 0, not {parameter}"
+        )));
     }
     let cut = (-parameter).exp();
     // Inversion of the distribution function. The draw is in (0, 1], so that its logarithm exists.
@@ -39,10 +40,12 @@ pub(super) fn exponential(rng: &mut Rng, least: i64, most: i64, parameter: f64) 
 }
 
 /// A normal distribution, cut off at `parameter` standard deviations on both sides and scaled to the range.
-pub(super) fn gaussian(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Fault<i64> {
+pub(super) fn gaussian(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> Result<i64> {
     let width = width(least, most)?;
     if parameter < 2.0 || parameter.is_nan() {
-        return Err(fault(format!("the parameter of random_gaussian must be at least 2, not {parameter}")));
+        return Err(Error::usage(format!(
+            "the parameter of random_gaussian must be at least 2, not {parameter}"
+        )));
     }
     loop {
         // Box and Muller 1958, the sine variant.
@@ -59,10 +62,10 @@ pub(super) fn gaussian(rng: &mut Rng, least: i64, most: i64, parameter: f64) -> 
 ///
 /// Devroye, "Non-Uniform Random Variate Generation", 1986, chapter X.6, rejection from a Pareto distribution, as pgbench
 /// does; hence an exponent above 1.
-pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Fault<i64> {
+pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Result<i64> {
     let width = width(least, most)?;
     if !(1.001..=1000.0).contains(&exponent) {
-        return Err(fault(format!(
+        return Err(Error::usage(format!(
             "the parameter of random_zipfian must be from 1.001 to 1000, not {exponent}"
         )));
     }
@@ -84,7 +87,7 @@ pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Fa
 /// sysbench's default distribution ("special"). Three quarters of the draws fall, evenly, into the upper three
 /// quarters of the hundredth in the middle of the range. The others are means of twelve uniform draws over the whole
 /// range.
-pub(super) fn special(rng: &mut Rng, least: i64, most: i64) -> Fault<i64> {
+pub(super) fn special(rng: &mut Rng, least: i64, most: i64) -> Result<i64> {
     const OFTEN: f64 = 0.75;
     const HUNDREDTH: f64 = 0.01;
     const DRAWS: u32 = 12;

@@ -103,17 +103,17 @@ impl CustomTransaction {
         };
         // pgbench's seeds are positive integers.
         let seed = (shared.seed >> 1) as i64;
-        give(super::declared::CLIENT_ID, client.index as i64);
-        give(super::declared::CLIENTS, client.count as i64);
-        give(super::declared::RANDOM_SEED, seed);
-        give(super::declared::DEFAULT_SEED, seed);
+        give(declared::CLIENT_ID, client.index as i64);
+        give(declared::CLIENTS, client.count as i64);
+        give(declared::RANDOM_SEED, seed);
+        give(declared::DEFAULT_SEED, seed);
         let contents = texts(declared, client.seed);
         let state = State {
             client,
             rng: Rng::new(client.seed),
             drawn: vec![0; slots.len()],
             slots,
-            now: declared.variables.find(super::declared::NOW),
+            now: declared.variables.find(declared::NOW),
             contents,
             scratch: Vec::new(),
             statements,

@@ -2,7 +2,6 @@
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::known::Known;
-use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
@@ -34,7 +33,7 @@ impl Shared {
         let mut initial = declared.variables.initial.clone();
         let made = declared.relations.iter().filter(|relation| relation.made.is_some());
         if dataset.records.is_some() && made.clone().count() != 1 {
-            return Err(fault("--records requires a workload with one collection")
+            return Err(Error::usage("--records requires a workload with one collection")
                 .hint("use --define with a variable"));
         }
         let mut stores = Vec::with_capacity(declared.relations.len());
