@@ -152,25 +152,14 @@ fn random(rng: &mut Rng, size: usize) -> Vec<u8> {
 /// Text in the format of a web framework's serialised session: `name|s:5:"words";` and `name|i:48213;`. There are few
 /// names, many words with a Zipf-like distribution, and random tokens.
 fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
-    const NAMES: [&str; 12] = [
-        "user_id",
-        "cart",
-        "last_seen",
-        "csrf_token",
-        "locale",
-        "referer",
-        "flash",
-        "address",
-        "note",
-        "item",
-        "price",
-        "history",
-    ];
+    const NAMES: &str =
+        "user_id cart last_seen csrf_token locale referer flash address note item price history";
+    let names: Vec<&str> = NAMES.split(' ').collect();
     let words: Vec<String> = (0..2_000).map(|_| word(rng)).collect();
     let mut pool = Vec::with_capacity(size + 256);
     let mut value = String::new();
     while pool.len() < size {
-        let name = NAMES[rng.below(NAMES.len() as u64) as usize];
+        let name = names[rng.below(names.len() as u64) as usize];
         value.clear();
         match rng.below(10) {
             0 => value = format!("{:016x}", rng.next_u64()),

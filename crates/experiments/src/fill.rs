@@ -84,10 +84,6 @@ pub(crate) fn fill(
         return Ok(());
     }
     let width = collection.fields.len();
-    let transaction = match prepare_if_supported(session, &Operation::Begin)? {
-        Some(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
-        None => None,
-    };
     let whole = Several::prepare(session, collection, per_request.clamp(1, count))?;
     let rest = match count % whole.rows {
         0 => None,
@@ -96,13 +92,9 @@ pub(crate) fn fill(
     let mut buffers = vec![Vec::new(); whole.rows as usize * width];
     let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut reply = Reply::new();
-    let (mut done, mut committed) = (0, 0);
-    while done < count {
-        if let Some((begin, _)) = &transaction
-            && committed == done
-        {
-            session.execute(begin, &[], &mut reply)?;
-        }
+    let (requests, batch) = (count.div_ceil(whole.rows), COMMIT_ROWS.div_ceil(whole.rows));
+    in_batches_of(batch, session, requests, |session, request| {
+        let done = request * whole.rows;
         let rows = whole.rows.min(count - done);
         let used = rows as usize * width;
         for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
@@ -110,32 +102,29 @@ pub(crate) fn fill(
         }
         let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
         let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
-        let insert =
-            if rows == whole.rows { &whole.prepared } else { rest.as_ref().unwrap_or(&whole.prepared) };
+        let insert = rest.as_ref().filter(|_| rows < whole.rows).unwrap_or(&whole.prepared);
         session.execute(insert, &values, &mut reply)?;
-        if reply.affected() != rows {
-            let acknowledged = reply.affected();
-            return Err(Error::mismatch(format!(
+        match reply.affected() {
+            acknowledged if acknowledged == rows => Ok(()),
+            acknowledged => Err(Error::mismatch(format!(
                 "the server acknowledged {acknowledged} of {rows} inserted rows"
-            )));
+            ))),
         }
-        done += rows;
-        if let Some((_, commit)) = &transaction
-            && (done - committed >= COMMIT_ROWS || done == count)
-        {
-            session.execute(commit, &[], &mut reply)?;
-            committed = done;
-        }
-    }
-    let transaction = transaction.into_iter().flat_map(|(begin, commit)| [begin, commit]);
-    for prepared in transaction.chain([whole.prepared]).chain(rest) {
-        session.release(prepared)?;
-    }
-    Ok(())
+    })?;
+    [whole.prepared].into_iter().chain(rest).try_for_each(|prepared| session.release(prepared))
 }
 
 /// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.
 pub(crate) fn in_batches(
+    session: &mut dyn Session,
+    records: u64,
+    add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
+) -> Result<()> {
+    in_batches_of(BATCH, session, records, add)
+}
+
+fn in_batches_of(
+    batch: u64,
     session: &mut dyn Session,
     records: u64,
     mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
@@ -145,33 +134,16 @@ pub(crate) fn in_batches(
         None => None,
     };
     let mut reply = Reply::new();
-    for first in (0..records).step_by(BATCH as usize) {
+    for first in (0..records).step_by(batch as usize) {
         if let Some([begin, _]) = &transaction {
             session.execute(begin, &[], &mut reply)?;
         }
-        (first..records.min(first + BATCH)).try_for_each(|record| add(session, record))?;
+        (first..records.min(first + batch)).try_for_each(|record| add(session, record))?;
         if let Some([_, commit]) = &transaction {
             session.execute(commit, &[], &mut reply)?;
         }
     }
     transaction.into_iter().flatten().try_for_each(|prepared| session.release(prepared))
-}
-
-/// Inserts rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.
-pub(crate) fn fill_numbered(
-    session: &mut dyn Session,
-    collection: &Arc<Collection>,
-    records: u64,
-    mut write: impl FnMut(u64, &mut Vec<u8>),
-) -> Result<()> {
-    fill(session, collection, records, REQUEST_ROWS, |row, field, out| {
-        let key = row + 1;
-        if field == 0 {
-            return FieldValue::Int(key as i64);
-        }
-        write(key, out);
-        FieldValue::Text
-    })
 }
 
 /// The number of rows on the server; `None` if it cannot count.

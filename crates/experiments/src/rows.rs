@@ -1,6 +1,7 @@
 //! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads, reads and writes them.
 
 use crate::answer;
+use crate::fill::FieldValue;
 use crate::prelude::*;
 use crate::statement::{Bind, Statement};
 use crate::{fill, readback};
@@ -58,8 +59,13 @@ impl<D: RowData> Rows<D> {
         session: &mut dyn Session,
     ) -> Result<DatasetState> {
         namespace.create(&self.collection)?;
-        fill::fill_numbered(session, &self.collection, self.records, |key, out| {
+        fill::fill(session, &self.collection, self.records, fill::REQUEST_ROWS, |row, field, out| {
+            let key = row + 1;
+            if field == 0 {
+                return FieldValue::Int(key as i64);
+            }
             self.data.write(key, LOADED, out);
+            FieldValue::Text
         })?;
         namespace.analyse(&self.collection)?;
         self.check_count(session, self.records)?;
