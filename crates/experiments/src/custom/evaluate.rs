@@ -3,6 +3,7 @@
 use super::expression::{Expr, Function};
 use super::{permute, random};
 use crate::prelude::*;
+use std::cmp::Ordering;
 
 /// A value. The slot that holds a text stores the text itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -85,11 +86,11 @@ impl Scope<'_> {
     }
 
     fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Result<Datum> {
-        if function == Function::Permute {
-            return permuted(one, two, three);
-        }
         if [one, two, three].contains(&Datum::Null) {
             return Ok(Datum::Null);
+        }
+        if function == Function::Permute {
+            return permuted(whole(one)?, whole(two)?, whole(three)?);
         }
         let draw = match function {
             Function::RandomExponential => random::exponential,
@@ -133,21 +134,14 @@ impl Scope<'_> {
         if left == Datum::Null || right == Datum::Null {
             return Ok(Datum::Null);
         }
-        match function {
-            Function::Random => {
-                return random::uniform(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
-            }
-            Function::RandomSpecial => {
-                return random::special(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
-            }
-            _ => {}
-        }
         let doubles = matches!(left, Datum::Double(_)) || matches!(right, Datum::Double(_));
         Ok(match function {
-            Function::Equal => Datum::Bool(equal(left, right)?),
-            Function::Different => Datum::Bool(!equal(left, right)?),
-            Function::Less => Datum::Bool(less(left, right)?),
-            Function::LessOrEqual => Datum::Bool(!less(right, left)?),
+            Function::Random => Datum::Int(random::uniform(self.rng, whole(left)?, whole(right)?)?),
+            Function::RandomSpecial => Datum::Int(random::special(self.rng, whole(left)?, whole(right)?)?),
+            Function::Equal => Datum::Bool(compared(left, right)? == Some(Ordering::Equal)),
+            Function::Different => Datum::Bool(compared(left, right)? != Some(Ordering::Equal)),
+            Function::Less => Datum::Bool(compared(left, right)? == Some(Ordering::Less)),
+            Function::LessOrEqual => Datum::Bool(compared(right, left)? != Some(Ordering::Less)),
             Function::Power => Datum::Double(double(left)?.powf(double(right)?)),
             Function::HashFnv1a | Function::HashMurmur2 => return hash(function, left, right),
             Function::Modulo => Datum::Int(divided(whole(left)?, whole(right)?, i64::checked_rem)?),
@@ -257,27 +251,16 @@ fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Result<i6
     fits(how(left, right))
 }
 
-fn equal(left: Datum, right: Datum) -> Result<bool> {
+/// How two numbers compare; `None` if one is not a number (NaN).
+fn compared(left: Datum, right: Datum) -> Result<Option<Ordering>> {
     match (left, right) {
-        (Datum::Int(left), Datum::Int(right)) => Ok(left == right),
-        #[allow(clippy::float_cmp, reason = "the language's own equality")]
-        (left, right) => Ok(double(left)? == double(right)?),
-    }
-}
-
-fn less(left: Datum, right: Datum) -> Result<bool> {
-    match (left, right) {
-        (Datum::Int(left), Datum::Int(right)) => Ok(left < right),
-        (left, right) => Ok(double(left)? < double(right)?),
+        (Datum::Int(left), Datum::Int(right)) => Ok(Some(left.cmp(&right))),
+        (left, right) => Ok(double(left)?.partial_cmp(&double(right)?)),
     }
 }
 
 /// A bijective mapping of 0..size to itself: pgbench's permute for this seed.
-fn permuted(value: Datum, size: Datum, seed: Datum) -> Result<Datum> {
-    if [value, size, seed].contains(&Datum::Null) {
-        return Ok(Datum::Null);
-    }
-    let (value, size, seed) = (whole(value)?, whole(size)?, whole(seed)?);
+fn permuted(value: i64, size: i64, seed: i64) -> Result<Datum> {
     if size < 1 {
         return Err(Error::usage(format!("permute needs a size of 1 or more, not {size}")));
     }
@@ -288,9 +271,6 @@ fn permuted(value: Datum, size: Datum, seed: Datum) -> Result<Datum> {
 /// pgbench, so that keys scattered by either tool are equal.
 fn hash(function: Function, value: Datum, seed: Datum) -> Result<Datum> {
     const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
-    if value == Datum::Null || seed == Datum::Null {
-        return Ok(Datum::Null);
-    }
     let (value, seed) = (whole(value)? as u64, whole(seed)? as u64);
     if function == Function::HashFnv1a {
         let start = 0xcbf2_9ce4_8422_2325 ^ seed;

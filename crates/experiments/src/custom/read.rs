@@ -1,7 +1,7 @@
 //! Parses a workload in Kurabe's own language: TOML.
 
 use super::Described;
-use super::declared::{self, Constant, Declared, Program, Relation, Request, Step};
+use super::declared::{self, Constant, Declared, Program, Request, Step};
 use super::section::{Section, known};
 use super::{draws, relations, steps};
 use crate::prelude::*;
@@ -149,28 +149,18 @@ fn transaction(
 impl Declared {
     /// Records what the transactions do to the collections.
     pub(super) fn note_changes(&mut self) {
-        let steps = self.programs.iter().flat_map(|program| &program.steps);
-        for step in steps {
+        for step in self.programs.iter().flat_map(|program| &program.steps) {
             let Step::Execute(execute) = step else { continue };
-            let note = |relation: &mut Relation| match &execute.request {
-                Request::Put { .. } => {
-                    relation.disturbed = true;
-                    relation.note_traffic(false);
-                }
-                Request::Update { fields, .. } => {
-                    for field in fields {
-                        relation.changed[*field] = true;
-                    }
-                }
-                Request::Delete { .. } => relation.disturbed = true,
-                _ => {}
-            };
             match &execute.request {
-                Request::Put { relation }
-                | Request::Update { relation, .. }
-                | Request::Delete { relation } => {
-                    note(&mut self.relations[*relation]);
+                Request::Put { relation } => {
+                    self.relations[*relation].disturbed = true;
+                    self.relations[*relation].note_traffic(false);
                 }
+                Request::Update { relation, fields } => {
+                    let changed = &mut self.relations[*relation].changed;
+                    fields.iter().for_each(|field| changed[*field] = true);
+                }
+                Request::Delete { relation } => self.relations[*relation].disturbed = true,
                 _ => {}
             }
             for relation in [execute.adds, execute.removes].into_iter().flatten() {
