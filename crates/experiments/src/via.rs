@@ -2,8 +2,7 @@
 //! each answer is checked. This module has the parts that all such experiments share: requests before a trial, and
 //! the check that the application stored what it acknowledged.
 
-use crate::answer;
-use crate::count::{self, COUNT};
+use crate::answer::{self, COUNT};
 use crate::prelude::*;
 use crate::statement::{Bind, Statement};
 use kurabe_core::page::body;
@@ -163,7 +162,7 @@ impl Added {
                 "{added} {rows} were acknowledged, but with {different} different {keys}"
             )));
         }
-        let (Some(before), Some(now)) = (self.before, count::ask(session, &self.page)?) else {
+        let (Some(before), Some(now)) = (self.before, answer::ask_count(session, &self.page)?) else {
             return Ok(0);
         };
         if now.checked_sub(before) != Some(added) {
@@ -233,7 +232,7 @@ impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
     fn before(&self, Before { operation, state, session, .. }: Before<'_>) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
-            if Self::writes(operation) { count::ask(session, &path(P::INFO, COUNT))? } else { None };
+            if Self::writes(operation) { answer::ask_count(session, &path(P::INFO, COUNT))? } else { None };
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }

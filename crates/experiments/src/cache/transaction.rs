@@ -1,8 +1,7 @@
 //! The work of one client: it reads a record through the cache, or changes one of its own records.
 
 use super::popularity::Popularity;
-use super::store::{self, Store, parts};
-use super::versions::Versions;
+use super::store::{self, Store, Versions, parts};
 use crate::fill::acknowledged;
 use crate::ident::Ident;
 use crate::prelude::*;

@@ -1,13 +1,11 @@
 //! A cell as the engine sees it: loads the data, fills the cache, runs transactions, checks the store.
 
-use super::metrics::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, REFUSED, STALE, STALE_SHARE,
-};
 use super::popularity::Popularity;
-use super::store::{self, Store};
+use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
-use super::versions::Versions;
-use super::{NAME, REQUEST, cache};
+use super::{
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, NAME, REFUSED, REQUEST, STALE, STALE_SHARE, cache,
+};
 use crate::defect::no_operation;
 use crate::fill::{self, check_count};
 use crate::prelude::*;

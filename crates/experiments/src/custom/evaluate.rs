@@ -1,7 +1,7 @@
 //! Evaluates expressions by pgbench's rules: 64-bit integers with overflow errors, doubles, booleans, and null.
 
 use super::expression::{Expr, Function};
-use super::{permute, random};
+use super::random;
 use crate::prelude::*;
 use std::cmp::Ordering;
 
@@ -264,7 +264,7 @@ fn permuted(value: i64, size: i64, seed: i64) -> Result<Datum> {
     if size < 1 {
         return Err(Error::usage(format!("permute needs a size of 1 or more, not {size}")));
     }
-    Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
+    Ok(Datum::Int(random::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
 /// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match

@@ -8,8 +8,6 @@ mod draws;
 mod evaluate;
 mod expression;
 mod known;
-mod number;
-mod permute;
 mod random;
 mod read;
 mod reads;

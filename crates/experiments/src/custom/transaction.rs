@@ -8,9 +8,8 @@ use super::slot::{Slot, Values, parameter};
 use super::types::TypeTimes;
 use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
-use crate::parameters::recycle;
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
+use crate::statement::{Bind, Statement, recycle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After this many successive retries an error is final.

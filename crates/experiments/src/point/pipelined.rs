@@ -3,9 +3,9 @@
 use super::{Keys, Store};
 use crate::defect::no_session;
 use crate::fill::text;
-use crate::parameters::recycle;
 use crate::prelude::*;
 use crate::rows::{LOADED, acknowledged_change};
+use crate::statement::recycle;
 
 /// The rows that a client requests.
 pub(super) enum Draws {

@@ -16,7 +16,7 @@ mod user;
 mod via;
 
 use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
-use crate::count::{COUNT, Count};
+use crate::answer::{COUNT, Count};
 use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count};
 use crate::prelude::*;
