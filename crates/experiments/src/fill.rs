@@ -36,24 +36,20 @@ impl FieldValue {
     }
 }
 
-/// How one request inserts several rows: the operation, the number of rows, and whether it is atomic.
-struct Several {
-    prepared: Prepared,
-    rows: u64,
-    together: bool,
-}
-
-impl Several {
-    /// At most `most`, as far as the database accepts several. A request need not be atomic: an error ends the
-    /// measurement, and loaded rows are counted and read back.
-    fn prepare(session: &mut dyn Session, collection: &Arc<Collection>, most: u64) -> Result<Self> {
-        for together in [true, false] {
-            if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
-                return Ok(Self { prepared, rows: most, together });
-            }
+/// Prepares a request that inserts at most `most` rows, as far as the database accepts several. Returns its number of
+/// rows and whether it is atomic. It need not be: an error ends the measurement, and loaded rows are counted and read
+/// back.
+fn prepare_insert(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    most: u64,
+) -> Result<(Prepared, u64, bool)> {
+    for together in [true, false] {
+        if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
+            return Ok((prepared, most, together));
         }
-        Ok(Self { prepared: session.prepare(&insert(collection, 1, true))?, rows: 1, together: true })
     }
+    Ok((session.prepare(&insert(collection, 1, true))?, 1, true))
 }
 
 /// One row or several in one request; `together` if the request must be atomic.
@@ -84,25 +80,25 @@ pub(crate) fn fill(
         return Ok(());
     }
     let width = collection.fields.len();
-    let whole = Several::prepare(session, collection, per_request.clamp(1, count))?;
-    let rest = match count % whole.rows {
+    let (whole, most, together) = prepare_insert(session, collection, per_request.clamp(1, count))?;
+    let rest = match count % most {
         0 => None,
-        rest => Some(session.prepare(&insert(collection, rest, whole.together))?),
+        rest => Some(session.prepare(&insert(collection, rest, together))?),
     };
-    let mut buffers = vec![Vec::new(); whole.rows as usize * width];
+    let mut buffers = vec![Vec::new(); most as usize * width];
     let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut reply = Reply::new();
-    let (requests, batch) = (count.div_ceil(whole.rows), COMMIT_ROWS.div_ceil(whole.rows));
+    let (requests, batch) = (count.div_ceil(most), COMMIT_ROWS.div_ceil(most));
     in_batches_of(batch, session, requests, |session, request| {
-        let done = request * whole.rows;
-        let rows = whole.rows.min(count - done);
+        let done = request * most;
+        let rows = most.min(count - done);
         let used = rows as usize * width;
         for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
             *cell = make(done + (n / width) as u64, n % width, buffer);
         }
         let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
         let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
-        let insert = rest.as_ref().filter(|_| rows < whole.rows).unwrap_or(&whole.prepared);
+        let insert = rest.as_ref().filter(|_| rows < most).unwrap_or(&whole);
         session.execute(insert, &values, &mut reply)?;
         match reply.affected() {
             acknowledged if acknowledged == rows => Ok(()),
@@ -111,7 +107,7 @@ pub(crate) fn fill(
             ))),
         }
     })?;
-    [whole.prepared].into_iter().chain(rest).try_for_each(|prepared| session.release(prepared))
+    [whole].into_iter().chain(rest).try_for_each(|prepared| session.release(prepared))
 }
 
 /// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.

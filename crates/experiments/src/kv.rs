@@ -5,8 +5,8 @@
 //! records with new keys. The content of a record follows from its key by a formula that an application in any
 //! language, or SQL, can compute ([`Digests`]).
 
-use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, reads, writes};
 use crate::answer::{self, COUNT, Count};
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, reads, writes};
 use crate::defect::no_operation;
 use crate::ident::{self, hex16};
 use crate::prelude::*;

@@ -5,6 +5,7 @@
 
 use crate::fill::prepare_if_supported;
 use crate::prelude::*;
+use std::fmt::Display;
 use std::ops::Range;
 
 /// The maximum number of pipelined requests.
@@ -70,8 +71,18 @@ impl Found<'_> {
     /// The bytes of the record's first field.
     pub(crate) fn bytes(&self, key: i64) -> Result<&[u8]> {
         let bytes = self.reply.field_bytes(self.row, self.column);
-        bytes.ok_or_else(|| Error::mismatch(format!("record {key} was returned without its data")))
+        bytes.ok_or_else(|| wrong_rows(key, 1))
     }
+}
+
+/// The error for an answer that is not one row with the data of a record.
+#[cold]
+pub(crate) fn wrong_rows(key: impl Display, rows: usize) -> Error {
+    Error::mismatch(match rows {
+        0 => format!("record {key} is missing"),
+        1 => format!("record {key} was returned without its data"),
+        _ => format!("record {key} was returned {rows} times"),
+    })
 }
 
 /// A value as a reply returns it.
@@ -104,8 +115,7 @@ pub(crate) fn numbered(
     }
     let mut check_reply = |key: &i64, reply: &mut Reply| match reply.rows() {
         1 => check(*key, Found { reply, row: 0, column: 0 }),
-        0 => Err(Error::mismatch(format!("record {key} is missing"))),
-        rows => Err(Error::mismatch(format!("record {key} was returned {rows} times"))),
+        rows => Err(wrong_rows(*key, rows)),
     };
     let together = match pipelined(session, &select, keys.start)? {
         Some(mut reply) => check_reply(&keys.start, &mut reply).map(|()| true)?,

@@ -106,18 +106,9 @@ impl<D: RowData> Rows<D> {
     pub(crate) fn check(&self, key: u64, version: u64, reply: &Reply) -> Result<()> {
         match reply.field_bytes(0, 0) {
             Some(bytes) if reply.rows() == 1 => self.data.check(key, version, bytes),
-            _ => Err(wrong_rows(key, reply.rows())),
+            _ => Err(readback::wrong_rows(key, reply.rows())),
         }
     }
-}
-
-#[cold]
-fn wrong_rows(key: u64, rows: usize) -> Error {
-    Error::mismatch(match rows {
-        0 => format!("record {key} is missing"),
-        1 => format!("record {key} was returned without its data"),
-        _ => format!("record {key} was returned {rows} times"),
-    })
 }
 
 /// Reads uniformly drawn rows of the loaded ones, or a named row.

@@ -42,19 +42,16 @@ const STALE_SHARE: Metric =
 const HITS_REPORTED: Metric =
     share("server-reported", Better::Neither, "the hit ratio that the cache itself reports");
 const HIT: Metric = time("hit", "mean time of a read that the cache answered");
-const MISS: Metric =
-    time("miss", "mean time of a read that missed: cache lookup, store read, cache fill");
+const MISS: Metric = time("miss", "mean time of a read that missed: cache lookup, store read, cache fill");
 const CHANGE: Metric = time("change", "mean time to change a record in the store");
-const AFTER_CHANGE: Metric =
-    time("then cache", "mean time to remove or replace its copy in the cache");
+const AFTER_CHANGE: Metric = time("then cache", "mean time to remove or replace its copy in the cache");
 const STALE: Metric = count(
     "stale",
     "reads in a trial that returned an older version than one whose write had been acknowledged before they \
      began",
 );
 const EVICTIONS: Metric = count("evictions", "values that the cache evicted in a trial");
-const REFUSED: Metric =
-    count("refused", "copies that the cache refused to store for lack of free memory");
+const REFUSED: Metric = count("refused", "copies that the cache refused to store for lack of free memory");
 const CACHED: Metric = count("cached", "values in the cache at the end");
 
 /// All metrics, in the order in which reports show them.

@@ -4,7 +4,8 @@ use super::popularity::Popularity;
 use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
 use super::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, NAME, REFUSED, REQUEST, STALE, STALE_SHARE, cache,
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, NAME, REFUSED, REQUEST,
+    STALE, STALE_SHARE, cache,
 };
 use crate::defect::no_operation;
 use crate::fill::{self, check_count};

@@ -134,12 +134,13 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
     let prefecture =
         NAMES.prefectures.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
     // Towns of one prefix are in one city.
-    let mut place = Rng::new(mix(!seed, prefix));
-    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let city = [pick(&NAMES.heads), pick(&NAMES.tails), pick(&NAMES.cities)];
-    let mut place = Rng::new(mix(mix(!seed, prefix), within));
-    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let town = [pick(&NAMES.heads), pick(&NAMES.tails), pick(&NAMES.towns)];
+    let place = |seed: u64, suffixes: &[Word]| {
+        let mut rng = Rng::new(seed);
+        [&NAMES.heads[..], &NAMES.tails[..], suffixes]
+            .map(|words| words[rng.below(words.len() as u64) as usize])
+    };
+    let city = place(mix(!seed, prefix), &NAMES.cities);
+    let town = place(mix(mix(!seed, prefix), within), &NAMES.towns);
     let written = |words: &[Word]| words.iter().map(|(written, _)| *written).collect::<String>().into();
     let read = |words: &[Word]| words.iter().map(|(_, read)| *read).collect::<String>();
     Town {

@@ -15,8 +15,8 @@ mod transaction;
 mod user;
 mod via;
 
-use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
 use crate::answer::{COUNT, Count};
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
 use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count};
 use crate::prelude::*;
@@ -126,41 +126,43 @@ impl Pages for WebApplication {
     }
 }
 
-/// Numbers of rows, each with its expected value.
-type Pairs = Vec<(u64, u64)>;
-
 struct WebWorkload {
     store: Arc<Store>,
     bind: Bind,
 }
 
-/// What the requests of a trial wrote.
-#[derive(Default)]
+/// What requests wrote.
+#[derive(Debug, Default)]
 struct Written {
     /// Each line of the log with its user.
-    lines: Pairs,
-    /// Each changed user with its last version.
-    users: Pairs,
+    lines: Vec<(u64, u64)>,
+    /// Each changed user with its last version: the highest one, since a user's versions increase in order.
+    versions: BTreeMap<u64, u64>,
     /// The number of changes of users.
     changes: u64,
+}
+
+impl Written {
+    fn note_version(&mut self, user: u64, version: u64) {
+        let last = self.versions.entry(user).or_default();
+        *last = (*last).max(version);
+    }
 }
 
 impl WebWorkload {
     fn written(&self, done: &[ClientSummary]) -> Written {
         let mut written = Written::default();
-        let mut versions = BTreeMap::new();
         for done in done {
             let mut draws = Draws::new(done.client, self.store.count, self.store.codes.towns.len() as u64);
             for _ in 0..done.completed {
                 let draw = draws.next();
                 written.lines.push((draw.line, draw.user));
                 if let Some(version) = draw.version {
-                    versions.insert(draw.user, version);
+                    written.note_version(draw.user, version);
                     written.changes += 1;
                 }
             }
         }
-        written.users = versions.into_iter().collect();
         written
     }
 }
@@ -171,9 +173,8 @@ impl Prepare for WebWorkload {
             namespace.create(collection)?;
         }
         self.store.fill(session)?;
-        [&self.store.users, &self.store.towns]
-            .into_iter()
-            .try_for_each(|filled| namespace.analyse(filled))?;
+        namespace.analyse(&self.store.users)?;
+        namespace.analyse(&self.store.towns)?;
         Ok(DatasetState::default())
     }
 
@@ -194,7 +195,7 @@ impl Workload for WebWorkload {
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
         let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
-        let Written { lines, users, changes } = self.written(done);
+        let Written { lines, versions, changes } = self.written(done);
         if lines.len() as u64 != acknowledged {
             let made = lines.len();
             return Err(Error::mismatch(format!(
@@ -204,9 +205,9 @@ impl Workload for WebWorkload {
         let counted = check_count(session, &self.store.log, acknowledged, |rows| {
             format!("the server counts {rows} lines of the log, but acknowledged {acknowledged}")
         })?;
-        let records = (lines.len() + users.len()) as u64;
+        let records = (lines.len() + versions.len()) as u64;
         let read_back = self.store.read_lines_back(session, lines.into_iter())?
-            + self.store.read_users_back(session, users.into_iter())?;
+            + self.store.read_users_back(session, versions.into_iter())?;
         let verification = Verification {
             // Each request read its user, and the answer was compared.
             answers: done.iter().map(|done| done.completed).sum(),
