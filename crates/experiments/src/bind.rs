@@ -8,7 +8,6 @@
 use crate::axes::{self, CLIENTS, CONNECTION, reads};
 use crate::point::PointWorkload;
 use crate::prelude::*;
-use crate::statement::Bind;
 
 /// The experiment `bind`.
 pub(crate) struct BindParameters;

@@ -8,7 +8,6 @@ use crate::axes::{self, CLIENTS, reads};
 use crate::point::{LENGTH, NEW, PointWorkload, READ, content};
 use crate::prelude::*;
 use crate::rows::LOADED;
-use crate::statement::Bind;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, ViaWorkload, path};
 
 /// The experiment `connect`.

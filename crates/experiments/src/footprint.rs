@@ -9,7 +9,6 @@
 use crate::axes::reads;
 use crate::point::PointWorkload;
 use crate::prelude::*;
-use crate::statement::Bind;
 use kurabe_core::metric::{
     MEMORY, MEMORY_ADDED, MEMORY_EACH, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source, THREADS,
     THREADS_ADDED, THROUGHPUT,

@@ -11,7 +11,6 @@ use crate::defect::no_operation;
 use crate::ident::{self, hex16};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write};
-use crate::statement::Bind;
 use crate::via::{self, Added, PageClient, PageSet, ReadRows, ViaWorkload, path};
 use md5::{Digest, Md5};
 use std::io::Write as _;

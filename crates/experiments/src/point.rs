@@ -10,7 +10,6 @@ use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
 use crate::content::{Content, Kind};
 use crate::prelude::*;
 use crate::rows::{How, Read, Rows, Write};
-use crate::statement::Bind;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
 use pipelined::{Draws, Pipelined};

@@ -1,6 +1,7 @@
-//! The types of the core that most experiments use, so that a module imports by name only what is special to it.
+//! The types that most experiments use, so that a module imports by name only what is special to it.
 
 pub(crate) use crate::content::RowData;
+pub(crate) use crate::statement::{Bind, Statement};
 pub(crate) use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 pub(crate) use kurabe_core::collection::{Collection, Field, FieldType};
 pub(crate) use kurabe_core::driver::{Capability, Namespace, Prepared, Session};

@@ -3,7 +3,6 @@
 use crate::answer;
 use crate::fill::FieldValue;
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
 use crate::{fill, readback};
 
 /// The version of every row after loading. Writes have higher versions.

@@ -4,7 +4,6 @@
 
 use crate::answer::{self, COUNT};
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
 use kurabe_core::page::body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -5,7 +5,6 @@ use super::store::{self, Store, Versions, parts};
 use crate::fill::acknowledged;
 use crate::ident::Ident;
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
 use std::time::{Duration, Instant};
 
 /// The effect of a write on the copy in the cache.

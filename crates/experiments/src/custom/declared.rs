@@ -282,45 +282,28 @@ impl Execute {
             Wanted::Variable(slot) => Some(*slot),
             Wanted::Range(..) => None,
         };
-        let key = matches!(self.request, Request::Get { .. }).then(|| self.parameters.first()).flatten();
+        let key = matches!(self.request, Request::Get(..)).then(|| self.parameters.first()).flatten();
         let fields = self.fields.iter().map(|(_, operand)| operand);
         let operands = fields.chain(key.map(|key| &key.operand)).filter_map(variable);
         operands.chain([self.rows, self.affected].iter().flatten().filter_map(wanted)).collect()
     }
 }
 
-/// A request to a database; collections by number.
+/// A request to a database: the number of its collection, the fields that it compares, and those that it returns or
+/// changes.
 #[derive(Debug, Default)]
 pub(super) enum Request {
     #[default]
     Begin,
     Commit,
     Rollback,
-    Get {
-        relation: usize,
-        fields: Vec<usize>,
-    },
-    Insert {
-        relation: usize,
-    },
-    Put {
-        relation: usize,
-    },
-    Update {
-        relation: usize,
-        fields: Vec<usize>,
-    },
-    Delete {
-        relation: usize,
-    },
-    FindEqual {
-        relation: usize,
-        by: Vec<usize>,
-        fields: Vec<usize>,
-    },
-    Count {
-        relation: usize,
-    },
+    Get(usize, Vec<usize>),
+    Insert(usize),
+    Put(usize),
+    Update(usize, Vec<usize>),
+    Delete(usize),
+    FindEqual(usize, Vec<usize>, Vec<usize>),
+    Count(usize),
     Raw(Raw),
 }
 
@@ -352,7 +335,7 @@ impl Request {
     /// Whether it changes data.
     pub(super) fn writes(&self) -> bool {
         match self {
-            Self::Insert { .. } | Self::Put { .. } | Self::Update { .. } | Self::Delete { .. } => true,
+            Self::Insert(_) | Self::Put(_) | Self::Update(..) | Self::Delete(_) => true,
             Self::Raw(raw) => raw.writes,
             _ => false,
         }
@@ -365,19 +348,19 @@ impl Request {
             Self::Begin => Operation::Begin,
             Self::Commit => Operation::Commit,
             Self::Rollback => Operation::Rollback,
-            Self::Get { relation, fields } => {
+            Self::Get(relation, fields) => {
                 Operation::Get { collection: of(relation), fields: fields.clone() }
             }
-            Self::Insert { relation } => Operation::Insert { collection: of(relation) },
-            Self::Put { relation } => Operation::Put { collection: of(relation) },
-            Self::Update { relation, fields } => {
+            Self::Insert(relation) => Operation::Insert { collection: of(relation) },
+            Self::Put(relation) => Operation::Put { collection: of(relation) },
+            Self::Update(relation, fields) => {
                 Operation::Update { collection: of(relation), fields: fields.clone() }
             }
-            Self::Delete { relation } => Operation::Delete { collection: of(relation) },
-            Self::FindEqual { relation, by, fields } => {
+            Self::Delete(relation) => Operation::Delete { collection: of(relation) },
+            Self::FindEqual(relation, by, fields) => {
                 Operation::FindEqual { collection: of(relation), by: by.clone(), fields: fields.clone() }
             }
-            Self::Count { relation } => Operation::Count { collection: of(relation) },
+            Self::Count(relation) => Operation::Count { collection: of(relation) },
             Self::Raw(raw) => Operation::Raw { statement: Arc::new(raw.statement(relations, place)) },
         }
     }

@@ -152,15 +152,15 @@ impl Declared {
         for step in self.programs.iter().flat_map(|program| &program.steps) {
             let Step::Execute(execute) = step else { continue };
             match &execute.request {
-                Request::Put { relation } => {
+                Request::Put(relation) => {
                     self.relations[*relation].disturbed = true;
                     self.relations[*relation].note_traffic(false);
                 }
-                Request::Update { relation, fields } => {
+                Request::Update(relation, fields) => {
                     let changed = &mut self.relations[*relation].changed;
                     fields.iter().for_each(|field| changed[*field] = true);
                 }
-                Request::Delete { relation } => self.relations[*relation].disturbed = true,
+                Request::Delete(relation) => self.relations[*relation].disturbed = true,
                 _ => {}
             }
             for relation in [execute.adds, execute.removes].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! Parses the steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
 use super::declared::{
-    Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, Wanted, variables,
+    Constant, Declared, Execute, Operand, Parameter, Raw, Request, Step, Wanted, tables, variables,
 };
 use super::expression::Expr;
 use super::reads::may_change;
@@ -71,13 +71,6 @@ struct Named<'a> {
     names: Vec<&'a str>,
 }
 
-/// The request of a step, before its expectations.
-struct Asked {
-    request: Request,
-    parameters: Vec<Parameter>,
-    columns: Vec<String>,
-}
-
 impl Named<'_> {
     fn field(&self, name: &str) -> Result<usize> {
         self.section.at(position(name, &self.names, "field"))
@@ -130,23 +123,24 @@ impl Named<'_> {
         Ok((fields, columns))
     }
 
-    fn asked(&self) -> Result<Asked> {
-        let relation = self.relation;
-        let columns = Vec::new();
+    /// The request of a step with its parameters and its columns, before its expectations.
+    fn asked(&self) -> Result<(Request, Vec<Parameter>, Vec<String>)> {
+        let (relation, columns) = (self.relation, Vec::new());
+        let only = |keys: &[&str]| only(self.section, &[&[self.verb][..], keys].concat());
         Ok(match self.verb {
             "get" => {
-                only(self.section, &[self.verb, "key", "fields", "rows", "check", "keep"])?;
+                only(&["key", "fields", "rows", "check", "keep"])?;
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::Get { relation, fields }, parameters: self.by_key()?, columns }
+                (Request::Get(relation, fields), self.by_key()?, columns)
             }
             "find-equal" => {
-                only(self.section, &[self.verb, "where", "fields", "rows", "check", "keep"])?;
+                only(&["where", "fields", "rows", "check", "keep"])?;
                 let (by, parameters) = self.assigned("where")?.into_iter().unzip();
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::FindEqual { relation, by, fields }, parameters, columns }
+                (Request::FindEqual(relation, by, fields), parameters, columns)
             }
             "insert" | "put" => {
-                only(self.section, &[self.verb, "values", "affected"])?;
+                only(&["values", "affected"])?;
                 let mut values = self.assigned("values")?;
                 values.sort_by_key(|(at, _)| *at);
                 let lacks = |at: &usize| values.get(*at).is_none_or(|(found, _)| found != at);
@@ -155,28 +149,23 @@ impl Named<'_> {
                     return Err(self.section.error(what));
                 }
                 let parameters = values.into_iter().map(|(_, value)| value).collect();
-                let request = if self.verb == "insert" {
-                    Request::Insert { relation }
-                } else {
-                    Request::Put { relation }
-                };
-                Asked { request, parameters, columns }
+                let insert = self.verb == "insert";
+                (if insert { Request::Insert(relation) } else { Request::Put(relation) }, parameters, columns)
             }
             "update" => {
-                only(self.section, &[self.verb, "key", "set", "affected"])?;
+                only(&["key", "set", "affected"])?;
                 let (fields, mut parameters): (Vec<usize>, Vec<Parameter>) =
                     self.assigned("set")?.into_iter().unzip();
                 parameters.extend(self.by_key()?);
-                Asked { request: Request::Update { relation, fields }, parameters, columns }
+                (Request::Update(relation, fields), parameters, columns)
             }
             "delete" => {
-                only(self.section, &[self.verb, "key", "affected"])?;
-                Asked { request: Request::Delete { relation }, parameters: self.by_key()?, columns }
+                only(&["key", "affected"])?;
+                (Request::Delete(relation), self.by_key()?, columns)
             }
             _ => {
-                only(self.section, &[self.verb, "check", "keep"])?;
-                let columns = vec!["count".to_owned()];
-                Asked { request: Request::Count { relation }, parameters: Vec::new(), columns }
+                only(&["check", "keep"])?;
+                (Request::Count(relation), Vec::new(), vec!["count".to_owned()])
             }
         })
     }
@@ -186,8 +175,7 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Result<E
     let name = section.text(verb)?.unwrap_or_default();
     let relation = section.at(declared.relation(name, "collection or table"))?;
     let names = declared.relations[relation].names();
-    let Asked { request, parameters, columns } =
-        Named { section, verb, declared, relation, names }.asked()?;
+    let (request, parameters, columns) = Named { section, verb, declared, relation, names }.asked()?;
     if request.writes() && !declared.relations[relation].write {
         return Err(section
             .error(format!("{name} is an existing table and is read-only"))
@@ -199,16 +187,16 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Result<E
     let mut execute = Execute {
         parameters,
         rows: match execute.request {
-            Request::Get { .. } | Request::Count { .. } => rows.or(one),
+            Request::Get(..) | Request::Count(..) => rows.or(one),
             _ => rows,
         },
         // Engines differ in how they count a replaced row.
         affected: match execute.request {
-            Request::Insert { .. } | Request::Update { .. } | Request::Delete { .. } => affected.or(one),
+            Request::Insert(..) | Request::Update(..) | Request::Delete(..) => affected.or(one),
             _ => affected,
         },
-        adds: matches!(execute.request, Request::Insert { .. }).then_some(relation),
-        removes: matches!(execute.request, Request::Delete { .. }).then_some(relation),
+        adds: matches!(execute.request, Request::Insert(..)).then_some(relation),
+        removes: matches!(execute.request, Request::Delete(..)).then_some(relation),
         ..execute
     };
     answers(section, &columns, declared, &mut execute)?;
@@ -262,7 +250,7 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     if made.texts.iter().any(|(_, pieces)| variables(pieces) != own) {
         return Err(section.error("the texts for all engines must have the same variables in the same order"));
     }
-    let mut execute = Execute::plain(Request::Count { relation: 0 }, &section.place);
+    let mut execute = Execute::plain(Request::Count(0), &section.place);
     execute.parameters = section.at(made.parameters(&declared.variables))?;
     execute.rows = wanted(section, "rows", declared)?;
     execute.affected = wanted(section, "affected", declared)?;

@@ -9,7 +9,7 @@ use super::types::TypeTimes;
 use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
 use crate::prelude::*;
-use crate::statement::{Bind, Statement, recycle};
+use crate::statement::recycle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After this many successive retries an error is final.
@@ -353,7 +353,7 @@ impl State {
             let Some((execute, Asked { reply, seen, .. })) = of(*step) else { continue };
             let values = Values { now: &self.slots, seen };
             check::answer(execute, reply, values)?;
-            if let Request::Get { relation, fields } = &execute.request {
+            if let Request::Get(relation, fields) = &execute.request {
                 let key = execute.parameters.first().map(|key| parameter(key, values));
                 shared
                     .check_made(*relation, fields, key, reply, &mut self.scratch)

@@ -8,7 +8,6 @@ use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
 use crate::prelude::*;
-use crate::statement::Bind;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {

@@ -13,7 +13,6 @@ use crate::fill::{self, check_count};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
 use crate::readback;
-use crate::statement::Bind;
 use store::{Format, Layout, PIECE, Store};
 use transaction::{Read, Returned, Write};
 

@@ -5,7 +5,7 @@ use crate::answer::record;
 use crate::codec::{Codec, Encoding};
 use crate::ident::{Ident, own};
 use crate::prelude::*;
-use crate::statement::{Bind, Statement, recycle};
+use crate::statement::recycle;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::iter::StepBy;

@@ -20,7 +20,6 @@ use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
 use crate::defect::no_operation;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count};
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
 use crate::via::ViaWorkload;
 use draws::{CHANGES, Draws};
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@ use super::store::{Store, range};
 use super::user::{CHANGES, User};
 use crate::fill::{acknowledged, text};
 use crate::prelude::*;
-use crate::statement::{Bind, Statement};
 use kurabe_core::experiment::Span;
 use std::collections::HashMap;
 use std::time::Instant;
