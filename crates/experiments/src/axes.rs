@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 
-/// Concurrent clients.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
     help: "concurrent clients",
@@ -10,7 +9,6 @@ pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     default: &["1"],
 };
 
-/// When statements are prepared.
 pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     name: "statement",
     help: "when statements are prepared",
@@ -18,7 +16,6 @@ pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     default: &["once"],
 };
 
-/// The lifetime of a connection.
 pub(crate) const CONNECTION: AxisInfo = AxisInfo {
     name: "connection",
     help: "how long a connection lives",

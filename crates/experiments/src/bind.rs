@@ -9,7 +9,6 @@ use crate::axes::{self, CLIENTS, CONNECTION, reads};
 use crate::point::PointWorkload;
 use crate::prelude::*;
 
-/// The experiment `bind`.
 pub(crate) struct BindParameters;
 
 static INFO: ExperimentInfo = ExperimentInfo {

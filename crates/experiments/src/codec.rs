@@ -7,25 +7,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// The compression of a value by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compressor {
-    /// No compression.
     None,
     /// zlib's deflate at level 6 (gzip's default level).
     Gzip,
     /// Zstandard at level 3, its default.
     Zstd,
-    /// LZ4 blocks.
     Lz4,
 }
 
-/// The encoding of bytes in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// No encoding, in a binary field.
     Binary,
-    /// As base64, in a text field.
     Base64,
 }
 

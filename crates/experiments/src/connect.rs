@@ -10,7 +10,6 @@ use crate::prelude::*;
 use crate::rows::LOADED;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, ViaWorkload, path};
 
-/// The experiment `connect`.
 pub(crate) struct ConnectionCost;
 
 /// Default number of rows. The read itself hardly matters here.

@@ -18,7 +18,6 @@ const STAMP: usize = 16;
 /// Few enough that the pool of a small record stays in the L1 cache.
 const OFFSETS: usize = 1 << 14;
 
-/// The kind of contents, which decides how well they compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Serialised session data: words, numbers, field names. zstd compresses it to about a third.
@@ -51,7 +50,6 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Contents of `length` bytes each.
     pub(crate) fn new(kind: Kind, seed: u64, length: usize) -> Self {
         let mut rng = Rng::new(mix(seed, 0x0063_6f6e_7465_6e74));
         let size = length + OFFSETS;

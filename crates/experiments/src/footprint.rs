@@ -14,7 +14,6 @@ use kurabe_core::metric::{
     THREADS_ADDED, THROUGHPUT,
 };
 
-/// The experiment `footprint`.
 pub(crate) struct ConnectionFootprint;
 
 /// Default number of rows: few, because a cache that grows during a trial would count as memory of connections.

@@ -19,7 +19,6 @@ impl Ident {
         Self(digits)
     }
 
-    /// Its text.
     #[inline]
     pub(crate) fn as_str(&self) -> &str {
         // Hexadecimal digits are UTF-8; the empty text is never returned.

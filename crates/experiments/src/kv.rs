@@ -15,12 +15,9 @@ use crate::via::{self, Added, PageClient, PageSet, ReadRows, ViaWorkload, path};
 use md5::{Digest, Md5};
 use std::io::Write as _;
 
-/// The experiment `kv`.
 pub(crate) struct KeyValue;
 
-/// The name of the operation that reads a record.
 const READ: &str = "read";
-/// The name of the operation that adds a record.
 const WRITE: &str = "write";
 /// Default number of records before the measurement.
 const RECORDS: u64 = 10_000;

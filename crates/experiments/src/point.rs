@@ -17,17 +17,13 @@ use pipelined::{Draws, Pipelined};
 /// The experiments `point-read` and `point-write`.
 pub(crate) struct Point(&'static ExperimentInfo);
 
-/// The experiment `point-read`.
 pub(crate) static POINT_READ: Point = Point(&READ_INFO);
 
-/// The experiment `point-write`.
 pub(crate) static POINT_WRITE: Point = Point(&WRITE_INFO);
 
-/// The name of the operation that reads a row.
 pub(crate) const READ: &str = "read";
 /// The page of an application that opens a connection for each read.
 pub(crate) const NEW: &str = "new";
-/// The name of the operation that changes a row.
 const WRITE: &str = "write";
 /// Default number of rows: that of sysbench's documentation and of pgbench's scale 1.
 const RECORDS: u64 = 100_000;
@@ -98,12 +94,10 @@ impl Experiment for Point {
     }
 }
 
-/// The content of rows.
 pub(crate) fn content(seed: u64) -> Content {
     Content::new(Kind::Text, seed, LENGTH)
 }
 
-/// The rows of a target.
 type Store = Rows<Content>;
 
 fn store(name: &str, dataset: &Dataset) -> Arc<Store> {
@@ -111,7 +105,6 @@ fn store(name: &str, dataset: &Dataset) -> Arc<Store> {
     Arc::new(Rows::new(name, content(dataset.seed), dataset.records.unwrap_or(RECORDS).max(1)))
 }
 
-/// How rows are read or changed.
 pub(crate) struct PointWorkload {
     store: Arc<Store>,
     seed: u64,

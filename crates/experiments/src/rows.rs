@@ -8,7 +8,6 @@ use crate::{fill, readback};
 /// The version of every row after loading. Writes have higher versions.
 pub(crate) const LOADED: u64 = 0;
 
-/// The rows of a table.
 pub(crate) struct Rows<D> {
     pub(crate) collection: Arc<Collection>,
     pub(crate) data: D,

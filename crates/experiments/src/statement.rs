@@ -29,7 +29,6 @@ impl Bind {
     }
 }
 
-/// One request of a transaction.
 pub(crate) struct Statement {
     pub(crate) operation: Operation,
     bind: Bind,

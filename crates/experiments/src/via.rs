@@ -9,14 +9,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
 
-/// The pages of an experiment.
 pub(crate) trait PageSet: Send + Sync {
     /// What is known of the application's data.
     type Data: Send + Sync + 'static;
     /// What the application acknowledged to a client.
     type Acknowledged: 'static;
 
-    /// The experiment.
     const INFO: &'static ExperimentInfo;
     /// Bytes of a client's memory.
     const CLIENT_BYTES: u64;
@@ -47,7 +45,6 @@ pub(crate) trait PageClient: Send {
     /// Draws the next request and writes its path.
     fn draw(&mut self, path: &mut String);
 
-    /// Checks the answer.
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()>;
 
     /// Rows that the application acknowledged as added.
@@ -61,7 +58,6 @@ pub(crate) trait PageClient: Send {
     }
 }
 
-/// A client that requests pages.
 struct PageTransaction {
     client: Box<dyn PageClient>,
     page: Statement,

@@ -13,14 +13,10 @@ mod workload;
 use crate::axes::{CLIENTS, writes};
 use crate::prelude::*;
 
-/// The experiment `cache-aside`.
 pub(crate) struct CacheAside;
 
-/// The name of the experiment.
 const NAME: &str = "cache-aside";
-/// The name of its operation.
 const REQUEST: &str = "request";
-/// Default number of records.
 const RECORDS: u64 = 10_000;
 
 const fn share(name: &'static str, better: Better, about: &'static str) -> Metric {

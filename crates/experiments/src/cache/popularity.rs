@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 
-/// The popularity of records.
 #[derive(Debug)]
 pub(super) struct Popularity {
     exponent: f64,

@@ -39,7 +39,6 @@ impl Sum {
     }
 }
 
-/// The counts of the clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
@@ -66,7 +65,6 @@ pub(super) fn taken(done: Result<()>) -> Result<bool> {
 }
 
 impl Tally {
-    /// Adds the counts of another client.
     pub(super) fn merge(&mut self, other: &Self) {
         self.reads += other.reads;
         self.stale += other.stale;
@@ -95,14 +93,12 @@ pub(super) struct Shared {
     pub(super) writes: u64,
 }
 
-/// The requests to the cache.
 struct Copies {
     get: Statement,
     put: Statement,
     delete: Statement,
 }
 
-/// The kind of the current request.
 #[derive(Clone, Copy, Debug)]
 enum Request {
     /// A read: the version that was acknowledged when it began, and whether the store or the cache answered it.

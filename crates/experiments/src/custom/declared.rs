@@ -6,7 +6,6 @@ use super::section::{position, variable};
 use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 
-/// A workload.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) relations: Vec<Relation>,
@@ -32,7 +31,6 @@ pub(super) struct Relation {
     pub(super) indexes: Vec<Vec<usize>>,
     /// How its rows are generated, by field; `None` for an existing table.
     pub(super) made: Option<Made>,
-    /// Whether transactions may change it.
     pub(super) write: bool,
     /// The fields that some transaction changes.
     pub(super) changed: Vec<bool>,
@@ -69,7 +67,6 @@ impl Relation {
         Self { name, fields, key, made, write, changed, ..Self::default() }
     }
 
-    /// The names of its fields.
     pub(super) fn names(&self) -> Vec<&'static str> {
         self.fields.iter().map(|field| field.name).collect()
     }
@@ -102,7 +99,6 @@ impl Relation {
     }
 }
 
-/// The variables of a client, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) names: Vec<String>,
@@ -144,7 +140,6 @@ pub(super) fn rows_of(collection: &str) -> String {
     format!("rows_{collection}")
 }
 
-/// A constant value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Constant {
     Null,
@@ -171,7 +166,6 @@ pub(super) enum Operand {
     Variable(usize),
 }
 
-/// A parameter of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) operand: Operand,
@@ -193,7 +187,6 @@ pub(super) enum Source {
     Sequence(i64),
 }
 
-/// One transaction.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: String,
@@ -227,7 +220,6 @@ pub(super) enum Step {
     Jump(usize),
 }
 
-/// The required number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
     /// The minimum and the maximum.
@@ -314,7 +306,6 @@ pub(super) struct Raw {
     pub(super) writes: bool,
 }
 
-/// A part of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
@@ -332,7 +323,6 @@ impl Request {
         }
     }
 
-    /// Whether it changes data.
     pub(super) fn writes(&self) -> bool {
         match self {
             Self::Insert(_) | Self::Put(_) | Self::Update(..) | Self::Delete(_) => true,

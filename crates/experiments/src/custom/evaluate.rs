@@ -39,7 +39,6 @@ impl Datum {
     }
 }
 
-/// What expressions can read.
 pub(super) struct Scope<'a> {
     pub(super) values: &'a dyn Fn(usize) -> Datum,
     pub(super) rng: &'a mut Rng,

@@ -4,7 +4,6 @@
 use super::declared::DEFAULT_SEED;
 use crate::prelude::*;
 
-/// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Null,
@@ -35,7 +34,6 @@ impl Expr {
     }
 }
 
-/// Operators and functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Add,

@@ -39,7 +39,6 @@ pub fn value_files(text: &str) -> Vec<String> {
     found
 }
 
-/// Parses a workload.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let Some((file, values)) = source.files.split_first() else {
         return Err(Error::usage("the workload has no file"));

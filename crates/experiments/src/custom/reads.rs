@@ -107,7 +107,6 @@ fn statement_may_change(statement: &Statement) -> Option<String> {
     }
 }
 
-/// Searches for anything that may change data.
 struct Finder;
 
 impl Visitor for Finder {

@@ -10,7 +10,6 @@ use toml::{Table, Value};
 
 /// The default maximum length of a generated text.
 const LENGTH: usize = 100;
-/// The greatest length that a workload can request.
 const MOST_LENGTH: i64 = 100_000_000;
 
 /// `[collection.NAME]`.

@@ -13,7 +13,6 @@ pub(super) enum Generator {
     Sequence(i64),
     /// Numbers that increase by one after this many rows, from 1.
     Every(u64),
-    /// Uniformly distributed numbers of a range.
     Uniform(i64, i64),
     /// Numbers of a range, distributed as sysbench's default.
     Special(i64, i64),
@@ -23,7 +22,6 @@ pub(super) enum Generator {
     Template(String),
     /// One of these values, all equally likely.
     List(Vec<Constant>),
-    /// A constant.
     Always(Constant),
 }
 

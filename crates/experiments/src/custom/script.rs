@@ -41,7 +41,6 @@ pub fn counts_scale(source: &CustomWorkload) -> bool {
         && source.files.iter().any(built_in)
 }
 
-/// Parses scripts.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut declared = Declared::default();
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
@@ -172,7 +171,6 @@ fn place(file: &CustomFile, line: usize) -> String {
     format!("{}: line {line}", file.name)
 }
 
-/// An open `\if`.
 struct Open {
     line: usize,
     /// The step that jumps to the next branch.

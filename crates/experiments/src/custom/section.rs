@@ -28,7 +28,6 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// An error about this section.
     pub(super) fn error(&self, what: impl Into<String>) -> kurabe_core::Error {
         Error::usage(what).context(&self.place)
     }
@@ -65,7 +64,6 @@ impl<'a> Section<'a> {
         self.read(key, "not a table", Value::as_table)
     }
 
-    /// Two numbers, the minimum and the maximum.
     pub(super) fn range(&self, key: &str) -> Result<Option<(i64, i64)>> {
         self.read(key, &format!("not a range: write {key} = [least, most]"), |value| {
             let [least, most] = value.as_array()?.as_slice() else { return None };
@@ -134,7 +132,6 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-/// The slot of a variable.
 pub(super) fn variable(name: &str, variables: &Variables) -> Result<usize> {
     variables.find(name).ok_or_else(|| {
         let names: Vec<&str> = variables.names.iter().map(String::as_str).collect();
@@ -142,7 +139,6 @@ pub(super) fn variable(name: &str, variables: &Variables) -> Result<usize> {
     })
 }
 
-/// The position of a name.
 pub(super) fn position(name: &str, names: &[&str], what: &str) -> Result<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names, what))
 }

@@ -5,7 +5,6 @@ use super::evaluate::Datum;
 use crate::prelude::*;
 use std::fmt::Write as _;
 
-/// A variable of a client.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) datum: Datum,
@@ -99,7 +98,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The value of an operand.
 pub(super) fn operand<'a>(operand: &'a Operand, values: Values<'a>) -> Value<'a> {
     match operand {
         Operand::Variable(slot) => values.get(*slot).map_or(Value::Null, Slot::value),

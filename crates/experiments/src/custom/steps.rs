@@ -282,7 +282,6 @@ fn own_texts<'a>(
     Ok(())
 }
 
-/// `check` and `keep`.
 fn answers(
     section: &Section<'_>,
     columns: &[String],

@@ -20,7 +20,6 @@ pub(super) struct CustomTransaction {
     state: State,
 }
 
-/// A request of a step.
 struct Asked {
     /// The number of its statement.
     statement: usize,

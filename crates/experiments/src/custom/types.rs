@@ -30,7 +30,6 @@ impl TypeTimes {
         self.0.iter_mut().for_each(Histogram::clear);
     }
 
-    /// Adds the times of another client.
     pub(super) fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(all, own)| all.merge(own));
     }

@@ -122,7 +122,6 @@ impl Shared {
     }
 }
 
-/// What a client counted.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     /// For each collection, the inserted rows minus the deleted rows.

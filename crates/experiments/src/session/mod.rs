@@ -16,12 +16,9 @@ use crate::readback;
 use store::{Format, Layout, PIECE, Store};
 use transaction::{Read, Returned, Write};
 
-/// The experiment `session`.
 pub(crate) struct SessionStore;
 
-/// The name of the operation that adds a session.
 const WRITE: &str = "write";
-/// The name of the operation that loads a session.
 const READ: &str = "read";
 
 /// Default number of sessions in the store: that of E1.

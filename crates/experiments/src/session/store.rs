@@ -37,7 +37,6 @@ pub(super) struct Format {
     pub(super) encoding: Encoding,
 }
 
-/// The sessions of a cell.
 #[derive(Debug)]
 pub(super) struct Store {
     format: Format,

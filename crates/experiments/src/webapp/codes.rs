@@ -36,7 +36,6 @@ pub(super) struct Town {
     pub(super) kana: Box<str>,
 }
 
-/// All towns, in the order of their codes.
 #[derive(Debug)]
 pub(super) struct Codes {
     pub(super) towns: Vec<Town>,
@@ -44,7 +43,6 @@ pub(super) struct Codes {
     pub(super) digest: u64,
 }
 
-/// The source of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Generated { seed: u64, count: u64 },
@@ -160,7 +158,6 @@ fn read_file(path: &str) -> Result<Vec<Town>> {
     read(file).map_err(|error| error.context(path))
 }
 
-/// Reads a list.
 fn read(from: impl Read) -> Result<Vec<Town>> {
     // Only line feeds end a record, so that the number of a record is that of its line. A carriage return before one
     // belongs to the last column.

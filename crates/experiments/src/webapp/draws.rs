@@ -13,7 +13,6 @@ pub(super) const CHANGES: u64 = 20;
 /// One request of this many searches the postal codes.
 const SEARCHES: u64 = 10;
 
-/// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draw {
     /// The number of its line in the log, from 1.
@@ -26,7 +25,6 @@ pub(super) struct Draw {
     pub(super) town: Option<u64>,
 }
 
-/// The successive requests of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     rng: Rng,

@@ -27,7 +27,6 @@ use store::{ROW_BYTES, Store};
 use transaction::Request;
 use user::User;
 
-/// The experiment `webapp`.
 pub(crate) struct WebApplication;
 
 /// The name of the one operation: a request with all its steps.
@@ -137,7 +136,6 @@ struct Written {
     lines: Vec<(u64, u64)>,
     /// Each changed user with its last version: the highest one, since a user's versions increase in order.
     versions: BTreeMap<u64, u64>,
-    /// The number of changes of users.
     changes: u64,
 }
 
@@ -246,7 +244,6 @@ impl Serve for WebWorkload {
     }
 }
 
-/// The kind of record that a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Line,

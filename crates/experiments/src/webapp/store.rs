@@ -7,7 +7,6 @@ use crate::fill::{FieldValue, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
 use crate::readback;
 
-/// Default number of users.
 const USERS: u64 = 100_000;
 /// Approximate bytes of a row in a request.
 pub(super) const ROW_BYTES: u64 = 250;

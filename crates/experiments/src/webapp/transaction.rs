@@ -49,7 +49,6 @@ impl Step {
     }
 }
 
-/// Requests of the application.
 pub(super) struct Request {
     store: Arc<Store>,
     draws: Draws,

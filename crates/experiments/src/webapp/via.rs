@@ -22,7 +22,6 @@ struct Facts {
     codes_digest: u64,
 }
 
-/// What is known of the data.
 #[derive(Debug)]
 pub(super) struct Data {
     facts: Facts,
