@@ -40,6 +40,17 @@ pub(crate) const fn writes(name: &'static str, about: &'static str, requests: u6
     OperationInfo { name, about, requests, writes: true }
 }
 
+/// Checks that each client has records of its own to change, and returns the number of clients; `what` names the records.
+pub(crate) fn suffice(cell: &Cell, records: u64, what: &str) -> Result<u64> {
+    let clients = cell.number(CLIENTS.name)?;
+    if clients <= records {
+        return Ok(clients);
+    }
+    Err(Error::unsupported(format!(
+        "each client changes its own {what}: {records} are too few for {clients} clients"
+    )))
+}
+
 /// The number of clients of a cell, and whether each keeps its connection or opens one for each request.
 ///
 /// # Errors

@@ -1,6 +1,4 @@
-//! E5, literals against bind parameters: the same point query with its value in the text, bound to a statement that
-//! is prepared for every execution, and bound to a statement that is prepared once; on kept connections and on new
-//! ones.
+//! E5, literals against bind parameters.
 //!
 //! Keys are drawn uniformly from all rows. A statement cache therefore has almost no hits for texts with literals:
 //! the server parses each of them.

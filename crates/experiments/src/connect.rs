@@ -1,5 +1,4 @@
-//! E3, the cost of a connection: the same small read on a kept connection, on one of a pool, and on one that is
-//! opened for it and closed.
+//! E3, the cost of a connection.
 //!
 //! The read is one round trip in every case: otherwise the ratio would include the cost of preparing. For that, the
 //! key is a literal in the text if the database has statements.

@@ -167,6 +167,17 @@ pub(crate) fn check_count(
     }
 }
 
+/// Checks that the server acknowledged a row to each completed transaction, and returns how many; `what` says what these
+/// did.
+pub(crate) fn acknowledged_rows(clients: &[ClientSummary], what: &str) -> Result<u64> {
+    let completed: u64 = clients.iter().map(|client| client.completed).sum();
+    let rows: u64 = clients.iter().map(|client| client.rows_written).sum();
+    if completed == rows {
+        return Ok(rows);
+    }
+    Err(Error::mismatch(format!("{completed} {what}, but {rows} were acknowledged")))
+}
+
 /// Checks that the server acknowledged one row for `what`.
 #[inline]
 pub(crate) fn acknowledged(reply: &Reply, what: std::fmt::Arguments<'_>) -> Result<()> {

@@ -1,10 +1,7 @@
-//! E15, the cost of connections on the server: memory, processes and threads with 1, 10, 100, 1,000 connections, idle
-//! or active.
+//! E15, the cost of connections on the server.
 //!
-//! A server keeps much of its memory for its next connections, so later trials on the same server would find what
-//! earlier ones allocated. Therefore a throwaway server is restarted before each trial. The memory with open
-//! connections is compared with the memory just before they were opened. On any other server the results are lower
-//! bounds, and the report says so.
+//! The memory with open connections is compared with the memory just before they were opened. On a server that is not
+//! restarted before each trial the results are lower bounds, and the report says so.
 
 use crate::axes::reads;
 use crate::point::PointWorkload;

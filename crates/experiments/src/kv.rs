@@ -1,13 +1,12 @@
 //! E2, single records by key: read one, or add one, as each page of a small web application does.
 //!
-//! On a database, clients do this themselves. Through an application (`kurabe app`, or any other that serves
-//! `docs/app.openapi.yaml`) each transaction is one page. Reads draw uniformly from loaded records; writes add
-//! records with new keys. The content of a record follows from its key by a formula that an application in any
-//! language, or SQL, can compute ([`Digests`]).
+//! The content of a record follows from its key by a formula that an application in any language, or SQL, can compute
+//! ([`Digests`]).
 
 use crate::answer::{self, COUNT, Count};
 use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, reads, writes};
 use crate::defect::no_operation;
+use crate::fill::acknowledged_rows;
 use crate::ident::{self, hex16};
 use crate::prelude::*;
 use crate::rows::{How, LOADED, Read, Rows, Write};
@@ -83,13 +82,7 @@ impl KvWorkload {
     }
 
     fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
-        let writes: u64 = done.iter().map(|done| done.rows_written).sum();
-        let made: u64 = done.iter().map(|done| done.completed).sum();
-        if made != writes {
-            return Err(Error::mismatch(format!(
-                "{made} records were added, but {writes} were acknowledged"
-            )));
-        }
+        let writes = acknowledged_rows(done, "records were added")?;
         let counted = self.added.check_count(session, writes)?.unwrap_or(0);
         let keys = done.iter().flat_map(|done| self.keys(done.client).take(done.completed as usize));
         let read_back = self.added.read_back(session, keys)?;

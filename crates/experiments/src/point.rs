@@ -1,13 +1,12 @@
 //! The common baseline of database benchmarks: read, or change, one small row by its integer key.
 //!
-//! It follows `sysbench oltp_point_select` and `pgbench --select-only` as closely as Kurabe's rules allow: 100,000
-//! rows, uniformly drawn keys, one requested field. In addition every answer is compared byte for byte, and changed
-//! rows are read back after the trial.
+//! It follows `sysbench oltp_point_select` and `pgbench --select-only` as closely as Kurabe's rules allow.
 
 mod pipelined;
 
 use crate::axes::{self, CLIENTS, CONNECTION, STATEMENT, reads, writes};
 use crate::content::{Content, Kind};
+use crate::fill::acknowledged_rows;
 use crate::prelude::*;
 use crate::rows::{How, Read, Rows, Write};
 use kurabe_core::planned::share;
@@ -71,12 +70,8 @@ impl Experiment for Point {
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let writes = self.0.operations.iter().any(|operation| operation.writes);
         let store = store(&self.0.name.replace('-', "_"), dataset);
-        let clients = cell.number("clients")?;
-        if writes && clients > store.records {
-            let records = store.records;
-            return Err(Error::unsupported(format!(
-                "each client changes its own rows: {records} are too few for {clients} clients"
-            )));
+        if writes {
+            axes::suffice(cell, store.records, "rows")?;
         }
         let pipeline = cell.number("pipeline")?;
         let bind = Bind::parse(cell.word("statement")?)?;
@@ -146,18 +141,12 @@ impl PointWorkload {
     }
 
     fn check_writes(&self, session: &mut dyn Session, done: &[ClientSummary]) -> Result<Verification> {
-        let completed: u64 = done.iter().map(|done| done.completed).sum();
-        let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
-        if completed != acknowledged {
-            return Err(Error::mismatch(format!(
-                "{completed} changes were completed, but {acknowledged} were acknowledged"
-            )));
-        }
+        let writes = acknowledged_rows(done, "changes were completed")?;
         self.store.check_count(session, self.store.records)?;
         let written =
             done.iter().flat_map(|done| Keys::new(self.store.records, done.client).written(done.completed));
         let read = self.store.read_back(session, written)?;
-        Ok(Verification { writes: acknowledged, records: read, read_back: read, ..Verification::default() })
+        Ok(Verification { writes, records: read, read_back: read, ..Verification::default() })
     }
 }
 

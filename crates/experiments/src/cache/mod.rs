@@ -1,7 +1,5 @@
-//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache.
-//! Writes change the store and then remove, replace or keep the copy in the cache.
+//! E14, a cache in front of the store.
 //!
-//! The cell without a cache does the same work on the store alone, so the comparison shows whether the cache pays.
 //! Every read is compared byte for byte with the version that it claims to be. A read counts as stale if a newer
 //! version had been acknowledged before the read began.
 

@@ -7,6 +7,7 @@ use super::{
     AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, NAME, REFUSED, REQUEST,
     STALE, STALE_SHARE, cache,
 };
+use crate::axes;
 use crate::defect::no_operation;
 use crate::fill::{self, check_count};
 use crate::prelude::*;
@@ -43,12 +44,7 @@ impl CacheWorkload {
         let records = dataset.records.unwrap_or(super::RECORDS);
         let records =
             u32::try_from(records).map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
-        let clients = cell.number("clients")?;
-        if clients > u64::from(records) {
-            return Err(Error::unsupported(format!(
-                "each client changes its own records: {records} are too few for {clients} clients"
-            )));
-        }
+        let clients = axes::suffice(cell, u64::from(records), "records")?;
         let size = cell.get("cache-size");
         let size = size.ok_or_else(|| internal("cache-aside: the cell has no cache size".to_owned()))?;
         let cache = cache(size, u64::from(records), payload);

@@ -1,8 +1,7 @@
 //! E1, a web session store: write and read one session by its identifier.
 //!
-//! Each cell has its own collections, so that a read can never find the payload of another cell. Reads draw uniformly
-//! from a loaded store. Writes add sessions with new identifiers to a collection that is empty when a trial begins.
-//! Every read is compared byte for byte. Every write is counted on the server and read back.
+//! Each cell has its own collections, so that a read can never find the payload of another cell. Writes add sessions
+//! with new identifiers to a collection that is empty when a trial begins.
 
 mod store;
 mod transaction;

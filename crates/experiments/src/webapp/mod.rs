@@ -1,10 +1,7 @@
-//! E7, a small web application: each request logs a user in, writes a line to the log, and sometimes changes the user
-//! or searches the postal codes.
+//! E7, a small web application.
 //!
-//! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
-//! database, each request is one page, and the throughput is summed. A client's seed determines which users log in,
-//! which are changed and what is searched, so that the expected content of every row is known after a trial
-//! ([`draws`]).
+//! A client's seed determines which users log in, which are changed and what is searched, so that the expected content
+//! of every row is known after a trial ([`draws`]).
 
 mod answer;
 mod codes;
@@ -18,7 +15,7 @@ mod via;
 use crate::answer::{COUNT, Count};
 use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
 use crate::defect::no_operation;
-use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count};
+use crate::fill::{PARAMETERS, REQUEST_BYTES, acknowledged_rows, check_count};
 use crate::prelude::*;
 use crate::via::ViaWorkload;
 use draws::{CHANGES, Draws};
@@ -79,13 +76,7 @@ impl Experiment for WebApplication {
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let store = Arc::new(Store::new(cell, dataset)?);
-        let clients = cell.number("clients")?;
-        if clients > store.count {
-            let users = store.count;
-            return Err(Error::unsupported(format!(
-                "each client changes its own users: {users} are too few for {clients} clients"
-            )));
-        }
+        axes::suffice(cell, store.count, "users")?;
         let demand = Demand {
             operations: vec![
                 store.log_in(),
@@ -191,14 +182,8 @@ impl Workload for WebWorkload {
     }
 
     fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
-        let acknowledged: u64 = done.iter().map(|done| done.rows_written).sum();
+        let acknowledged = acknowledged_rows(done, "lines of the log were written")?;
         let Written { lines, versions, changes } = self.written(done);
-        if lines.len() as u64 != acknowledged {
-            let made = lines.len();
-            return Err(Error::mismatch(format!(
-                "{made} lines of the log were written, but {acknowledged} were acknowledged"
-            )));
-        }
         let counted = check_count(session, &self.store.log, acknowledged, |rows| {
             format!("the server counts {rows} lines of the log, but acknowledged {acknowledged}")
         })?;
