@@ -40,7 +40,7 @@ pub(crate) const fn writes(name: &'static str, about: &'static str, requests: u6
     OperationInfo { name, about, requests, writes: true }
 }
 
-/// Checks that each client has records of its own to change, and returns the number of clients; `what` names the records.
+/// Checks that each client has records of its own to change, and returns the number of clients.
 pub(crate) fn suffice(cell: &Cell, records: u64, what: &str) -> Result<u64> {
     let clients = cell.number(CLIENTS.name)?;
     if clients <= records {

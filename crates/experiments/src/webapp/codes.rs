@@ -168,14 +168,11 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
         .from_reader(from);
     let mut record = csv::ByteRecord::new();
     let mut towns = Vec::new();
-    loop {
-        let at = |line: u64, what: &str| Error::usage(format!("line {line}: {what}"));
-        let more = lines.read_byte_record(&mut record).map_err(|error| {
-            Error::new(ErrorKind::Usage, format!("line {}: {error}", lines.position().line()))
-        })?;
-        if !more {
-            break;
-        }
+    let at = |line: u64, what: &str| Error::usage(format!("line {line}: {what}"));
+    while lines
+        .read_byte_record(&mut record)
+        .map_err(|error| at(lines.position().line(), &error.to_string()))?
+    {
         let line = record.position().map_or(0, csv::Position::line);
         towns.push(town_of(&record, towns.len() as u64 + 1).map_err(|what| at(line, &what))?);
         if towns.len() as u64 > MOST {
