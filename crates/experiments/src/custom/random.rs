@@ -138,7 +138,8 @@ impl Generator {
 }
 
 /// pgbench's `permute`: the image of a number under a pseudorandom permutation of the numbers below a size. The same
-/// seed gives the same permutation as pgbench (PostgreSQL 15 and later). Numbers of `size` or more are taken modulo the size.
+/// seed gives the same permutation as pgbench (PostgreSQL 15 and later). Numbers of `size` or more are taken modulo the
+/// size.
 pub(super) fn permute(value: u64, size: u64, seed: u64) -> u64 {
     if size < 2 {
         return 0;
