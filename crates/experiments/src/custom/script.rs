@@ -2,8 +2,7 @@
 
 use super::Described;
 use super::declared::{
-    self, Constant, Declared, Execute, Operand, Parameter, Piece, Program, Raw, Relation, Request, Source,
-    Step, Variables,
+    self, Constant, Declared, Execute, Program, Raw, Relation, Request, Source, Step, Variables,
 };
 use super::expression::{self, Expr, word};
 use super::read::name_of;

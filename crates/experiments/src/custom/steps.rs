@@ -1,7 +1,7 @@
 //! Parses the steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
 use super::declared::{
-    Constant, Declared, Execute, Operand, Parameter, Raw, Request, Step, Wanted, tables, variables,
+    Constant, Declared, Execute, Parameter, Raw, Request, Step, Wanted, tables, variables,
 };
 use super::expression::Expr;
 use super::reads::may_change;
