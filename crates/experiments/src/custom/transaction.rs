@@ -1,7 +1,7 @@
 //! One client of a custom workload: it draws a transaction and its values, runs it, and checks the answers.
 
 use super::check;
-use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
+use super::declared::{self, Constant, Declared, Execute, Program, Request, Source, Step};
 use super::evaluate::{Datum, Scope, truth, whole};
 use super::rows::template;
 use super::slot::{Slot, Values, parameter};
