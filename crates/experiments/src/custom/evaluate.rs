@@ -143,7 +143,8 @@ impl Scope<'_> {
             Function::LessOrEqual => Datum::Bool(compared(right, left)? != Some(Ordering::Less)),
             Function::Power => Datum::Double(double(left)?.powf(double(right)?)),
             Function::HashFnv1a | Function::HashMurmur2 => return hash(function, left, right),
-            Function::Modulo => Datum::Int(divided(whole(left)?, whole(right)?, i64::checked_rem)?),
+            // The remainder of the least number and -1 is 0; some processors trap on it.
+            Function::Modulo => Datum::Int(whole(left)?.wrapping_rem(nonzero(whole(right)?)?)),
             Function::BitAnd => Datum::Int(whole(left)? & whole(right)?),
             Function::BitOr => Datum::Int(whole(left)? | whole(right)?),
             Function::BitXor => Datum::Int(whole(left)? ^ whole(right)?),
@@ -153,7 +154,7 @@ impl Scope<'_> {
             Function::Subtract if doubles => Datum::Double(double(left)? - double(right)?),
             Function::Multiply if doubles => Datum::Double(double(left)? * double(right)?),
             Function::Divide if doubles => Datum::Double(double(left)? / double(right)?),
-            Function::Divide => Datum::Int(divided(whole(left)?, whole(right)?, i64::checked_div)?),
+            Function::Divide => Datum::Int(fits(whole(left)?.checked_div(nonzero(whole(right)?)?))?),
             Function::Add => Datum::Int(fits(whole(left)?.checked_add(whole(right)?))?),
             Function::Subtract => Datum::Int(fits(whole(left)?.checked_sub(whole(right)?))?),
             _ => Datum::Int(fits(whole(left)?.checked_mul(whole(right)?))?),
@@ -195,16 +196,15 @@ pub(super) fn truth(value: Datum) -> bool {
 pub(super) fn whole(value: Datum) -> Result<i64> {
     match value {
         Datum::Int(n) => Ok(n),
-        Datum::Double(n) => {
+        other => {
             // Rounds ties to even, as C's rint does. The bounds are exact doubles.
-            let n = n.round_ties_even();
+            let n = double(other)?.round_ties_even();
             if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) {
                 Ok(n as i64)
             } else {
                 Err(Error::usage(format!("{n} does not fit a 64-bit integer")))
             }
         }
-        other => Err(Error::usage(format!("{} is not a number", kind(other)))),
     }
 }
 
@@ -239,15 +239,9 @@ fn fits(value: Option<i64>) -> Result<i64> {
     value.ok_or_else(|| Error::usage("the result exceeds 64 bits"))
 }
 
-fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Result<i64> {
-    if right == 0 {
-        return Err(Error::usage("division by zero"));
-    }
-    // The remainder of the least number and -1 is 0; some processors trap on it.
-    if right == -1 && how(left, right).is_none() {
-        return if how(7, 4) == Some(3) { Ok(0) } else { fits(None) };
-    }
-    fits(how(left, right))
+/// A divisor.
+fn nonzero(value: i64) -> Result<i64> {
+    if value == 0 { Err(Error::usage("division by zero")) } else { Ok(value) }
 }
 
 /// How two numbers compare; `None` if one is not a number (NaN).

@@ -157,7 +157,9 @@ impl Declared {
                 }
                 Request::Update(relation, fields) => {
                     let changed = &mut self.relations[*relation].changed;
-                    fields.iter().for_each(|field| changed[*field] = true);
+                    for field in fields {
+                        changed[*field] = true;
+                    }
                 }
                 Request::Delete(relation) => self.relations[*relation].disturbed = true,
                 _ => {}

@@ -20,10 +20,9 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
         let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
         let section = Section::new(table, place, &["rows", "key", "index", "fields"])?;
         section.at(plain(name, 40))?;
-        let (fields, generators) = fields(&section, true)?;
+        let (fields, mut generators) = fields(&section, true)?;
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         let key = positions(&section, "key", &names)?.unwrap_or_default();
-        let mut generators = generators;
         for (position, generator) in generators.iter_mut().enumerate() {
             let only_key = key == [position];
             let kind = fields[position].kind;

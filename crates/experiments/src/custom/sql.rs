@@ -14,12 +14,12 @@ pub(super) enum Naming<'a> {
 
 /// Parses a statement. `:name` outside of quotes and comments is a variable; `::` is a cast.
 pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
-    let mut out = Pieces::default();
+    let mut out = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
         let skipped = opaque(rest);
         if skipped > 0 {
-            out.text(&rest[..skipped]);
+            push_text(&mut out, &rest[..skipped]);
             rest = &rest[skipped..];
             continue;
         }
@@ -27,7 +27,7 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
         let name = word(after);
         match first {
             ':' if after.starts_with(':') => {
-                out.text("::");
+                push_text(&mut out, "::");
                 rest = &after[1..];
             }
             ':' if name.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
@@ -45,47 +45,28 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
                 let relation = if let Naming::Plain(find) = naming { find(name) } else { None };
                 match relation {
                     Some(relation) => out.push(Piece::Table(relation)),
-                    None => out.text(name),
+                    None => push_text(&mut out, name),
                 }
                 rest = &rest[name.len()..];
             }
             c => {
-                out.text(c.encode_utf8(&mut [0; 4]));
+                push_text(&mut out, c.encode_utf8(&mut [0; 4]));
                 rest = after;
             }
         }
     }
-    let pieces = out.done();
     let blank = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
-    if pieces.iter().all(blank) {
+    if out.iter().all(blank) {
         return Err(Error::usage("the statement is empty"));
     }
-    Ok(pieces)
+    Ok(out)
 }
 
-#[derive(Default)]
-struct Pieces {
-    done: Vec<Piece>,
-    text: String,
-}
-
-impl Pieces {
-    fn text(&mut self, text: &str) {
-        self.text += text;
-    }
-
-    fn push(&mut self, piece: Piece) {
-        if !self.text.is_empty() {
-            self.done.push(Piece::Text(std::mem::take(&mut self.text)));
-        }
-        self.done.push(piece);
-    }
-
-    fn done(mut self) -> Vec<Piece> {
-        if !self.text.is_empty() {
-            self.done.push(Piece::Text(self.text));
-        }
-        self.done
+/// Adds a text to the last piece if that is one too.
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(last)) => last.push_str(text),
+        _ => pieces.push(Piece::Text(text.to_owned())),
     }
 }
 

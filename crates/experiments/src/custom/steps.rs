@@ -213,13 +213,20 @@ fn wanted(section: &Section<'_>, key: &str, declared: &Declared) -> Result<Optio
     }
 }
 
-fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&str]) -> Result<Execute> {
+fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines: &[&str]) -> Result<Execute> {
     only(section, &["sql", "columns", "rows", "affected", "check", "keep", "adds", "removes"])?;
-    let mut texts: Vec<(Option<String>, &str)> = Vec::new();
-    match section.get("sql") {
-        Some(Value::String(text)) => texts.push((None, text)),
-        Some(Value::Table(table)) => own_texts(section, table, engines, &mut texts)?,
+    let own = |(engine, text): (&String, &'a Value)| {
+        section.at(known(engine, engines, "engine with SQL"))?;
+        let text = text.as_str().ok_or_else(|| section.error(format!("sql.{engine} is not a text")))?;
+        Ok((Some(engine.clone()), text))
+    };
+    let texts: Vec<(Option<String>, &str)> = match section.get("sql") {
+        Some(Value::String(text)) => vec![(None, text)],
+        Some(Value::Table(table)) => table.iter().map(own).collect::<Result<_>>()?,
         _ => return Err(section.error("'sql' is neither a text nor a table with one for each engine")),
+    };
+    if texts.is_empty() {
+        return Err(section.error("'sql' has no text"));
     }
     let mut made = Raw::default();
     for (engine, text) in texts {
@@ -263,23 +270,6 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
         section.names("columns")?.unwrap_or_default().into_iter().map(str::to_owned).collect();
     answers(section, &columns, declared, &mut execute)?;
     Ok(execute)
-}
-
-fn own_texts<'a>(
-    section: &Section<'_>,
-    table: &'a Table,
-    engines: &[&str],
-    texts: &mut Vec<(Option<String>, &'a str)>,
-) -> Result<()> {
-    for (engine, text) in table {
-        section.at(known(engine, engines, "engine with SQL"))?;
-        let text = text.as_str().ok_or_else(|| section.error(format!("sql.{engine} is not a text")))?;
-        texts.push((Some(engine.clone()), text));
-    }
-    if texts.is_empty() {
-        return Err(section.error("'sql' has no text"));
-    }
-    Ok(())
 }
 
 fn answers(

@@ -7,6 +7,7 @@
 use crate::prelude::*;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
+use std::fmt::Write as _;
 
 /// Of this many successive requests, one changes the user.
 pub(super) const CHANGES: u64 = 20;
@@ -67,10 +68,7 @@ pub(super) fn address(seed: u64, line: u64, out: &mut String) {
     let word = mix(seed ^ 0x6970, line);
     out.clear();
     // Writing to a String cannot fail.
-    let _ = std::fmt::Write::write_fmt(
-        out,
-        format_args!("10.{}.{}.{}", word as u8, (word >> 8) as u8, (word >> 16) as u8),
-    );
+    let _ = write!(out, "10.{}.{}.{}", word as u8, (word >> 8) as u8, (word >> 16) as u8);
 }
 
 /// The time of a log line: a millisecond after the previous line, in microseconds since 1970 UTC.
