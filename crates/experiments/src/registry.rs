@@ -29,11 +29,6 @@ pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
-    if let Some(found) = EXPERIMENTS.iter().find(|experiment| experiment.info().name == name) {
-        return Ok(*found);
-    }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
-    let hint = units::nearest(name, &names)
-        .map_or_else(|| format!("known: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("unknown experiment '{name}'")).hint(hint))
+    crate::custom::position(name, &names, "experiment").map(|found| EXPERIMENTS[found])
 }

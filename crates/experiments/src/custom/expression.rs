@@ -2,6 +2,7 @@
 //! Functions") into a tree.
 
 use super::declared::DEFAULT_SEED;
+use super::section::position;
 use crate::prelude::*;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -401,14 +402,8 @@ impl Reader<'_> {
     }
 
     fn call(&mut self, name: &str) -> Result<Expr> {
-        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
-            let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
-            let near = units::nearest(name, &names).map_or_else(
-                || format!("known: {}", names.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
-            return Err(Error::usage(format!("unknown function '{name}'")).hint(near));
-        };
+        let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
+        let (_, function, least, most) = &FUNCTIONS[position(name, &names, "function")?];
         self.expect("(")?;
         let mut arguments = Vec::new();
         if !self.is(")") {

@@ -31,6 +31,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};
+pub(crate) use section::position;
 
 /// The measured operation: one whole transaction with all its steps.
 const TRANSACTION: &str = "transaction";

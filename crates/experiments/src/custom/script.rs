@@ -210,14 +210,11 @@ fn unsupported(name: &str) -> kurabe_core::Error {
     const KNOWN: [&str; 6] = ["set", "sleep", "if", "elif", "else", "endif"];
     const OTHERS: [&str; 8] =
         ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline", "syncpipeline"];
+    let error = Error::usage(format!("\\{name} is not supported"));
     if OTHERS.contains(&name) {
-        return Error::usage(format!("\\{name} is not supported"))
-            .hint(format!("there are: \\{}", KNOWN.join(", \\")));
+        return error.hint(format!("there are: \\{}", KNOWN.join(", \\")));
     }
-    match position(name, &KNOWN, "meta-command") {
-        Err(error) => error,
-        Ok(_) => Error::usage(format!("\\{name} is not supported")),
-    }
+    position(name, &KNOWN, "meta-command").err().unwrap_or(error)
 }
 
 fn expr(text: &str, declared: &Declared) -> Result<Expr> {

@@ -139,7 +139,7 @@ pub(super) fn variable(name: &str, variables: &Variables) -> Result<usize> {
     })
 }
 
-pub(super) fn position(name: &str, names: &[&str], what: &str) -> Result<usize> {
+pub(crate) fn position(name: &str, names: &[&str], what: &str) -> Result<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names, what))
 }
 

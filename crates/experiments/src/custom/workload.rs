@@ -6,7 +6,7 @@ use super::rows::{Rows, most_bytes};
 use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
 use crate::axes;
-use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
+use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
 
 /// What the clients of a cell share.
@@ -100,25 +100,24 @@ impl Shared {
         Ok(())
     }
 
-    fn fill(&self, relation: usize, session: &mut dyn Session) -> Result<()> {
+    /// Fills an empty collection. On some engines a change of rows invalidates the statistics, which are made anew.
+    fn fill(&self, relation: usize, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
         let Some(store) = &self.stores[relation] else { return Ok(()) };
         let most = rows_of_a_request(self.relations[relation].fields.len(), store.row_bytes);
         fill(session, &self.relations[relation], store.count, most, |row, field, out| {
             store.rows.make(row, field, out)
         })?;
-        self.check_count(relation, session, store.count as i64).map(drop)
+        self.check_count(relation, session, store.count as i64)?;
+        namespace.analyse(&self.relations[relation])
     }
 
     /// Checks a number of rows, if the server can count them; returns whether it could.
     fn check_count(&self, relation: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
-        match count(session, &self.relations[relation])? {
-            None => Ok(false),
-            Some(rows) if i64::try_from(rows) == Ok(expected) => Ok(true),
-            Some(rows) => Err(Error::mismatch(format!(
-                "{}: the server counts {rows} rows, expected {expected}",
-                self.declared.relations[relation].name
-            ))),
-        }
+        let name = &self.declared.relations[relation].name;
+        let wrong = |rows| format!("{name}: the server counts {rows} rows, expected {expected}");
+        // No server counts as many rows as a negative number becomes.
+        let counted = check_count(session, &self.relations[relation], expected as u64, wrong)?;
+        Ok(counted.is_some())
     }
 }
 
@@ -199,8 +198,7 @@ impl Prepare for CustomCell {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for (relation, _) in self.made() {
             namespace.create(&self.shared.relations[relation])?;
-            self.shared.fill(relation, session)?;
-            namespace.analyse(&self.shared.relations[relation])?;
+            self.shared.fill(relation, namespace, session)?;
         }
         Ok(DatasetState::default())
     }
@@ -211,9 +209,7 @@ impl Prepare for CustomCell {
             .filter(|(relation, _)| self.shared.declared.relations[*relation].traffic != Traffic::None)
         {
             namespace.clear(&self.shared.relations[relation])?;
-            self.shared.fill(relation, session)?;
-            // On some engines a change of rows invalidates the statistics.
-            namespace.analyse(&self.shared.relations[relation])?;
+            self.shared.fill(relation, namespace, session)?;
         }
         Ok(())
     }
