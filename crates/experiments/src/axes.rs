@@ -30,6 +30,19 @@ pub(crate) const CONNECTION: AxisInfo = AxisInfo {
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
     AxisInfo { help: "how long a connection lives, to the database or to the application", ..CONNECTION };
 
+/// What the word of a cell's axis stands for.
+pub(crate) fn choice<T: Copy>(
+    info: &ExperimentInfo,
+    cell: &Cell,
+    axis: &str,
+    all: &[(&str, T)],
+) -> Result<T> {
+    let word = cell.word(axis)?;
+    let unknown = || format!("{}: unknown axis value '{word}'", info.name);
+    let found = all.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning);
+    found.ok_or_else(|| Error::new(ErrorKind::Internal, unknown()))
+}
+
 /// An operation that changes no data.
 pub(crate) const fn reads(name: &'static str, about: &'static str, requests: u64) -> OperationInfo {
     OperationInfo { name, about, requests, writes: false }

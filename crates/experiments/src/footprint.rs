@@ -3,7 +3,7 @@
 //! The memory with open connections is compared with the memory just before they were opened. On a server that is not
 //! restarted before each trial the results are lower bounds, and the report says so.
 
-use crate::axes::reads;
+use crate::axes::{choice, reads};
 use crate::point::PointWorkload;
 use crate::prelude::*;
 use kurabe_core::metric::{
@@ -82,14 +82,8 @@ impl Experiment for ConnectionFootprint {
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
         let connections = cell.number("connections")? as usize;
-        let (clients, idle_connections) = match cell.word("state")? {
-            "idle" => (1, connections),
-            "active" => (connections, 0),
-            word => {
-                let why = format!("footprint: unknown axis value '{word}'");
-                return Err(Error::new(ErrorKind::Internal, why));
-            }
-        };
+        let states = [("idle", (1, connections)), ("active", (connections, 0))];
+        let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
         let policy = LoopPolicy::new(clients, Connections::Kept);
         let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
         // Databases without statements have connections too.

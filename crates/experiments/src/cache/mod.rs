@@ -13,7 +13,6 @@ use crate::prelude::*;
 
 pub(crate) struct CacheAside;
 
-const NAME: &str = "cache-aside";
 const REQUEST: &str = "request";
 const RECORDS: u64 = 10_000;
 
@@ -65,7 +64,7 @@ const METRICS: &[Metric] = &[
 ];
 
 static INFO: ExperimentInfo = ExperimentInfo {
-    name: NAME,
+    name: "cache-aside",
     question: "Does a cache in front of the store pay, how large must it be, and how stale are its answers?",
     about: "Reads records by identifiers, some more popular than others, through a cache (--cache \
             up:memcached): it looks there first, and on a miss reads the store and fills the cache. A share \

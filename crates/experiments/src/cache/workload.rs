@@ -4,7 +4,7 @@ use super::popularity::Popularity;
 use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
 use super::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, NAME, REFUSED, REQUEST,
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, INFO, MISS, REFUSED, REQUEST,
     STALE, STALE_SHARE, cache,
 };
 use crate::axes;
@@ -48,12 +48,12 @@ impl CacheWorkload {
         let size = cell.get("cache-size");
         let size = size.ok_or_else(|| internal("cache-aside: the cell has no cache size".to_owned()))?;
         let cache = cache(size, u64::from(records), payload);
-        let after_write = match cell.word("after-write")? {
-            "invalidate" => AfterWrite::Invalidate,
-            "replace" => AfterWrite::Replace,
-            "nothing" => AfterWrite::Nothing,
-            word => return Err(internal(format!("cache-aside: unknown axis value '{word}'"))),
-        };
+        let ways = [
+            ("invalidate", AfterWrite::Invalidate),
+            ("replace", AfterWrite::Replace),
+            ("nothing", AfterWrite::Nothing),
+        ];
+        let after_write = axes::choice(&INFO, cell, "after-write", &ways)?;
         let writes = cell.number("write-share")?;
         if cache.is_none() && after_write != AfterWrite::Invalidate {
             return Err(Error::unsupported("a cell without a cache has no copy to replace or to leave"));
@@ -267,7 +267,7 @@ impl Workload for CacheWorkload {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         if operation != REQUEST {
-            return Err(no_operation(NAME, operation));
+            return Err(no_operation(INFO.name, operation));
         }
         let state = state.get::<State>()?;
         Ok(Box::new(CacheClient::new(&self.shared, &state.versions, client)))

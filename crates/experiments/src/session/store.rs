@@ -1,5 +1,7 @@
 //! The layout of sessions in a database: the collection, its fields, and the rows of a session.
 
+use super::INFO;
+use crate::axes::choice;
 use crate::codec::{Codec, Compressor, Encoding};
 use crate::content::{Content, Kind};
 use crate::prelude::*;
@@ -53,33 +55,20 @@ impl Deref for Store {
 
 impl Format {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
-        let unknown =
-            |word: &str| Error::new(ErrorKind::Internal, format!("session: unknown axis value '{word}'"));
+        let compressors = [
+            ("none", Compressor::None),
+            ("gzip", Compressor::Gzip),
+            ("zstd", Compressor::Zstd),
+            ("lz4", Compressor::Lz4),
+        ];
+        let encodings = [("binary", Encoding::Binary), ("base64", Encoding::Base64)];
         Ok(Self {
             seed,
-            kind: match cell.word("content")? {
-                "text" => Kind::Text,
-                "random" => Kind::Random,
-                word => return Err(unknown(word)),
-            },
+            kind: choice(&INFO, cell, "content", &[("text", Kind::Text), ("random", Kind::Random)])?,
             payload: cell.number("payload")? as usize,
-            layout: match cell.word("layout")? {
-                "blob" => Layout::Blob,
-                "rows" => Layout::Rows,
-                word => return Err(unknown(word)),
-            },
-            compressor: match cell.word("compress")? {
-                "none" => Compressor::None,
-                "gzip" => Compressor::Gzip,
-                "zstd" => Compressor::Zstd,
-                "lz4" => Compressor::Lz4,
-                word => return Err(unknown(word)),
-            },
-            encoding: match cell.word("encoding")? {
-                "binary" => Encoding::Binary,
-                "base64" => Encoding::Base64,
-                word => return Err(unknown(word)),
-            },
+            layout: choice(&INFO, cell, "layout", &[("blob", Layout::Blob), ("rows", Layout::Rows)])?,
+            compressor: choice(&INFO, cell, "compress", &compressors)?,
+            encoding: choice(&INFO, cell, "encoding", &encodings)?,
         })
     }
 
