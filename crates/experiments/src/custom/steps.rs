@@ -221,7 +221,7 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
         Ok((Some(engine.clone()), text))
     };
     let texts: Vec<(Option<String>, &str)> = match section.get("sql") {
-        Some(Value::String(text)) => vec![(None, text)],
+        Some(Value::String(text)) => vec![(None, text.as_str())],
         Some(Value::Table(table)) => table.iter().map(own).collect::<Result<_>>()?,
         _ => return Err(section.error("'sql' is neither a text nor a table with one for each engine")),
     };

@@ -8,6 +8,7 @@ use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
+use crate::readback::returned;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -85,12 +86,7 @@ impl Shared {
         }
         for (column, field) in fields.iter().enumerate().filter(|(_, field)| !declared.changed[**field]) {
             let expected = store.rows.make(row, *field, scratch).value(scratch)?;
-            let found = reply.field(0, column);
-            let right = match (found, expected) {
-                (Some(Value::Bytes(found)), Value::Text(text)) => found == text.as_bytes(),
-                (found, expected) => found == Some(expected),
-            };
-            if !right {
+            if reply.field(0, column) != Some(returned(expected)) {
                 let name = declared.fields[*field].name;
                 return Err(Error::mismatch(format!(
                     "field {name} of row {key} differs from its generated value"
