@@ -7,8 +7,6 @@ use crate::axes::{self, CLIENTS, CONNECTION, reads};
 use crate::point::PointWorkload;
 use crate::prelude::*;
 
-pub(crate) struct BindParameters;
-
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "bind",
     question: "What does it cost to write values into the text of a statement, and what does preparing it save?",
@@ -38,15 +36,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-impl Experiment for BindParameters {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static BIND: BuiltIn = BuiltIn::new(&INFO, plan);
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let bind = Bind::parse(cell.word("bind")?)?;
-        Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let bind = Bind::parse(cell.word("bind")?)?;
+    Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
 }
 
 #[cfg(test)]
@@ -56,7 +50,7 @@ mod tests {
 
     fn demand(bind: &str) -> kurabe_core::planned::Demand {
         let cell = INFO.baseline(&[("bind", bind)]).unwrap();
-        let planned = BindParameters.plan(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
+        let planned = plan(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
         assert_eq!(planned.dataset, "kurabe_2_bind");
         planned.demand
     }

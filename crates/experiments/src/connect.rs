@@ -9,8 +9,6 @@ use crate::prelude::*;
 use crate::rows::LOADED;
 use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, ViaWorkload, path};
 
-pub(crate) struct ConnectionCost;
-
 /// Default number of rows. The read itself hardly matters here.
 const RECORDS: u64 = 10_000;
 
@@ -52,31 +50,21 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("connection_cost"),
 };
 
-impl Experiment for ConnectionCost {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let mut policy = axes::policy(cell)?;
-        if cell.word("connection")? == "pool" {
-            policy.connections = Connections::Pool(cell.number("pool")? as usize);
-        }
-        Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+    let mut policy = axes::policy(cell)?;
+    if cell.word("connection")? == "pool" {
+        policy.connections = Connections::Pool(cell.number("pool")? as usize);
     }
-
-    fn pages(&self) -> Option<&dyn Pages> {
-        Some(self)
-    }
+    Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
 }
 
-impl Pages for ConnectionCost {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        // Clients keep their connections to the application, so that nothing else differs.
-        let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
-        Ok(ViaWorkload::plan(policy, ConnectPages::new(cell)?))
-    }
+fn pages(cell: &Cell) -> Result<PlannedCell> {
+    // Clients keep their connections to the application, so that nothing else differs.
+    let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
+    Ok(ViaWorkload::plan(policy, ConnectPages::new(cell)?))
 }
 
 /// `connect` through an application: each page makes one read. The axis varies the application's connections to its
@@ -152,7 +140,7 @@ mod tests {
         ];
         for (word, connections, open) in ways {
             let dataset = Dataset { seed: 1, records: None, slot: 0 };
-            let planned = Experiment::plan(&ConnectionCost, &cell(word), &dataset).unwrap();
+            let planned = plan(&cell(word), &dataset).unwrap();
             assert_eq!((planned.policy.connections, planned.connections()), (connections, open), "{word}");
             // A database without statements has connections too.
             assert!(planned.demand.capabilities.is_empty());

@@ -11,8 +11,6 @@ use kurabe_core::metric::{
     THREADS_ADDED, THROUGHPUT,
 };
 
-pub(crate) struct ConnectionFootprint;
-
 /// Default number of rows: few, because a cache that grows during a trial would count as memory of connections.
 const RECORDS: u64 = 1_000;
 
@@ -74,23 +72,19 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-impl Experiment for ConnectionFootprint {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static FOOTPRINT: BuiltIn = BuiltIn::new(&INFO, plan);
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let connections = cell.number("connections")? as usize;
-        let states = [("idle", (1, connections)), ("active", (connections, 0))];
-        let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
-        let policy = LoopPolicy::new(clients, Connections::Kept);
-        let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
-        // Databases without statements have connections too.
-        planned.demand.capabilities.clear();
-        let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
-        Ok(PlannedCell { provision, ..planned })
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+    let connections = cell.number("connections")? as usize;
+    let states = [("idle", (1, connections)), ("active", (connections, 0))];
+    let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
+    let policy = LoopPolicy::new(clients, Connections::Kept);
+    let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
+    // Databases without statements have connections too.
+    planned.demand.capabilities.clear();
+    let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
+    Ok(PlannedCell { provision, ..planned })
 }
 
 #[cfg(test)]
@@ -103,7 +97,7 @@ mod tests {
             ("connections".to_owned(), AxisValue::Number(connections)),
             ("state".to_owned(), AxisValue::Word(state.to_owned())),
         ]);
-        ConnectionFootprint.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+        plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
     }
 
     #[test]

@@ -14,8 +14,6 @@ use crate::via::{self, Added, PageClient, PageSet, ReadRows, ViaWorkload, path};
 use md5::{Digest, Md5};
 use std::io::Write as _;
 
-pub(crate) struct KeyValue;
-
 const READ: &str = "read";
 const WRITE: &str = "write";
 /// Default number of records before the measurement.
@@ -40,33 +38,23 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("web_kv.csv"),
 };
 
-impl Experiment for KeyValue {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static KV: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let rows = |part: &str, records: u64| {
-            let name = format!("kurabe_{}_kv_{part}", dataset.slot);
-            Arc::new(Rows::new(name, Digests { seed: dataset.seed }, records))
-        };
-        let (loaded, added) = (rows("r", dataset.records.unwrap_or(RECORDS).max(1)), rows("w", 0));
-        let demand = loaded.demand(vec![added.select(), added.insert()]);
-        let name = loaded.collection.name.clone();
-        let workload = Arc::new(KvWorkload { loaded, added });
-        let planned = PlannedCell::served(name, demand, axes::policy(cell)?, move || Arc::clone(&workload));
-        Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
-    }
-
-    fn pages(&self) -> Option<&dyn Pages> {
-        Some(self)
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let rows = |part: &str, records: u64| {
+        let name = format!("kurabe_{}_kv_{part}", dataset.slot);
+        Arc::new(Rows::new(name, Digests { seed: dataset.seed }, records))
+    };
+    let (loaded, added) = (rows("r", dataset.records.unwrap_or(RECORDS).max(1)), rows("w", 0));
+    let demand = loaded.demand(vec![added.select(), added.insert()]);
+    let name = loaded.collection.name.clone();
+    let workload = Arc::new(KvWorkload { loaded, added });
+    let planned = PlannedCell::served(name, demand, axes::policy(cell)?, move || Arc::clone(&workload));
+    Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
 }
 
-impl Pages for KeyValue {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        Ok(ViaWorkload::plan(axes::policy(cell)?, KvPages))
-    }
+fn pages(cell: &Cell) -> Result<PlannedCell> {
+    Ok(ViaWorkload::plan(axes::policy(cell)?, KvPages))
 }
 
 struct KvWorkload {

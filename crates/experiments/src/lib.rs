@@ -3,6 +3,7 @@
 mod answer;
 mod axes;
 mod bind;
+mod built_in;
 mod cache;
 mod codec;
 mod connect;

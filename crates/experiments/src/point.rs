@@ -12,12 +12,10 @@ use crate::statement::recycle;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
 
-/// The experiments `point-read` and `point-write`.
-pub(crate) struct Point(&'static ExperimentInfo);
-
-pub(crate) static POINT_READ: Point = Point(&READ_INFO);
-
-pub(crate) static POINT_WRITE: Point = Point(&WRITE_INFO);
+pub(crate) static POINT_READ: BuiltIn =
+    BuiltIn::new(&READ_INFO, |cell, dataset| plan(&READ_INFO, cell, dataset));
+pub(crate) static POINT_WRITE: BuiltIn =
+    BuiltIn::new(&WRITE_INFO, |cell, dataset| plan(&WRITE_INFO, cell, dataset));
 
 pub(crate) const READ: &str = "read";
 /// The page of an application that opens a connection for each read.
@@ -61,31 +59,25 @@ static WRITE_INFO: ExperimentInfo = ExperimentInfo {
     ..INFO
 };
 
-impl Experiment for Point {
-    fn info(&self) -> &'static ExperimentInfo {
-        self.0
+fn plan(info: &ExperimentInfo, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let writes = info.operations.iter().any(|operation| operation.writes);
+    let store = store(&info.name.replace('-', "_"), dataset);
+    if writes {
+        axes::suffice(cell, store.records, "rows")?;
     }
-
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let writes = self.0.operations.iter().any(|operation| operation.writes);
-        let store = store(&self.0.name.replace('-', "_"), dataset);
-        if writes {
-            axes::suffice(cell, store.records, "rows")?;
-        }
-        let pipeline = cell.number("pipeline")?;
-        let bind = Bind::parse(cell.word("statement")?)?;
-        if pipeline > 1 && bind != Bind::Once {
-            return Err(Error::unsupported("--pipeline needs --statement once"));
-        }
-        let capacity = writes.then_some(Capacity { records: store.records, requests_per_record: 1 });
-        let policy = LoopPolicy { pipeline, capacity, ..axes::policy(cell)? };
-        let mut needed = Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements));
-        needed.extend((pipeline > 1).then_some(Capability::Pipelining));
-        let operations = if writes { vec![store.update()] } else { Vec::new() };
-        let pipeline = pipeline as usize;
-        let workload = PointWorkload { store, seed: dataset.seed, bind, pipeline, further: &[] };
-        Ok(workload.planned(operations, needed, policy))
+    let pipeline = cell.number("pipeline")?;
+    let bind = Bind::parse(cell.word("statement")?)?;
+    if pipeline > 1 && bind != Bind::Once {
+        return Err(Error::unsupported("--pipeline needs --statement once"));
     }
+    let capacity = writes.then_some(Capacity { records: store.records, requests_per_record: 1 });
+    let policy = LoopPolicy { pipeline, capacity, ..axes::policy(cell)? };
+    let mut needed = Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements));
+    needed.extend((pipeline > 1).then_some(Capability::Pipelining));
+    let operations = if writes { vec![store.update()] } else { Vec::new() };
+    let pipeline = pipeline as usize;
+    let workload = PointWorkload { store, seed: dataset.seed, bind, pipeline, further: &[] };
+    Ok(workload.planned(operations, needed, policy))
 }
 
 pub(crate) fn content(seed: u64) -> Content {
@@ -349,7 +341,7 @@ mod tests {
 
     fn planned(clients: &str, records: u64) -> Result<PlannedCell> {
         let cell = WRITE_INFO.baseline(&[("clients", clients)]).unwrap();
-        POINT_WRITE.plan(&cell, &Dataset { seed: 1, records: Some(records), slot: 3 })
+        plan(&WRITE_INFO, &cell, &Dataset { seed: 1, records: Some(records), slot: 3 })
     }
 
     #[test]

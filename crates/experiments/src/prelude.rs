@@ -1,5 +1,6 @@
 //! The types that most experiments use, so that a module imports by name only what is special to it.
 
+pub(crate) use crate::built_in::{BuiltIn, PlanPages};
 pub(crate) use crate::content::RowData;
 pub(crate) use crate::statement::{Bind, Statement};
 pub(crate) use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};

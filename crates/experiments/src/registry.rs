@@ -5,15 +5,15 @@ use kurabe_core::run::RunSpec;
 
 /// All experiments, in the order in which they are listed.
 pub static EXPERIMENTS: &[&dyn Experiment] = &[
-    &crate::session::SessionStore,
-    &crate::kv::KeyValue,
+    &crate::session::SESSION,
+    &crate::kv::KV,
     &crate::point::POINT_READ,
     &crate::point::POINT_WRITE,
-    &crate::bind::BindParameters,
-    &crate::connect::ConnectionCost,
-    &crate::webapp::WebApplication,
-    &crate::footprint::ConnectionFootprint,
-    &crate::cache::CacheAside,
+    &crate::bind::BIND,
+    &crate::connect::CONNECT,
+    &crate::webapp::WEBAPP,
+    &crate::footprint::FOOTPRINT,
+    &crate::cache::CACHE_ASIDE,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

@@ -11,8 +11,6 @@ mod workload;
 use crate::axes::{CLIENTS, writes};
 use crate::prelude::*;
 
-pub(crate) struct CacheAside;
-
 const REQUEST: &str = "request";
 const RECORDS: u64 = 10_000;
 
@@ -121,19 +119,8 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-impl Experiment for CacheAside {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn takes_cache(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        workload::CacheWorkload::plan(cell, dataset)
-    }
-}
+pub(crate) static CACHE_ASIDE: BuiltIn =
+    BuiltIn { takes_cache: true, ..BuiltIn::new(&INFO, workload::CacheWorkload::plan) };
 
 /// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
 fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {

@@ -15,8 +15,6 @@ use crate::readback;
 use store::{Format, Layout, PIECE, Store};
 use transaction::{Read, Returned, Write};
 
-pub(crate) struct SessionStore;
-
 const WRITE: &str = "write";
 const READ: &str = "read";
 
@@ -98,49 +96,44 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("session_store.csv"),
 };
 
-impl Experiment for SessionStore {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static SESSION: BuiltIn = BuiltIn::new(&INFO, plan);
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let format = Format::new(cell, dataset.seed)?;
-        let payload = cell.number("payload")?;
-        let records =
-            dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(LEAST_RECORDS)).max(1);
-        let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
-        let [layout, compress, encoding, content] = axes;
-        let name = format!(
-            "kurabe_{}_session_{payload}_{}_{}_{}_{}",
-            dataset.slot, layout?, compress?, encoding?, content?
-        );
-        let read_from = Arc::new(format.collection(format!("{name}_r")));
-        let write_to = Arc::new(format.collection(format!("{name}_w")));
-        let bind = Bind::parse(cell.word("statement")?)?;
-        let stored_bytes = stored_bytes(format)?;
-        let stored = stored_bytes as usize;
-        let rows = format.rows(stored);
-        let value = if format.layout == Layout::Rows { stored.min(PIECE) } else { stored };
-        let demand = Demand {
-            operations: vec![format.insert(&write_to, rows), format.select(&read_from)],
-            capabilities: Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements)),
-            value_bytes: value as u64,
-            // Each row adds its identifier, number and time, and a few bytes of framing.
-            request_bytes: (stored + rows * 72 + 256) as u64,
-            parameters: (rows * write_to.fields.len()) as u64,
-            loaded_bytes: records * stored_bytes,
-            client_bytes: 4 * payload + 64_000,
-            ..Demand::default()
-        };
-        // Cells that wait do not keep the contents of large sessions in memory.
-        let make = move || {
-            let (store, read_from, write_to) =
-                (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
-            Arc::new(SessionWorkload { store, read_from, write_to, records, bind, stored_bytes })
-        };
-        let planned = PlannedCell::served(name, demand, axes::policy(cell)?, make);
-        Ok(PlannedCell { stored_bytes: Some(stored_bytes), ..planned })
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let format = Format::new(cell, dataset.seed)?;
+    let payload = cell.number("payload")?;
+    let records =
+        dataset.records.unwrap_or_else(|| RECORDS.min(STORE_BYTES / payload).max(LEAST_RECORDS)).max(1);
+    let axes = ["layout", "compress", "encoding", "content"].map(|axis| cell.word(axis));
+    let [layout, compress, encoding, content] = axes;
+    let name = format!(
+        "kurabe_{}_session_{payload}_{}_{}_{}_{}",
+        dataset.slot, layout?, compress?, encoding?, content?
+    );
+    let read_from = Arc::new(format.collection(format!("{name}_r")));
+    let write_to = Arc::new(format.collection(format!("{name}_w")));
+    let bind = Bind::parse(cell.word("statement")?)?;
+    let stored_bytes = stored_bytes(format)?;
+    let stored = stored_bytes as usize;
+    let rows = format.rows(stored);
+    let value = if format.layout == Layout::Rows { stored.min(PIECE) } else { stored };
+    let demand = Demand {
+        operations: vec![format.insert(&write_to, rows), format.select(&read_from)],
+        capabilities: Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements)),
+        value_bytes: value as u64,
+        // Each row adds its identifier, number and time, and a few bytes of framing.
+        request_bytes: (stored + rows * 72 + 256) as u64,
+        parameters: (rows * write_to.fields.len()) as u64,
+        loaded_bytes: records * stored_bytes,
+        client_bytes: 4 * payload + 64_000,
+        ..Demand::default()
+    };
+    // Cells that wait do not keep the contents of large sessions in memory.
+    let make = move || {
+        let (store, read_from, write_to) = (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
+        Arc::new(SessionWorkload { store, read_from, write_to, records, bind, stored_bytes })
+    };
+    let planned = PlannedCell::served(name, demand, axes::policy(cell)?, make);
+    Ok(PlannedCell { stored_bytes: Some(stored_bytes), ..planned })
 }
 
 struct SessionWorkload {

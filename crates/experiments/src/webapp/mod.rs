@@ -24,8 +24,6 @@ use store::{ROW_BYTES, Store};
 use transaction::Request;
 use user::User;
 
-pub(crate) struct WebApplication;
-
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
 /// The page that shows a line of the log.
@@ -69,50 +67,40 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("webapp"),
 };
 
-impl Experiment for WebApplication {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static WEBAPP: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let store = Arc::new(Store::new(cell, dataset)?);
-        axes::suffice(cell, store.count, "users")?;
-        let demand = Demand {
-            operations: vec![
-                store.log_in(),
-                store.write_log(),
-                store.update(),
-                store.search(),
-                store.get_user(),
-                store.get_line(),
-            ],
-            value_bytes: 4 * codes::NAME as u64,
-            request_bytes: REQUEST_BYTES,
-            parameters: PARAMETERS,
-            loaded_bytes: (store.count + store.codes.towns.len() as u64) * ROW_BYTES,
-            client_bytes: 128_000,
-            ..Demand::default()
-        };
-        let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
-        let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
-        // A connection that lives for one request is not worth four round trips to prepare its statements.
-        let bind = match policy.connections {
-            Connections::PerRequest => Bind::InOne,
-            Connections::Kept | Connections::Pool(_) => Bind::Once,
-        };
-        let (name, workload) = (store.data(), Arc::new(WebWorkload { store, bind }));
-        Ok(PlannedCell::served(name, demand, policy, move || Arc::clone(&workload)))
-    }
-
-    fn pages(&self) -> Option<&dyn Pages> {
-        Some(self)
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let store = Arc::new(Store::new(cell, dataset)?);
+    axes::suffice(cell, store.count, "users")?;
+    let demand = Demand {
+        operations: vec![
+            store.log_in(),
+            store.write_log(),
+            store.update(),
+            store.search(),
+            store.get_user(),
+            store.get_line(),
+        ],
+        value_bytes: 4 * codes::NAME as u64,
+        request_bytes: REQUEST_BYTES,
+        parameters: PARAMETERS,
+        loaded_bytes: (store.count + store.codes.towns.len() as u64) * ROW_BYTES,
+        client_bytes: 128_000,
+        ..Demand::default()
+    };
+    let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
+    let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
+    // A connection that lives for one request is not worth four round trips to prepare its statements.
+    let bind = match policy.connections {
+        Connections::PerRequest => Bind::InOne,
+        Connections::Kept | Connections::Pool(_) => Bind::Once,
+    };
+    let (name, workload) = (store.data(), Arc::new(WebWorkload { store, bind }));
+    Ok(PlannedCell::served(name, demand, policy, move || Arc::clone(&workload)))
 }
 
-impl Pages for WebApplication {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
-    }
+fn pages(cell: &Cell) -> Result<PlannedCell> {
+    Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
 }
 
 struct WebWorkload {
