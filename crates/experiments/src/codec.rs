@@ -26,7 +26,7 @@ pub(crate) enum Encoding {
 /// A compressor with its reused state.
 enum State {
     None,
-    Gzip(Compress, Decompress),
+    Gzip(Compress, Box<Decompress>),
     Zstd(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>),
     Lz4,
 }
@@ -49,7 +49,9 @@ impl Codec {
         let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("zstd: {e}"));
         let state = match compressor {
             Compressor::None => State::None,
-            Compressor::Gzip => State::Gzip(Compress::new(Compression::new(6), true), Decompress::new(true)),
+            Compressor::Gzip => {
+                State::Gzip(Compress::new(Compression::new(6), true), Box::new(Decompress::new(true)))
+            }
             Compressor::Zstd => State::Zstd(
                 zstd::bulk::Compressor::new(3).map_err(failed)?,
                 zstd::bulk::Decompressor::new().map_err(failed)?,

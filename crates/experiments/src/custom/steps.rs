@@ -8,7 +8,7 @@ use super::reads::may_change;
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
 use crate::prelude::*;
-use toml::{Table, Value};
+use toml::Value;
 
 const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];
 const KEYS: [&str; 9] = ["sleep", "key", "fields", "where", "values", "set", "rows", "affected", "check"];
