@@ -338,3 +338,54 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     execute.request = Request::Raw(raw);
     Ok(execute)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Generator;
+    use super::*;
+
+    #[test]
+    fn tables_are_those_of_pgbench() {
+        let mut variables = Variables::default();
+        variables.set(SCALE, Constant::Int(3));
+        let made = tables(&mut variables).unwrap();
+        let shown = |relation: &Relation| {
+            let fields: Vec<String> =
+                relation.fields.iter().map(|f| format!("{} {:?}", f.name, f.kind)).collect();
+            (relation.name.clone(), relation.key.clone(), fields.join(", "))
+        };
+        let table =
+            |name: &str, key: &[usize], fields: &str| (name.to_owned(), key.to_vec(), fields.to_owned());
+        let expected = [
+            table("pgbench_branches", &[0], "bid Int, bbalance Int, filler Text { max: 88 }"),
+            table("pgbench_tellers", &[0], "tid Int, bid Int, tbalance Int, filler Text { max: 84 }"),
+            table("pgbench_accounts", &[0], "aid Int, bid Int, abalance Int, filler Text { max: 84 }"),
+            table(
+                "pgbench_history",
+                &[],
+                "tid Int, bid Int, aid Int, delta Int, mtime Timestamp, filler Text { max: 22 }",
+            ),
+        ];
+        assert_eq!(made.iter().map(shown).collect::<Vec<_>>(), expected);
+        let declared = Declared { relations: made, variables, programs: Vec::new() };
+        let known = super::super::known::Known::of(&declared, &declared.variables.initial);
+        let sequence = Generator::Sequence(1);
+        let (zero, null) = (Generator::Always(Constant::Int(0)), Generator::Always(Constant::Null));
+        let blank = Generator::Always(Constant::Text(" ".repeat(84)));
+        let expected = [
+            (3, vec![sequence.clone(), zero.clone(), null.clone()]),
+            (30, vec![sequence.clone(), Generator::Every(10), zero.clone(), null.clone()]),
+            (300_000, vec![sequence, Generator::Every(100_000), zero, blank]),
+            (0, vec![null; 6]),
+        ];
+        for (relation, (rows, generators)) in declared.relations.iter().zip(expected) {
+            let made = relation.made.as_ref().unwrap();
+            assert_eq!((known.rows(&made.rows), &made.generators), (Ok(rows), &generators));
+            assert_eq!(made.place, format!("{}, rows", relation.name));
+            assert!(relation.write && relation.indexes.is_empty());
+        }
+        let names: Vec<&str> = declared.variables.names.iter().map(String::as_str).collect();
+        let rows = ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
+        assert_eq!(names, [&["scale".to_owned()][..], &rows.map(declared::rows_of)].concat());
+    }
+}
