@@ -1,10 +1,7 @@
 //! Axes that several experiments share.
 
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::planned::{Connections, LoopPolicy};
+use crate::prelude::*;
 
-/// Concurrent clients.
 pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     name: "clients",
     help: "concurrent clients",
@@ -12,7 +9,6 @@ pub(crate) const CLIENTS: AxisInfo = AxisInfo {
     default: &["1"],
 };
 
-/// When statements are prepared.
 pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     name: "statement",
     help: "when statements are prepared",
@@ -20,7 +16,6 @@ pub(crate) const STATEMENT: AxisInfo = AxisInfo {
     default: &["once"],
 };
 
-/// The lifetime of a connection.
 pub(crate) const CONNECTION: AxisInfo = AxisInfo {
     name: "connection",
     help: "how long a connection lives",
@@ -34,6 +29,40 @@ pub(crate) const CONNECTION: AxisInfo = AxisInfo {
 /// The same axis for experiments that can also run through an application.
 pub(crate) const CONNECTION_OR_VIA: AxisInfo =
     AxisInfo { help: "how long a connection lives, to the database or to the application", ..CONNECTION };
+
+/// What the word of a cell's axis stands for.
+pub(crate) fn choice<T: Copy>(
+    info: &ExperimentInfo,
+    cell: &Cell,
+    axis: &str,
+    all: &[(&str, T)],
+) -> Result<T> {
+    let word = cell.word(axis)?;
+    let unknown = || format!("{}: unknown axis value '{word}'", info.name);
+    let found = all.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning);
+    found.ok_or_else(|| Error::new(ErrorKind::Internal, unknown()))
+}
+
+/// An operation that changes no data.
+pub(crate) const fn reads(name: &'static str, about: &'static str, requests: u64) -> OperationInfo {
+    OperationInfo { name, about, requests, writes: false }
+}
+
+/// An operation that changes data.
+pub(crate) const fn writes(name: &'static str, about: &'static str, requests: u64) -> OperationInfo {
+    OperationInfo { name, about, requests, writes: true }
+}
+
+/// Checks that each client has records of its own to change, and returns the number of clients.
+pub(crate) fn suffice(cell: &Cell, records: u64, what: &str) -> Result<u64> {
+    let clients = cell.number(CLIENTS.name)?;
+    if clients <= records {
+        return Ok(clients);
+    }
+    Err(Error::unsupported(format!(
+        "each client changes its own {what}: {records} are too few for {clients} clients"
+    )))
+}
 
 /// The number of clients of a cell, and whether each keeps its connection or opens one for each request.
 ///

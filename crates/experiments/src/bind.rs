@@ -1,20 +1,11 @@
-//! E5, literals against bind parameters: the same point query with its value in the text, bound to a statement that
-//! is prepared for every execution, and bound to a statement that is prepared once; on kept connections and on new
-//! ones.
+//! E5, literals against bind parameters.
 //!
 //! Keys are drawn uniformly from all rows. A statement cache therefore has almost no hits for texts with literals:
 //! the server parses each of them.
 
-use crate::axes::{self, CLIENTS, CONNECTION};
+use crate::axes::{self, CLIENTS, CONNECTION, reads};
 use crate::point::PointWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::metric::Metric;
-use kurabe_core::planned::PlannedCell;
-
-/// The experiment `bind`.
-pub(crate) struct BindParameters;
+use crate::prelude::*;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "bind",
@@ -38,27 +29,18 @@ static INFO: ExperimentInfo = ExperimentInfo {
         AxisInfo { default: &["kept", "per-request"], ..CONNECTION },
         CLIENTS,
     ],
-    operations: &[OperationInfo {
-        name: "read",
-        about: "read one row by its key",
-        requests: 20_000,
-        writes: false,
-    }],
+    operations: &[reads("read", "read one row by its key", 20_000)],
     metrics: &[Metric::cost("bind", "time per read beyond that of a statement prepared once")],
     chart_axis: "clients",
     answer: Answer::Metrics,
     published: None,
 };
 
-impl Experiment for BindParameters {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static BIND: BuiltIn = BuiltIn::new(&INFO, plan);
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let bind = crate::statement::Bind::parse(cell.word("bind")?)?;
-        Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let bind = Bind::parse(cell.word("bind")?)?;
+    Ok(PointWorkload::plan_reads("bind", bind, axes::policy(cell)?, dataset, &[]))
 }
 
 #[cfg(test)]
@@ -68,7 +50,7 @@ mod tests {
 
     fn demand(bind: &str) -> kurabe_core::planned::Demand {
         let cell = INFO.baseline(&[("bind", bind)]).unwrap();
-        let planned = BindParameters.plan(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
+        let planned = plan(&cell, &Dataset { seed: 1, records: None, slot: 2 }).unwrap();
         assert_eq!(planned.dataset, "kurabe_2_bind");
         planned.demand
     }

@@ -2,40 +2,40 @@
 //!
 //! Buffers and compressor states are reused from one value to the next.
 
+use crate::prelude::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use kurabe_core::{Error, ErrorKind, Result};
 
-/// The compression of a value by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compressor {
-    /// No compression.
+pub(crate) enum Compressor {
     None,
     /// zlib's deflate at level 6 (gzip's default level).
     Gzip,
     /// Zstandard at level 3, its default.
     Zstd,
-    /// LZ4 blocks.
     Lz4,
 }
 
-/// The encoding of bytes in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// No encoding, in a binary field.
+pub(crate) enum Encoding {
     Binary,
-    /// As base64, in a text field.
     Base64,
 }
 
+/// A compressor with its reused state.
+enum State {
+    None,
+    Gzip(Compress, Box<Decompress>),
+    Zstd(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>),
+    Lz4,
+}
+
 /// Compresses and encodes, and reverses both. Each client has one.
-pub struct Codec {
-    compressor: Compressor,
+pub(crate) struct Codec {
+    state: State,
     encoding: Encoding,
     length: usize,
-    deflate: Option<(Compress, Decompress)>,
-    zstd: Option<(zstd::bulk::Compressor<'static>, zstd::bulk::Decompressor<'static>)>,
     packed: Vec<u8>,
     encoded: Vec<u8>,
 }
@@ -45,51 +45,48 @@ impl Codec {
     ///
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if a compressor cannot be made (out of memory).
-    pub fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
-        let deflate = (compressor == Compressor::Gzip)
-            .then(|| (Compress::new(Compression::new(6), true), Decompress::new(true)));
-        let zstd = if compressor == Compressor::Zstd {
-            let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("zstd: {e}"));
-            Some((
+    pub(crate) fn new(compressor: Compressor, encoding: Encoding, length: usize) -> Result<Self> {
+        let failed = |e: std::io::Error| Error::new(ErrorKind::Environment, format!("zstd: {e}"));
+        let state = match compressor {
+            Compressor::None => State::None,
+            Compressor::Gzip => {
+                State::Gzip(Compress::new(Compression::new(6), true), Box::new(Decompress::new(true)))
+            }
+            Compressor::Zstd => State::Zstd(
                 zstd::bulk::Compressor::new(3).map_err(failed)?,
                 zstd::bulk::Decompressor::new().map_err(failed)?,
-            ))
-        } else {
-            None
+            ),
+            Compressor::Lz4 => State::Lz4,
         };
-        Ok(Self { compressor, encoding, length, deflate, zstd, packed: Vec::new(), encoded: Vec::new() })
+        Ok(Self { state, encoding, length, packed: Vec::new(), encoded: Vec::new() })
     }
 
     /// Whether values are stored unchanged.
-    pub fn is_plain(&self) -> bool {
-        self.compressor == Compressor::None && self.encoding == Encoding::Binary
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.state, State::None) && self.encoding == Encoding::Binary
     }
 
     /// The stored form of `value`, valid until the next call.
     ///
     /// # Errors
     /// [`Internal`](ErrorKind::Internal) if a compressor fails.
-    pub fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
-        let packed = if self.compressor == Compressor::None {
-            value
-        } else {
-            self.pack(value)?;
-            &self.packed
-        };
+    pub(crate) fn encode<'a>(&'a mut self, value: &'a [u8]) -> Result<&'a [u8]> {
+        let Self { state, packed, encoded, .. } = self;
+        let bytes = if pack(state, value, packed)? { &packed[..] } else { value };
         if self.encoding == Encoding::Binary {
-            return Ok(packed);
+            return Ok(bytes);
         }
-        self.encoded.resize(packed.len().div_ceil(3) * 4, 0);
-        let n = STANDARD.encode_slice(packed, &mut self.encoded).map_err(|e| internal(&e))?;
-        Ok(&self.encoded[..n])
+        encoded.resize(bytes.len().div_ceil(3) * 4, 0);
+        let n = STANDARD.encode_slice(bytes, encoded).map_err(|e| internal(&e))?;
+        Ok(&encoded[..n])
     }
 
     /// The value whose stored form is `stored`, valid until the next call.
     ///
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) if [`Codec::encode`] cannot have made `stored`.
-    pub fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
-        let Self { compressor, encoding, packed, encoded, .. } = self;
+    fn decode<'a>(&'a mut self, stored: &'a [u8]) -> Result<&'a [u8]> {
+        let Self { state, encoding, packed, encoded, .. } = self;
         let bytes = if *encoding == Encoding::Base64 {
             encoded.resize(stored.len().div_ceil(4) * 3, 0);
             let n = STANDARD
@@ -99,7 +96,7 @@ impl Codec {
         } else {
             stored
         };
-        if *compressor == Compressor::None {
+        if matches!(state, State::None) {
             return Ok(bytes);
         }
         // One byte more than the value may have, so that a longer value is detected rather than truncated.
@@ -107,25 +104,19 @@ impl Codec {
         let broken = |e: &dyn std::fmt::Display| {
             Error::mismatch(format!("the returned value does not decompress: {e}"))
         };
-        let n = match compressor {
-            Compressor::None => 0,
-            Compressor::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
-            Compressor::Zstd => match &mut self.zstd {
-                Some((_, zstd)) => zstd.decompress_to_buffer(bytes, packed).map_err(|e| broken(&e))?,
-                None => 0,
-            },
-            Compressor::Gzip => match &mut self.deflate {
-                Some((_, inflate)) => {
-                    inflate.reset(true);
-                    let end =
-                        inflate.decompress(bytes, packed, FlushDecompress::Finish).map_err(|e| broken(&e))?;
-                    if end != Status::StreamEnd {
-                        return Err(broken(&"unexpected end"));
-                    }
-                    inflate.total_out() as usize
+        let n = match state {
+            State::None => 0,
+            State::Lz4 => lz4_flex::block::decompress_into(bytes, packed).map_err(|e| broken(&e))?,
+            State::Zstd(_, zstd) => zstd.decompress_to_buffer(bytes, packed).map_err(|e| broken(&e))?,
+            State::Gzip(_, inflate) => {
+                inflate.reset(true);
+                let end =
+                    inflate.decompress(bytes, packed, FlushDecompress::Finish).map_err(|e| broken(&e))?;
+                if end != Status::StreamEnd {
+                    return Err(broken(&"unexpected end"));
                 }
-                None => 0,
-            },
+                inflate.total_out() as usize
+            }
         };
         Ok(&packed[..n])
     }
@@ -134,7 +125,7 @@ impl Codec {
     ///
     /// # Errors
     /// As for [`Codec::decode`].
-    pub fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn decode_into(&mut self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.is_plain() {
             out.clear();
             out.extend_from_slice(stored);
@@ -149,41 +140,35 @@ impl Codec {
 
     /// The buffer into which [`Codec::decode`] writes.
     fn decoded(&mut self) -> &mut Vec<u8> {
-        if self.compressor == Compressor::None { &mut self.encoded } else { &mut self.packed }
+        if matches!(self.state, State::None) { &mut self.encoded } else { &mut self.packed }
     }
+}
 
-    fn pack(&mut self, value: &[u8]) -> Result<()> {
-        match self.compressor {
-            Compressor::None => {}
-            Compressor::Lz4 => {
-                self.packed.resize(lz4_flex::block::get_maximum_output_size(value.len()), 0);
-                let n = lz4_flex::block::compress_into(value, &mut self.packed).map_err(|e| internal(&e))?;
-                self.packed.truncate(n);
-            }
-            Compressor::Zstd => {
-                if let Some((zstd, _)) = &mut self.zstd {
-                    self.packed.resize(zstd::zstd_safe::compress_bound(value.len()), 0);
-                    let n = zstd.compress_to_buffer(value, &mut self.packed[..]).map_err(|e| internal(&e))?;
-                    self.packed.truncate(n);
-                }
-            }
-            Compressor::Gzip => {
-                if let Some((deflate, _)) = &mut self.deflate {
-                    deflate.reset();
-                    // Deflate's worst case: stored blocks with 5 bytes for each 16 kB, and the zlib frame.
-                    self.packed.resize(value.len() + value.len() / 1_000 + 64, 0);
-                    let end = deflate
-                        .compress(value, &mut self.packed, FlushCompress::Finish)
-                        .map_err(|e| internal(&e))?;
-                    if end != Status::StreamEnd {
-                        return Err(internal(&"deflate's output was longer than its bound"));
-                    }
-                    self.packed.truncate(deflate.total_out() as usize);
-                }
-            }
+/// Compresses a value; returns whether it did.
+fn pack(state: &mut State, value: &[u8], packed: &mut Vec<u8>) -> Result<bool> {
+    let n = match state {
+        State::None => return Ok(false),
+        State::Lz4 => {
+            packed.resize(lz4_flex::block::get_maximum_output_size(value.len()), 0);
+            lz4_flex::block::compress_into(value, packed).map_err(|e| internal(&e))?
         }
-        Ok(())
-    }
+        State::Zstd(zstd, _) => {
+            packed.resize(zstd::zstd_safe::compress_bound(value.len()), 0);
+            zstd.compress_to_buffer(value, &mut packed[..]).map_err(|e| internal(&e))?
+        }
+        State::Gzip(deflate, _) => {
+            deflate.reset();
+            // Deflate's worst case: stored blocks with 5 bytes for each 16 kB, and the zlib frame.
+            packed.resize(value.len() + value.len() / 1_000 + 64, 0);
+            let end = deflate.compress(value, packed, FlushCompress::Finish).map_err(|e| internal(&e))?;
+            if end != Status::StreamEnd {
+                return Err(internal(&"deflate's output was longer than its bound"));
+            }
+            deflate.total_out() as usize
+        }
+    };
+    packed.truncate(n);
+    Ok(true)
 }
 
 fn internal(e: &dyn std::fmt::Display) -> Error {

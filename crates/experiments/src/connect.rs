@@ -1,24 +1,13 @@
-//! E3, the cost of a connection: the same small read on a kept connection, on one of a pool, and on one that is
-//! opened for it and closed.
+//! E3, the cost of a connection.
 //!
 //! The read is one round trip in every case: otherwise the ratio would include the cost of preparing. For that, the
 //! key is a literal in the text if the database has statements.
 
-mod via;
-
-use crate::axes::{self, CLIENTS};
-use crate::point::{NEW, PointWorkload};
-use crate::statement::Bind;
-use crate::via::ViaWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::metric::Metric;
-use kurabe_core::page::Pages;
-use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell};
-
-/// The experiment `connect`.
-pub(crate) struct ConnectionCost;
+use crate::axes::{self, CLIENTS, reads};
+use crate::point::{LENGTH, NEW, PointWorkload, READ, content};
+use crate::prelude::*;
+use crate::rows::LOADED;
+use crate::via::{Added, PageClient, PageSet, ReadRows, Rows, ViaWorkload, path};
 
 /// Default number of rows. The read itself hardly matters here.
 const RECORDS: u64 = 10_000;
@@ -54,42 +43,83 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo { default: &["1", "8"], ..CLIENTS },
     ],
-    operations: &[OperationInfo {
-        name: "read",
-        about: "get a connection, read one row by its key, return the connection",
-        requests: 5_000,
-        writes: false,
-    }],
+    operations: &[reads(READ, "get a connection, read one row by its key, return the connection", 5_000)],
     metrics: &[Metric::cost("connection", "time per read beyond that on a connection that is kept")],
     chart_axis: "clients",
     answer: Answer::Metrics,
     published: Some("connection_cost"),
 };
 
-impl Experiment for ConnectionCost {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static CONNECT: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let mut policy = axes::policy(cell)?;
-        if cell.word("connection")? == "pool" {
-            policy.connections = Connections::Pool(cell.number("pool")? as usize);
-        }
-        Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+    let mut policy = axes::policy(cell)?;
+    if cell.word("connection")? == "pool" {
+        policy.connections = Connections::Pool(cell.number("pool")? as usize);
     }
+    Ok(PointWorkload::plan_reads("connect", Bind::InOne, policy, &dataset, &[NEW]))
+}
 
-    fn pages(&self) -> Option<&dyn Pages> {
-        Some(self)
+fn pages(cell: &Cell) -> Result<PlannedCell> {
+    // Clients keep their connections to the application, so that nothing else differs.
+    let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
+    Ok(ViaWorkload::plan(policy, ConnectPages::new(cell)?))
+}
+
+/// `connect` through an application: each page makes one read. The axis varies the application's connections to its
+/// database.
+struct ConnectPages {
+    /// The page that reads.
+    page: &'static str,
+    /// The application's required setting, if the page itself does not select it.
+    held: Option<NeededSetting>,
+}
+
+impl ConnectPages {
+    fn new(cell: &Cell) -> Result<Self> {
+        let held = |value: String, options: &str| NeededSetting {
+            name: "connection".to_owned(),
+            value,
+            remedy: format!("start it with {options}"),
+        };
+        let (page, held) = match cell.word("connection")? {
+            "per-request" => (NEW, None),
+            "pool" => {
+                let size = cell.number("pool")?;
+                (READ, Some(held(format!("pool of {size}"), &format!("--connection pool --pool {size}"))))
+            }
+            _ => (READ, Some(held("kept".to_owned(), "--connection kept"))),
+        };
+        Ok(Self { page, held })
     }
 }
 
-impl Pages for ConnectionCost {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        // Clients keep their connections to the application, so that nothing else differs.
-        let policy = LoopPolicy { connections: Connections::Kept, ..axes::policy(cell)? };
-        Ok(ViaWorkload::plan(policy, via::ConnectPages::new(cell)?))
+impl PageSet for ConnectPages {
+    type Data = Rows;
+    type Acknowledged = ();
+
+    const INFO: &'static ExperimentInfo = &INFO;
+    const CLIENT_BYTES: u64 = 64_000;
+    const STORED_BYTES: Option<u64> = Some(LENGTH as u64);
+
+    fn settings(&self) -> Vec<NeededSetting> {
+        self.held.iter().cloned().collect()
+    }
+
+    fn data(&self, session: &mut dyn Session) -> Result<Rows> {
+        Rows::of(session, &INFO)
+    }
+
+    fn client(&self, _operation: &str, client: Client, data: Arc<Rows>) -> Result<Box<dyn PageClient>> {
+        let content = content(data.seed);
+        let compare = move |key, data: &[u8]| content.check(key, LOADED, data);
+        Ok(Box::new(ReadRows::new(path(&INFO, self.page), data.records, client, compare)))
+    }
+
+    /// No operation writes.
+    fn verify(&self, _: &mut dyn Session, _: &Rows, _: &[&()], _: &Added) -> Result<Verification> {
+        Ok(Verification::default())
     }
 }
 
@@ -97,16 +127,8 @@ impl Pages for ConnectionCost {
 mod tests {
     use super::*;
 
-    fn planned(connection: &str) -> PlannedCell {
-        let cell = Cell::new(INFO.axes.iter().map(|axis| {
-            let text = match axis.name {
-                "connection" => connection,
-                "pool" => "7",
-                _ => "100",
-            };
-            (axis.name.to_owned(), axis.parse(text).unwrap())
-        }));
-        Experiment::plan(&ConnectionCost, &cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+    fn cell(connection: &str) -> Cell {
+        INFO.baseline(&[("connection", connection), ("pool", "7"), ("clients", "100")]).unwrap()
     }
 
     #[test]
@@ -117,10 +139,21 @@ mod tests {
             ("per-request", Connections::PerRequest, 102),
         ];
         for (word, connections, open) in ways {
-            let planned = planned(word);
+            let dataset = Dataset { seed: 1, records: None, slot: 0 };
+            let planned = plan(&cell(word), &dataset).unwrap();
             assert_eq!((planned.policy.connections, planned.connections()), (connections, open), "{word}");
             // A database without statements has connections too.
             assert!(planned.demand.capabilities.is_empty());
         }
+    }
+
+    #[test]
+    fn page_requires_matching_connection_setting() {
+        let needs = |connection| ConnectPages::new(&cell(connection)).unwrap().settings();
+        assert_eq!(needs("per-request"), []);
+        assert_eq!(needs("kept")[0].value, "kept");
+        let pool = needs("pool");
+        assert_eq!(pool[0].value, "pool of 7");
+        assert!(pool[0].remedy.contains("--connection pool --pool 7"), "{pool:?}");
     }
 }

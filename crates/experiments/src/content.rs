@@ -7,8 +7,7 @@
 //! position is always detected.
 
 use crate::ident::hex16;
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::{Rng, mix};
+use crate::prelude::*;
 
 /// Bytes between stamps.
 const BLOCK: usize = 4096;
@@ -19,26 +18,39 @@ const STAMP: usize = 16;
 /// Few enough that the pool of a small record stays in the L1 cache.
 const OFFSETS: usize = 1 << 14;
 
-/// The kind of contents, which decides how well they compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Serialised session data: words, numbers, field names. zstd compresses it to about a third.
     Text,
     /// Random bytes, which do not compress.
     Random,
 }
 
+/// The contents of records: a function of key and version.
+pub(crate) trait RowData: Send + Sync + 'static {
+    /// Bytes of each record.
+    fn length(&self) -> usize;
+
+    /// Replaces `out` with the content of this record.
+    fn write(&self, key: u64, version: u64, out: &mut Vec<u8>);
+
+    /// Compares `bytes` with the content of this record.
+    ///
+    /// # Errors
+    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), with the offset of the first difference or the wrong length.
+    fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()>;
+}
+
 /// Makes and checks the contents of records of one length.
 #[derive(Debug)]
-pub struct Content {
+pub(crate) struct Content {
     seed: u64,
     length: usize,
     pool: Vec<u8>,
 }
 
 impl Content {
-    /// Contents of `length` bytes each.
-    pub fn new(kind: Kind, seed: u64, length: usize) -> Self {
+    pub(crate) fn new(kind: Kind, seed: u64, length: usize) -> Self {
         let mut rng = Rng::new(mix(seed, 0x0063_6f6e_7465_6e74));
         let size = length + OFFSETS;
         let pool = match kind {
@@ -46,49 +58,6 @@ impl Content {
             Kind::Random => random(&mut rng, size),
         };
         Self { seed: mix(seed, 0x7461_6773), length, pool }
-    }
-
-    /// Bytes of each record.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
-    /// Replaces `out` with the content of this record.
-    pub fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
-        let (tag, start) = self.place(key, version);
-        out.clear();
-        out.extend_from_slice(&self.pool[start..start + self.length]);
-        for (block, bytes) in out.chunks_mut(BLOCK).enumerate() {
-            let stamp = stamp(tag, block);
-            let n = bytes.len().min(STAMP);
-            bytes[..n].copy_from_slice(&stamp[..n]);
-        }
-    }
-
-    /// Compares `bytes` with the content of this record.
-    ///
-    /// # Errors
-    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), with the offset of the first difference or the wrong length.
-    #[inline]
-    pub fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
-        if bytes.len() != self.length {
-            return Err(Error::mismatch(format!(
-                "record {key} was returned with {} bytes instead of {}",
-                bytes.len(),
-                self.length
-            )));
-        }
-        let (tag, start) = self.place(key, version);
-        let pool = &self.pool[start..start + self.length];
-        let mut right = true;
-        for (block, (got, plain)) in bytes.chunks(BLOCK).zip(pool.chunks(BLOCK)).enumerate() {
-            let n = got.len().min(STAMP);
-            right &= got[n..] == plain[n..] && got[..n] == stamp(tag, block)[..n];
-        }
-        if !right {
-            return Err(self.difference(key, version, bytes));
-        }
-        Ok(())
     }
 
     #[inline]
@@ -107,6 +76,45 @@ impl Content {
             "record {key} was returned with the right length, {} bytes, and wrong content from byte {at} on",
             self.length
         ))
+    }
+}
+
+impl RowData for Content {
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    fn write(&self, key: u64, version: u64, out: &mut Vec<u8>) {
+        let (tag, start) = self.place(key, version);
+        out.clear();
+        out.extend_from_slice(&self.pool[start..start + self.length]);
+        for (block, bytes) in out.chunks_mut(BLOCK).enumerate() {
+            let stamp = stamp(tag, block);
+            let n = bytes.len().min(STAMP);
+            bytes[..n].copy_from_slice(&stamp[..n]);
+        }
+    }
+
+    #[inline]
+    fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.length {
+            return Err(Error::mismatch(format!(
+                "record {key} was returned with {} bytes instead of {}",
+                bytes.len(),
+                self.length
+            )));
+        }
+        let (tag, start) = self.place(key, version);
+        let pool = &self.pool[start..start + self.length];
+        let mut right = true;
+        for (block, (got, plain)) in bytes.chunks(BLOCK).zip(pool.chunks(BLOCK)).enumerate() {
+            let n = got.len().min(STAMP);
+            right &= got[n..] == plain[n..] && got[..n] == stamp(tag, block)[..n];
+        }
+        if !right {
+            return Err(self.difference(key, version, bytes));
+        }
+        Ok(())
     }
 }
 
@@ -142,25 +150,14 @@ fn random(rng: &mut Rng, size: usize) -> Vec<u8> {
 /// Text in the format of a web framework's serialised session: `name|s:5:"words";` and `name|i:48213;`. There are few
 /// names, many words with a Zipf-like distribution, and random tokens.
 fn text(rng: &mut Rng, size: usize) -> Vec<u8> {
-    const NAMES: [&str; 12] = [
-        "user_id",
-        "cart",
-        "last_seen",
-        "csrf_token",
-        "locale",
-        "referer",
-        "flash",
-        "address",
-        "note",
-        "item",
-        "price",
-        "history",
-    ];
+    const NAMES: &str =
+        "user_id cart last_seen csrf_token locale referer flash address note item price history";
+    let names: Vec<&str> = NAMES.split(' ').collect();
     let words: Vec<String> = (0..2_000).map(|_| word(rng)).collect();
     let mut pool = Vec::with_capacity(size + 256);
     let mut value = String::new();
     while pool.len() < size {
-        let name = NAMES[rng.below(NAMES.len() as u64) as usize];
+        let name = names[rng.below(names.len() as u64) as usize];
         value.clear();
         match rng.below(10) {
             0 => value = format!("{:016x}", rng.next_u64()),

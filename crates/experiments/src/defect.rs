@@ -1,6 +1,6 @@
 //! Errors that only a defect of the caller can cause.
 
-use kurabe_core::{Error, ErrorKind};
+use crate::prelude::*;
 
 /// A transaction that was not attached.
 #[cold]

@@ -1,11 +1,6 @@
 //! Loads rows into a collection, and counts them.
 
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::Arc;
+use crate::prelude::*;
 
 /// Rows per request of the load, if the database accepts several: about 20 kB, which every database accepts.
 pub(crate) const REQUEST_ROWS: u64 = 200;
@@ -41,24 +36,20 @@ impl FieldValue {
     }
 }
 
-/// How one request inserts several rows: the operation, the number of rows, and whether it is atomic.
-struct Several {
-    prepared: Prepared,
-    rows: u64,
-    together: bool,
-}
-
-impl Several {
-    /// At most `most`, as far as the database accepts several. A request need not be atomic: an error ends the
-    /// measurement, and loaded rows are counted and read back.
-    fn prepare(session: &mut dyn Session, collection: &Arc<Collection>, most: u64) -> Result<Self> {
-        for together in [true, false] {
-            if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
-                return Ok(Self { prepared, rows: most, together });
-            }
+/// Prepares a request that inserts at most `most` rows, as far as the database accepts several. Returns its number of
+/// rows and whether it is atomic. It need not be: an error ends the measurement, and loaded rows are counted and read
+/// back.
+fn prepare_insert(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    most: u64,
+) -> Result<(Prepared, u64, bool)> {
+    for together in [true, false] {
+        if let Some(prepared) = prepare_if_supported(session, &insert(collection, most, together))? {
+            return Ok((prepared, most, together));
         }
-        Ok(Self { prepared: session.prepare(&insert(collection, 1, true))?, rows: 1, together: true })
     }
+    Ok((session.prepare(&insert(collection, 1, true))?, 1, true))
 }
 
 /// One row or several in one request; `together` if the request must be atomic.
@@ -89,58 +80,47 @@ pub(crate) fn fill(
         return Ok(());
     }
     let width = collection.fields.len();
-    let transaction = match prepare_if_supported(session, &Operation::Begin)? {
-        Some(begin) => Some((begin, session.prepare(&Operation::Commit)?)),
-        None => None,
-    };
-    let whole = Several::prepare(session, collection, per_request.clamp(1, count))?;
-    let rest = match count % whole.rows {
+    let (whole, most, together) = prepare_insert(session, collection, per_request.clamp(1, count))?;
+    let rest = match count % most {
         0 => None,
-        rest => Some(session.prepare(&insert(collection, rest, whole.together))?),
+        rest => Some(session.prepare(&insert(collection, rest, together))?),
     };
-    let mut buffers = vec![Vec::new(); whole.rows as usize * width];
+    let mut buffers = vec![Vec::new(); most as usize * width];
     let mut cells = vec![FieldValue::Null; buffers.len()];
     let mut reply = Reply::new();
-    let (mut done, mut committed) = (0, 0);
-    while done < count {
-        if let Some((begin, _)) = &transaction
-            && committed == done
-        {
-            session.execute(begin, &[], &mut reply)?;
-        }
-        let rows = whole.rows.min(count - done);
+    let (requests, batch) = (count.div_ceil(most), COMMIT_ROWS.div_ceil(most));
+    in_batches_of(batch, session, requests, |session, request| {
+        let done = request * most;
+        let rows = most.min(count - done);
         let used = rows as usize * width;
         for (n, (cell, buffer)) in cells.iter_mut().zip(&mut buffers).enumerate().take(used) {
             *cell = make(done + (n / width) as u64, n % width, buffer);
         }
         let values = cells.iter().zip(&buffers).take(used).map(|(cell, buffer)| cell.value(buffer));
         let values: Vec<Value<'_>> = values.collect::<Result<_>>()?;
-        let insert =
-            if rows == whole.rows { &whole.prepared } else { rest.as_ref().unwrap_or(&whole.prepared) };
+        let insert = rest.as_ref().filter(|_| rows < most).unwrap_or(&whole);
         session.execute(insert, &values, &mut reply)?;
-        if reply.affected() != rows {
-            let acknowledged = reply.affected();
-            return Err(Error::mismatch(format!(
+        match reply.affected() {
+            acknowledged if acknowledged == rows => Ok(()),
+            acknowledged => Err(Error::mismatch(format!(
                 "the server acknowledged {acknowledged} of {rows} inserted rows"
-            )));
+            ))),
         }
-        done += rows;
-        if let Some((_, commit)) = &transaction
-            && (done - committed >= COMMIT_ROWS || done == count)
-        {
-            session.execute(commit, &[], &mut reply)?;
-            committed = done;
-        }
-    }
-    let transaction = transaction.into_iter().flat_map(|(begin, commit)| [begin, commit]);
-    for prepared in transaction.chain([whole.prepared]).chain(rest) {
-        session.release(prepared)?;
-    }
-    Ok(())
+    })?;
+    [whole].into_iter().chain(rest).try_for_each(|prepared| session.release(prepared))
 }
 
 /// Calls `add` for the records 0 to `records`, many in a transaction if the database has transactions.
 pub(crate) fn in_batches(
+    session: &mut dyn Session,
+    records: u64,
+    add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
+) -> Result<()> {
+    in_batches_of(BATCH, session, records, add)
+}
+
+fn in_batches_of(
+    batch: u64,
     session: &mut dyn Session,
     records: u64,
     mut add: impl FnMut(&mut dyn Session, u64) -> Result<()>,
@@ -150,33 +130,16 @@ pub(crate) fn in_batches(
         None => None,
     };
     let mut reply = Reply::new();
-    for first in (0..records).step_by(BATCH as usize) {
+    for first in (0..records).step_by(batch as usize) {
         if let Some([begin, _]) = &transaction {
             session.execute(begin, &[], &mut reply)?;
         }
-        (first..records.min(first + BATCH)).try_for_each(|record| add(session, record))?;
+        (first..records.min(first + batch)).try_for_each(|record| add(session, record))?;
         if let Some([_, commit]) = &transaction {
             session.execute(commit, &[], &mut reply)?;
         }
     }
     transaction.into_iter().flatten().try_for_each(|prepared| session.release(prepared))
-}
-
-/// Inserts rows 1 to `records` of a table `(id, data)` of small rows, whose data `write` makes.
-pub(crate) fn fill_numbered(
-    session: &mut dyn Session,
-    collection: &Arc<Collection>,
-    records: u64,
-    mut write: impl FnMut(u64, &mut Vec<u8>),
-) -> Result<()> {
-    fill(session, collection, records, REQUEST_ROWS, |row, field, out| {
-        let key = row + 1;
-        if field == 0 {
-            return FieldValue::Int(key as i64);
-        }
-        write(key, out);
-        FieldValue::Text
-    })
 }
 
 /// The number of rows on the server; `None` if it cannot count.
@@ -188,6 +151,40 @@ pub(crate) fn count(session: &mut dyn Session, collection: &Arc<Collection>) -> 
     session.release(count)?;
     let rows = reply.field_int(0, 0).and_then(|rows| u64::try_from(rows).ok());
     rows.map(Some).ok_or_else(|| Error::mismatch("the server's count is not a number"))
+}
+
+/// Checks the number of rows on the server, and returns it; `None` if the server cannot count. `wrong` says that it
+/// counts another number.
+pub(crate) fn check_count(
+    session: &mut dyn Session,
+    collection: &Arc<Collection>,
+    expected: u64,
+    wrong: impl FnOnce(u64) -> String,
+) -> Result<Option<u64>> {
+    match count(session, collection)? {
+        Some(rows) if rows != expected => Err(Error::mismatch(wrong(rows))),
+        counted => Ok(counted),
+    }
+}
+
+/// Checks that the server acknowledged a row to each completed transaction, and returns how many; `what` says what these
+/// did.
+pub(crate) fn acknowledged_rows(clients: &[ClientSummary], what: &str) -> Result<u64> {
+    let completed: u64 = clients.iter().map(|client| client.completed).sum();
+    let rows: u64 = clients.iter().map(|client| client.rows_written).sum();
+    if completed == rows {
+        return Ok(rows);
+    }
+    Err(Error::mismatch(format!("{completed} {what}, but {rows} were acknowledged")))
+}
+
+/// Checks that the server acknowledged one row for `what`.
+#[inline]
+pub(crate) fn acknowledged(reply: &Reply, what: std::fmt::Arguments<'_>) -> Result<()> {
+    match reply.affected() {
+        1 => Ok(()),
+        rows => Err(Error::mismatch(format!("the server acknowledged {rows} rows for {what}, expected 1"))),
+    }
 }
 
 /// The data of a row as a parameter.

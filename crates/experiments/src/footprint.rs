@@ -1,24 +1,15 @@
-//! E15, the cost of connections on the server: memory, processes and threads with 1, 10, 100, 1,000 connections, idle
-//! or active.
+//! E15, the cost of connections on the server.
 //!
-//! A server keeps much of its memory for its next connections, so later trials on the same server would find what
-//! earlier ones allocated. Therefore a throwaway server is restarted before each trial. The memory with open
-//! connections is compared with the memory just before they were opened. On any other server the results are lower
-//! bounds, and the report says so.
+//! The memory with open connections is compared with the memory just before they were opened. On a server that is not
+//! restarted before each trial the results are lower bounds, and the report says so.
 
+use crate::axes::{choice, reads};
 use crate::point::PointWorkload;
-use crate::statement::Bind;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
+use crate::prelude::*;
 use kurabe_core::metric::{
-    Better, MEMORY, MEMORY_ADDED, MEMORY_EACH, Metric, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source,
-    THREADS, THREADS_ADDED, THROUGHPUT, Unit,
+    MEMORY, MEMORY_ADDED, MEMORY_EACH, PRIVATE_EACH, PROCESSES, PROCESSES_ADDED, Source, THREADS,
+    THREADS_ADDED, THROUGHPUT,
 };
-use kurabe_core::planned::{Connections, LoopPolicy, PlannedCell, Provision};
-use kurabe_core::{Error, ErrorKind, Result};
-
-/// The experiment `footprint`.
-pub(crate) struct ConnectionFootprint;
 
 /// Default number of rows: few, because a cache that grows during a trial would count as memory of connections.
 const RECORDS: u64 = 1_000;
@@ -48,12 +39,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["idle", "active"],
         },
     ],
-    operations: &[OperationInfo {
-        name: "read",
-        about: "read one small row by its key",
-        requests: 10_000,
-        writes: false,
-    }],
+    operations: &[reads("read", "read one small row by its key", 10_000)],
     metrics: &[
         Metric::new(
             "memory per connection",
@@ -86,29 +72,19 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: None,
 };
 
-impl Experiment for ConnectionFootprint {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static FOOTPRINT: BuiltIn = BuiltIn::new(&INFO, plan);
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
-        let connections = cell.number("connections")? as usize;
-        let (clients, idle_connections) = match cell.word("state")? {
-            "idle" => (1, connections),
-            "active" => (connections, 0),
-            word => {
-                let why = format!("footprint: unknown axis value '{word}'");
-                return Err(Error::new(ErrorKind::Internal, why));
-            }
-        };
-        let policy = LoopPolicy::new(clients, Connections::Kept);
-        let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
-        // Databases without statements have connections too.
-        planned.demand.capabilities.clear();
-        let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
-        Ok(PlannedCell { provision, ..planned })
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let dataset = Dataset { records: dataset.records.or(Some(RECORDS)), ..dataset.clone() };
+    let connections = cell.number("connections")? as usize;
+    let states = [("idle", (1, connections)), ("active", (connections, 0))];
+    let (clients, idle_connections) = choice(&INFO, cell, "state", &states)?;
+    let policy = LoopPolicy::new(clients, Connections::Kept);
+    let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
+    // Databases without statements have connections too.
+    planned.demand.capabilities.clear();
+    let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
+    Ok(PlannedCell { provision, ..planned })
 }
 
 #[cfg(test)]
@@ -121,7 +97,7 @@ mod tests {
             ("connections".to_owned(), AxisValue::Number(connections)),
             ("state".to_owned(), AxisValue::Word(state.to_owned())),
         ]);
-        ConnectionFootprint.plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
+        plan(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap()
     }
 
     #[test]

@@ -1,30 +1,34 @@
 //! Identifiers of records: 32 hexadecimal digits, a pure pseudorandom function of (seed, number).
 
-use kurabe_stats::rng::mix;
+use crate::prelude::*;
 
 /// Bytes of an identifier.
-pub const LENGTH: usize = 32;
+const LENGTH: usize = 32;
 
 /// An identifier in an array, so that making one allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ident([u8; LENGTH]);
+pub(crate) struct Ident([u8; LENGTH]);
 
 impl Ident {
     /// The identifier of record `number`.
     #[inline]
-    pub fn of(seed: u64, number: u64) -> Self {
+    pub(crate) fn of(seed: u64, number: u64) -> Self {
         let mut digits = [0; LENGTH];
         hex16(mix(seed, number), &mut digits, 0);
         hex16(mix(!seed, number), &mut digits, 16);
         Self(digits)
     }
 
-    /// Its text.
     #[inline]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         // Hexadecimal digits are UTF-8; the empty text is never returned.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
+}
+
+/// The numbers of the records that a client adds, from `first` on, distinct from those of the other clients.
+pub(crate) fn own(first: u64, client: Client) -> std::iter::StepBy<std::ops::RangeFrom<u64>> {
+    (first + client.index as u64..).step_by(client.count.max(1))
 }
 
 /// Writes the sixteen hexadecimal digits of `word` at `out[at..at + 16]`.

@@ -4,13 +4,9 @@
 //! keys, if the database supports them.
 
 use crate::fill::prepare_if_supported;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::Session;
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
+use std::fmt::Display;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The maximum number of pipelined requests.
 const TOGETHER: u64 = 200;
@@ -75,7 +71,25 @@ impl Found<'_> {
     /// The bytes of the record's first field.
     pub(crate) fn bytes(&self, key: i64) -> Result<&[u8]> {
         let bytes = self.reply.field_bytes(self.row, self.column);
-        bytes.ok_or_else(|| Error::mismatch(format!("record {key} was returned without its data")))
+        bytes.ok_or_else(|| wrong_rows(key, 1))
+    }
+}
+
+/// The error for an answer that is not one row with the data of a record.
+#[cold]
+pub(crate) fn wrong_rows(key: impl Display, rows: usize) -> Error {
+    Error::mismatch(match rows {
+        0 => format!("record {key} is missing"),
+        1 => format!("record {key} was returned without its data"),
+        _ => format!("record {key} was returned {rows} times"),
+    })
+}
+
+/// A value as a reply returns it.
+pub(crate) fn returned(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Text(text) => Value::Bytes(text.as_bytes()),
+        other => other,
     }
 }
 
@@ -101,8 +115,7 @@ pub(crate) fn numbered(
     }
     let mut check_reply = |key: &i64, reply: &mut Reply| match reply.rows() {
         1 => check(*key, Found { reply, row: 0, column: 0 }),
-        0 => Err(Error::mismatch(format!("record {key} is missing"))),
-        rows => Err(Error::mismatch(format!("record {key} was returned {rows} times"))),
+        rows => Err(wrong_rows(*key, rows)),
     };
     let together = match pipelined(session, &select, keys.start)? {
         Some(mut reply) => check_reply(&keys.start, &mut reply).map(|()| true)?,

@@ -1,20 +1,19 @@
 //! All experiments. The help, the documentation and the test matrix are generated from this list.
 
-use kurabe_core::experiment::Experiment;
+use crate::prelude::*;
 use kurabe_core::run::RunSpec;
-use kurabe_core::{Error, Result, units};
 
 /// All experiments, in the order in which they are listed.
 pub static EXPERIMENTS: &[&dyn Experiment] = &[
-    &crate::session::SessionStore,
-    &crate::kv::KeyValue,
-    &crate::point::PointRead,
-    &crate::point::PointWrite,
-    &crate::bind::BindParameters,
-    &crate::connect::ConnectionCost,
-    &crate::webapp::WebApplication,
-    &crate::footprint::ConnectionFootprint,
-    &crate::cache::CacheAside,
+    &crate::session::SESSION,
+    &crate::kv::KV,
+    &crate::point::POINT_READ,
+    &crate::point::POINT_WRITE,
+    &crate::bind::BIND,
+    &crate::connect::CONNECT,
+    &crate::webapp::WEBAPP,
+    &crate::footprint::FOOTPRINT,
+    &crate::cache::CACHE_ASIDE,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.
@@ -30,11 +29,6 @@ pub fn of(spec: &RunSpec) -> Result<&'static dyn Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static dyn Experiment> {
-    if let Some(found) = EXPERIMENTS.iter().find(|experiment| experiment.info().name == name) {
-        return Ok(*found);
-    }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info().name).collect();
-    let hint = units::nearest(name, &names)
-        .map_or_else(|| format!("known: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("unknown experiment '{name}'")).hint(hint))
+    crate::custom::position(name, &names, "experiment").map(|found| EXPERIMENTS[found])
 }

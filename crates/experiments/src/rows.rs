@@ -1,33 +1,13 @@
-//! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads them and reads one.
+//! Small rows with integer keys: `(id bigint primary key, data varchar)`. This module loads, reads and writes them.
 
 use crate::answer;
-use crate::statement::{Bind, Statement};
+use crate::fill::FieldValue;
+use crate::prelude::*;
 use crate::{fill, readback};
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::{Namespace, Session};
-use kurabe_core::experiment::{Client, DatasetState, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::Page;
-use kurabe_core::planned::Demand;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::Rng;
-use std::sync::Arc;
 
 /// The version of every row after loading. Writes have higher versions.
 pub(crate) const LOADED: u64 = 0;
 
-/// The content of rows: a function of key and version.
-pub(crate) trait RowData: Send + Sync + 'static {
-    /// Characters of each row.
-    fn length(&self) -> usize;
-
-    fn write(&self, key: u64, version: u64, out: &mut Vec<u8>);
-
-    fn check(&self, key: u64, version: u64, bytes: &[u8]) -> Result<()>;
-}
-
-/// The rows of a table.
 pub(crate) struct Rows<D> {
     pub(crate) collection: Arc<Collection>,
     pub(crate) data: D,
@@ -77,8 +57,13 @@ impl<D: RowData> Rows<D> {
         session: &mut dyn Session,
     ) -> Result<DatasetState> {
         namespace.create(&self.collection)?;
-        fill::fill_numbered(session, &self.collection, self.records, |key, out| {
+        fill::fill(session, &self.collection, self.records, fill::REQUEST_ROWS, |row, field, out| {
+            let key = row + 1;
+            if field == 0 {
+                return FieldValue::Int(key as i64);
+            }
             self.data.write(key, LOADED, out);
+            FieldValue::Text
         })?;
         namespace.analyse(&self.collection)?;
         self.check_count(session, self.records)?;
@@ -92,12 +77,9 @@ impl<D: RowData> Rows<D> {
 
     /// Checks the number of rows on the server. Returns it; `None` if the server cannot count.
     pub(crate) fn check_count(&self, session: &mut dyn Session, expected: u64) -> Result<Option<u64>> {
-        match fill::count(session, &self.collection)? {
-            Some(rows) if rows != expected => {
-                Err(Error::mismatch(format!("the server counts {rows} records, expected {expected}")))
-            }
-            counted => Ok(counted),
-        }
+        fill::check_count(session, &self.collection, expected, |rows| {
+            format!("the server counts {rows} records, expected {expected}")
+        })
     }
 
     /// Reads rows back and compares each, byte for byte, with its expected version. Returns how many it read.
@@ -122,18 +104,9 @@ impl<D: RowData> Rows<D> {
     pub(crate) fn check(&self, key: u64, version: u64, reply: &Reply) -> Result<()> {
         match reply.field_bytes(0, 0) {
             Some(bytes) if reply.rows() == 1 => self.data.check(key, version, bytes),
-            _ => Err(wrong_rows(key, reply.rows())),
+            _ => Err(readback::wrong_rows(key, reply.rows())),
         }
     }
-}
-
-#[cold]
-fn wrong_rows(key: u64, rows: usize) -> Error {
-    Error::mismatch(match rows {
-        0 => format!("record {key} is missing"),
-        1 => format!("record {key} was returned without its data"),
-        _ => format!("record {key} was returned {rows} times"),
-    })
 }
 
 /// Reads uniformly drawn rows of the loaded ones, or a named row.
@@ -220,4 +193,89 @@ impl<D: RowData> Page for Read<D> {
 /// No such record was ever reported.
 fn absent(key: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("record {key} does not exist"))
+}
+
+/// What a client writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The data of an existing row.
+    Change,
+    /// A new row.
+    Add,
+}
+
+/// Writes the rows of its client, each with the key and the version that `draws` yields.
+pub(crate) struct Write<D, I> {
+    rows: Arc<Rows<D>>,
+    how: How,
+    statement: Statement,
+    reply: Reply,
+    draws: I,
+    key: u64,
+    data: Vec<u8>,
+    written: u64,
+}
+
+impl<D: RowData, I> Write<D, I> {
+    pub(crate) fn new(rows: &Arc<Rows<D>>, how: How, bind: Bind, draws: I) -> Self {
+        let operation = if how == How::Add { rows.insert() } else { rows.update() };
+        Self {
+            rows: Arc::clone(rows),
+            how,
+            statement: Statement::new(operation, bind),
+            reply: Reply::new(),
+            draws,
+            key: 0,
+            data: Vec::new(),
+            written: 0,
+        }
+    }
+}
+
+impl<D: RowData, I: Iterator<Item = (u64, u64)> + Send> Transaction for Write<D, I> {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.attach(session)
+    }
+
+    #[inline]
+    fn prepare_input(&mut self) {
+        // A failed transaction counts too: the answer may have been lost after the row was stored.
+        if let Some((key, version)) = self.draws.next() {
+            self.key = key;
+            self.rows.data.write(key, version, &mut self.data);
+        }
+    }
+
+    #[inline]
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let (key, data) = (Value::Int(self.key as i64), fill::text(&self.data)?);
+        let parameters = if self.how == How::Add { [key, data] } else { [data, key] };
+        self.statement.execute(session, &parameters, &mut self.reply)
+    }
+
+    #[inline]
+    fn check(&mut self) -> Result<()> {
+        match self.how {
+            How::Change => acknowledged_change(&self.reply, self.key)?,
+            How::Add => fill::acknowledged(&self.reply, format_args!("added record {}", self.key))?,
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn rows_written(&self) -> u64 {
+        self.written
+    }
+}
+
+impl<D: RowData, I: Iterator<Item = (u64, u64)> + Send> Page for Write<D, I> {
+    fn render(&self, out: &mut Vec<u8>) {
+        answer::record(self.key, &self.data, out);
+    }
+}
+
+/// Checks that the server acknowledged one change.
+#[inline]
+pub(crate) fn acknowledged_change(reply: &Reply, key: u64) -> Result<()> {
+    fill::acknowledged(reply, format_args!("the change of row {key}"))
 }

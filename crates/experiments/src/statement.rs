@@ -1,10 +1,7 @@
 //! How a transaction makes its request: with a statement that is prepared once or for each request, or with literals
 //! in the text.
 
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 
 /// When a statement is prepared, if at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +29,8 @@ impl Bind {
     }
 }
 
-/// One request of a transaction.
 pub(crate) struct Statement {
-    operation: Operation,
+    pub(crate) operation: Operation,
     bind: Bind,
     prepared: Option<Prepared>,
 }
@@ -78,5 +74,25 @@ impl Statement {
         let prepared = session.prepare(&self.operation)?;
         session.execute(&prepared, parameters, reply)?;
         session.release(prepared)
+    }
+}
+
+/// Keeps a vector's memory for the next values, which have another lifetime. `collect` reuses the allocation.
+pub(crate) fn recycle(mut values: Vec<Value<'_>>) -> Vec<Value<'static>> {
+    values.clear();
+    values.into_iter().map(|_| Value::Null).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_reused() {
+        let text = String::from("another value");
+        let values = vec![Value::Text(&text); 8];
+        let (at, room) = (values.as_ptr() as usize, values.capacity());
+        let again = recycle(values);
+        assert_eq!((again.as_ptr() as usize, again.capacity(), again.len()), (at, room, 0));
     }
 }

@@ -2,34 +2,19 @@
 //! each answer is checked. This module has the parts that all such experiments share: requests before a trial, and
 //! the check that the application stored what it acknowledged.
 
-use crate::answer;
-use crate::count::{self, COUNT};
-use crate::defect::no_session;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, DatasetState, ExperimentInfo, Notes, Prepare, Transaction,
-    Workload,
-};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::{self, body};
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, NeededSetting, PlannedCell};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::Rng;
+use crate::answer::{self, COUNT};
+use crate::prelude::*;
+use kurabe_core::page::body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-/// The pages of an experiment.
 pub(crate) trait PageSet: Send + Sync {
     /// What is known of the application's data.
     type Data: Send + Sync + 'static;
     /// What the application acknowledged to a client.
     type Acknowledged: 'static;
 
-    /// The experiment.
     const INFO: &'static ExperimentInfo;
     /// Bytes of a client's memory.
     const CLIENT_BYTES: u64;
@@ -60,7 +45,6 @@ pub(crate) trait PageClient: Send {
     /// Draws the next request and writes its path.
     fn draw(&mut self, path: &mut String);
 
-    /// Checks the answer.
     fn check(&mut self, path: &str, body: &[u8]) -> Result<()>;
 
     /// Rows that the application acknowledged as added.
@@ -74,19 +58,16 @@ pub(crate) trait PageClient: Send {
     }
 }
 
-/// A client that requests pages.
 struct PageTransaction {
     client: Box<dyn PageClient>,
-    page: Operation,
-    prepared: Option<Prepared>,
+    page: Statement,
     path: String,
     reply: Reply,
 }
 
 impl Transaction for PageTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared = Some(session.prepare(&self.page)?);
-        Ok(())
+        self.page.attach(session)
     }
 
     fn prepare_input(&mut self) {
@@ -95,8 +76,7 @@ impl Transaction for PageTransaction {
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let prepared = self.prepared.as_ref().ok_or_else(no_session)?;
-        session.execute(prepared, &[Value::Text(&self.path)], &mut self.reply)
+        self.page.execute(session, &[Value::Text(&self.path)], &mut self.reply)
     }
 
     fn check(&mut self) -> Result<()> {
@@ -177,7 +157,7 @@ impl Added {
                 "{added} {rows} were acknowledged, but with {different} different {keys}"
             )));
         }
-        let (Some(before), Some(now)) = (self.before, count::ask(session, &self.page)?) else {
+        let (Some(before), Some(now)) = (self.before, answer::ask_count(session, &self.page)?) else {
             return Ok(0);
         };
         if now.checked_sub(before) != Some(added) {
@@ -247,7 +227,7 @@ impl<P: PageSet + 'static> Prepare for ViaWorkload<P> {
     fn before(&self, Before { operation, state, session, .. }: Before<'_>) -> Result<()> {
         let data = Arc::new(self.pages.data(session)?);
         let counted =
-            if Self::writes(operation) { count::ask(session, &path(P::INFO, COUNT))? } else { None };
+            if Self::writes(operation) { answer::ask_count(session, &path(P::INFO, COUNT))? } else { None };
         *state = DatasetState::new(Found { data, counted });
         Ok(())
     }
@@ -263,13 +243,8 @@ impl<P: PageSet + 'static> Workload for ViaWorkload<P> {
         let data = Arc::clone(&state.get::<Found<P::Data>>()?.data);
         let client = self.pages.client(operation, client, data)?;
         let page = Operation::Page { writes: Self::writes(operation), last: self.last };
-        Ok(Box::new(PageTransaction {
-            client,
-            page,
-            prepared: None,
-            path: String::new(),
-            reply: Reply::new(),
-        }))
+        let page = Statement::new(page, Bind::Once);
+        Ok(Box::new(PageTransaction { client, page, path: String::new(), reply: Reply::new() }))
     }
 
     fn after(&self, After { operation, state, session, clients }: After<'_>) -> Result<Checked> {

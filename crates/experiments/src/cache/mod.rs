@@ -1,35 +1,68 @@
-//! E14, a cache in front of the store: reads look into the cache, and on a miss read the store and fill the cache.
-//! Writes change the store and then remove, replace or keep the copy in the cache.
+//! E14, a cache in front of the store.
 //!
-//! The cell without a cache does the same work on the store alone, so the comparison shows whether the cache pays.
 //! Every read is compared byte for byte with the version that it claims to be. A read counts as stale if a newer
 //! version had been acknowledged before the read began.
 
-mod metrics;
 mod popularity;
 mod store;
 mod transaction;
-mod versions;
 mod workload;
 
-use crate::axes::CLIENTS;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::{CacheNeed, PlannedCell};
+use crate::axes::{CLIENTS, writes};
+use crate::prelude::*;
 
-/// The experiment `cache-aside`.
-pub(crate) struct CacheAside;
-
-/// The name of the experiment.
-const NAME: &str = "cache-aside";
-/// The name of its operation.
 const REQUEST: &str = "request";
-/// Default number of records.
 const RECORDS: u64 = 10_000;
 
+const fn share(name: &'static str, better: Better, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Share, better, about)
+}
+
+const fn time(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Count, Better::Neither, about)
+}
+
+const HIT_RATIO: Metric =
+    share("hit ratio", Better::Higher, "share of reads that the cache answered").primary();
+const STALE_SHARE: Metric =
+    share("stale share", Better::Lower, "stale reads as a share of all reads").primary();
+const HITS_REPORTED: Metric =
+    share("server-reported", Better::Neither, "the hit ratio that the cache itself reports");
+const HIT: Metric = time("hit", "mean time of a read that the cache answered");
+const MISS: Metric = time("miss", "mean time of a read that missed: cache lookup, store read, cache fill");
+const CHANGE: Metric = time("change", "mean time to change a record in the store");
+const AFTER_CHANGE: Metric = time("then cache", "mean time to remove or replace its copy in the cache");
+const STALE: Metric = count(
+    "stale",
+    "reads in a trial that returned an older version than one whose write had been acknowledged before they \
+     began",
+);
+const EVICTIONS: Metric = count("evictions", "values that the cache evicted in a trial");
+const REFUSED: Metric = count("refused", "copies that the cache refused to store for lack of free memory");
+const CACHED: Metric = count("cached", "values in the cache at the end");
+
+/// All metrics, in the order in which reports show them.
+const METRICS: &[Metric] = &[
+    Metric::cost("cache-size", "time per request beyond that without a cache"),
+    HIT_RATIO,
+    HITS_REPORTED,
+    HIT,
+    MISS,
+    CHANGE,
+    AFTER_CHANGE,
+    STALE,
+    STALE_SHARE,
+    EVICTIONS,
+    REFUSED,
+    CACHED,
+];
+
 static INFO: ExperimentInfo = ExperimentInfo {
-    name: NAME,
+    name: "cache-aside",
     question: "Does a cache in front of the store pay, how large must it be, and how stale are its answers?",
     about: "Reads records by identifiers, some more popular than others, through a cache (--cache \
             up:memcached): it looks there first, and on a miss reads the store and fills the cache. A share \
@@ -79,31 +112,15 @@ static INFO: ExperimentInfo = ExperimentInfo {
         },
         AxisInfo { default: &["4"], ..CLIENTS },
     ],
-    operations: &[OperationInfo {
-        name: REQUEST,
-        about: "read a record through the cache, or change one",
-        requests: 20_000,
-        writes: true,
-    }],
-    metrics: metrics::ALL,
+    operations: &[writes(REQUEST, "read a record through the cache, or change one", 20_000)],
+    metrics: METRICS,
     chart_axis: "clients",
     answer: Answer::Metrics,
     published: None,
 };
 
-impl Experiment for CacheAside {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
-
-    fn takes_cache(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        workload::CacheWorkload::plan(cell, dataset)
-    }
-}
+pub(crate) static CACHE_ASIDE: BuiltIn =
+    BuiltIn { takes_cache: true, ..BuiltIn::new(&INFO, workload::CacheWorkload::plan) };
 
 /// The cache that a cell needs: it holds a share of the records; `None` for the cell without a cache.
 fn cache(size: &AxisValue, records: u64, payload: u64) -> Option<CacheNeed> {

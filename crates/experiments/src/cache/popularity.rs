@@ -1,9 +1,7 @@
 //! The record that each request reads or writes: Zipf's law over a fixed random order of the records.
 
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::prelude::*;
 
-/// The popularity of records.
 #[derive(Debug)]
 pub(super) struct Popularity {
     exponent: f64,

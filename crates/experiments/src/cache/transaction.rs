@@ -1,16 +1,10 @@
 //! The work of one client: it reads a record through the cache, or changes one of its own records.
 
 use super::popularity::Popularity;
-use super::store::{self, Store, parts};
-use super::versions::Versions;
-use crate::defect::no_session;
+use super::store::{self, Store, Versions, parts};
+use crate::fill::acknowledged;
 use crate::ident::Ident;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Notes, Transaction};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::Rng;
-use std::sync::Arc;
+use crate::prelude::*;
 use std::time::{Duration, Instant};
 
 /// The effect of a write on the copy in the cache.
@@ -45,7 +39,6 @@ impl Sum {
     }
 }
 
-/// The counts of the clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
@@ -72,8 +65,7 @@ pub(super) fn taken(done: Result<()>) -> Result<bool> {
 }
 
 impl Tally {
-    /// Adds the counts of another client.
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.reads += other.reads;
         self.stale += other.stale;
         self.hit.merge(&other.hit);
@@ -91,13 +83,6 @@ pub(super) struct Counts {
     pub(super) measured: Tally,
 }
 
-impl Counts {
-    pub(super) fn merge(&mut self, other: &Self) {
-        self.warmup.merge(&other.warmup);
-        self.measured.merge(&other.measured);
-    }
-}
-
 /// State that all clients of a cell share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -108,21 +93,12 @@ pub(super) struct Shared {
     pub(super) writes: u64,
 }
 
-/// The prepared statements of a connection.
-struct Statements {
-    get: Prepared,
-    update: Prepared,
-    /// The statements on the cache.
-    cached: Option<Copies>,
-}
-
 struct Copies {
-    get: Prepared,
-    put: Prepared,
-    delete: Prepared,
+    get: Statement,
+    put: Statement,
+    delete: Statement,
 }
 
-/// The kind of the current request.
 #[derive(Clone, Copy, Debug)]
 enum Request {
     /// A read: the version that was acknowledged when it began, and whether the store or the cache answered it.
@@ -140,7 +116,9 @@ pub(super) struct CacheClient {
     versions: Arc<Versions>,
     /// The records that this client changes; `None` if the workload has no writes.
     own: Option<Popularity>,
-    statements: Option<Statements>,
+    get: Statement,
+    update: Statement,
+    copies: Option<Copies>,
     rng: Rng,
     request: Request,
     record: usize,
@@ -154,15 +132,24 @@ pub(super) struct CacheClient {
 
 impl CacheClient {
     pub(super) fn new(shared: &Arc<Shared>, versions: &Arc<Versions>, client: Client) -> Self {
+        let once = |operation| Statement::new(operation, Bind::Once);
+        let store = &shared.store;
+        let copies = store.cached.as_ref().map(|cached| Copies {
+            get: once(store::get(cached)),
+            put: once(store::put(cached)),
+            delete: once(store::delete(cached)),
+        });
         Self {
             shared: Arc::clone(shared),
             versions: Arc::clone(versions),
             own: (shared.writes > 0).then(|| shared.popularity.owned(client.index, client.count)),
-            statements: None,
+            get: once(store::get(&store.stored)),
+            update: once(store::update(&store.stored)),
+            copies,
             rng: Rng::new(client.seed),
             request: Request::Read { floor: 0, by_store: false },
             record: 0,
-            id: shared.store.ident(0),
+            id: store.ident(0),
             data: Vec::new(),
             reply: Reply::new(),
             aside: Reply::new(),
@@ -170,44 +157,42 @@ impl CacheClient {
         }
     }
 
-    fn read(&mut self, session: &mut dyn Session, statements: &Statements) -> Result<()> {
+    fn read(&mut self, session: &mut dyn Session) -> Result<()> {
         let key = [Value::Text(self.id.as_str())];
         let began = Instant::now();
         let floor = self.versions.acknowledged(self.record);
         self.request = Request::Read { floor, by_store: false };
-        if let Some(copies) = &statements.cached {
-            session.execute(&copies.get, &key, &mut self.reply)?;
+        if let Some(copies) = &self.copies {
+            copies.get.execute(session, &key, &mut self.reply)?;
             if self.reply.rows() > 0 {
                 self.counts.measured.hit.add(began.elapsed());
                 return Ok(());
             }
         }
-        session.execute(&statements.get, &key, &mut self.reply)?;
+        self.get.execute(session, &key, &mut self.reply)?;
         self.request = Request::Read { floor, by_store: true };
-        if let Some(copies) = &statements.cached {
-            // `check` reports a record that is missing.
-            if let Some((version, data)) = parts(&self.reply) {
-                let row = [key[0], Value::Int(version), Value::Bytes(data)];
-                let taken = taken(session.execute(&copies.put, &row, &mut self.aside))?;
-                self.counts.measured.refused += u64::from(!taken);
-            }
+        // `check` reports a record that is missing.
+        if let (Some(copies), Some((version, data))) = (&self.copies, parts(&self.reply)) {
+            let row = [key[0], Value::Int(version), Value::Bytes(data)];
+            let taken = taken(copies.put.execute(session, &row, &mut self.aside))?;
+            self.counts.measured.refused += u64::from(!taken);
         }
         self.counts.measured.miss.add(began.elapsed());
         Ok(())
     }
 
-    fn write(&mut self, session: &mut dyn Session, statements: &Statements, version: u64) -> Result<()> {
+    fn write(&mut self, session: &mut dyn Session, version: u64) -> Result<()> {
         let key = Value::Text(self.id.as_str());
         let (number, data) = (Value::Int(version as i64), Value::Bytes(&self.data));
         let began = Instant::now();
-        session.execute(&statements.update, &[number, data, key], &mut self.reply)?;
+        self.update.execute(session, &[number, data, key], &mut self.reply)?;
         self.counts.measured.change.add(began.elapsed());
-        let Some(copies) = &statements.cached else { return Ok(()) };
+        let Some(copies) = &self.copies else { return Ok(()) };
         let began = Instant::now();
         match self.shared.after_write {
-            AfterWrite::Invalidate => session.execute(&copies.delete, &[key], &mut self.aside)?,
+            AfterWrite::Invalidate => copies.delete.execute(session, &[key], &mut self.aside)?,
             AfterWrite::Replace => {
-                let done = session.execute(&copies.put, &[key, number, data], &mut self.aside);
+                let done = copies.put.execute(session, &[key, number, data], &mut self.aside);
                 self.counts.measured.refused += u64::from(!taken(done)?);
             }
             AfterWrite::Nothing => return Ok(()),
@@ -219,19 +204,9 @@ impl CacheClient {
 
 impl Transaction for CacheClient {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        let store = &self.shared.store;
-        let cached = match &store.cached {
-            None => None,
-            Some(cached) => Some(Copies {
-                get: session.prepare(&store::get(cached))?,
-                put: session.prepare(&store::put(cached))?,
-                delete: session.prepare(&store::delete(cached))?,
-            }),
-        };
-        let get = session.prepare(&store::get(&store.stored))?;
-        let update = session.prepare(&store::update(&store.stored))?;
-        self.statements = Some(Statements { get, update, cached });
-        Ok(())
+        let copies =
+            self.copies.iter_mut().flat_map(|copies| [&mut copies.get, &mut copies.put, &mut copies.delete]);
+        copies.chain([&mut self.get, &mut self.update]).try_for_each(|statement| statement.attach(session))
     }
 
     fn warmed_up(&mut self) {
@@ -254,22 +229,13 @@ impl Transaction for CacheClient {
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let Some(statements) = self.statements.take() else {
-            return Err(no_session());
-        };
-        let done = match self.request {
-            Request::Read { .. } => self.read(session, &statements),
-            Request::Write { version } => {
-                let done = self.write(session, &statements, version);
-                if done.is_ok() && self.reply.affected() == 1 {
-                    // A read that begins from now on must see this version.
-                    self.versions.acknowledge(self.record, version);
-                }
-                done
-            }
-        };
-        self.statements = Some(statements);
-        done
+        let Request::Write { version } = self.request else { return self.read(session) };
+        self.write(session, version)?;
+        if self.reply.affected() == 1 {
+            // A read that begins from now on must see this version.
+            self.versions.acknowledge(self.record, version);
+        }
+        Ok(())
     }
 
     fn check(&mut self) -> Result<()> {
@@ -288,13 +254,9 @@ impl Transaction for CacheClient {
                 self.counts.measured.stale += u64::from(stale);
                 Ok(())
             }
-            Request::Write { version } if self.reply.affected() != 1 => {
-                let (record, acknowledged) = (self.record, self.reply.affected());
-                Err(Error::mismatch(format!(
-                    "the server acknowledged {acknowledged} rows for version {version} of record {record}, expected 1"
-                )))
+            Request::Write { version } => {
+                acknowledged(&self.reply, format_args!("version {version} of record {}", self.record))
             }
-            Request::Write { .. } => Ok(()),
         }
     }
 

@@ -1,29 +1,18 @@
 //! A cell as the engine sees it: loads the data, fills the cache, runs transactions, checks the store.
 
-use super::metrics::{
-    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, MISS, REFUSED, STALE, STALE_SHARE,
-};
 use super::popularity::Popularity;
-use super::store::{self, Store};
+use super::store::{self, Store, Versions};
 use super::transaction::{AfterWrite, CacheClient, Counts, Shared, Tally, taken};
-use super::versions::Versions;
-use super::{NAME, REQUEST, cache};
-use crate::defect::no_operation;
-use crate::fill::{self, count};
-use crate::readback;
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{CacheCounters, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, Dataset, DatasetState, Prepare, Transaction, Workload,
+use super::{
+    AFTER_CHANGE, CACHED, CHANGE, EVICTIONS, HIT, HIT_RATIO, HITS_REPORTED, INFO, MISS, REFUSED, REQUEST,
+    STALE, STALE_SHARE, cache,
 };
-use kurabe_core::metric::{Metric, MetricValue};
-use kurabe_core::planned::{Connections, Demand, LoopPolicy, PlannedCell, Provision};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::axes;
+use crate::defect::no_operation;
+use crate::fill::{self, check_count};
+use crate::prelude::*;
+use crate::readback;
+use kurabe_core::driver::CacheCounters;
 use std::thread;
 use std::time::Duration;
 
@@ -55,21 +44,16 @@ impl CacheWorkload {
         let records = dataset.records.unwrap_or(super::RECORDS);
         let records =
             u32::try_from(records).map_err(|_| Error::usage("--records: too many to fill a cache with"))?;
-        let clients = cell.number("clients")?;
-        if clients > u64::from(records) {
-            return Err(Error::unsupported(format!(
-                "each client changes its own records: {records} are too few for {clients} clients"
-            )));
-        }
+        let clients = axes::suffice(cell, u64::from(records), "records")?;
         let size = cell.get("cache-size");
         let size = size.ok_or_else(|| internal("cache-aside: the cell has no cache size".to_owned()))?;
         let cache = cache(size, u64::from(records), payload);
-        let after_write = match cell.word("after-write")? {
-            "invalidate" => AfterWrite::Invalidate,
-            "replace" => AfterWrite::Replace,
-            "nothing" => AfterWrite::Nothing,
-            word => return Err(internal(format!("cache-aside: unknown axis value '{word}'"))),
-        };
+        let ways = [
+            ("invalidate", AfterWrite::Invalidate),
+            ("replace", AfterWrite::Replace),
+            ("nothing", AfterWrite::Nothing),
+        ];
+        let after_write = axes::choice(&INFO, cell, "after-write", &ways)?;
         let writes = cell.number("write-share")?;
         if cache.is_none() && after_write != AfterWrite::Invalidate {
             return Err(Error::unsupported("a cell without a cache has no copy to replace or to leave"));
@@ -172,12 +156,10 @@ impl CacheWorkload {
         records: impl Iterator<Item = usize>,
     ) -> Result<u64> {
         let store = &self.shared.store;
-        if let Some(counted) = count(session, &store.stored)?
-            && counted != store.records as u64
-        {
-            let records = store.records;
-            return Err(Error::mismatch(format!("the server counts {counted} records, expected {records}")));
-        }
+        let expected = store.records as u64;
+        check_count(session, &store.stored, expected, |counted| {
+            format!("the server counts {counted} records, expected {expected}")
+        })?;
         let payload = store.content.length() as u64;
         readback::each(
             session,
@@ -285,7 +267,7 @@ impl Workload for CacheWorkload {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         if operation != REQUEST {
-            return Err(no_operation(NAME, operation));
+            return Err(no_operation(INFO.name, operation));
         }
         let state = state.get::<State>()?;
         Ok(Box::new(CacheClient::new(&self.shared, &state.versions, client)))
@@ -296,7 +278,9 @@ impl Workload for CacheWorkload {
         let State { versions, before: (first, before) } = state.get()?;
         let mut counts = Counts::default();
         for client in clients {
-            counts.merge(client.notes::<Counts>()?);
+            let notes = client.notes::<Counts>()?;
+            counts.warmup.merge(&notes.warmup);
+            counts.measured.merge(&notes.measured);
         }
         let Counts { warmup, measured } = counts;
         let completed: u64 = clients.iter().map(|client| client.completed).sum();

@@ -2,8 +2,7 @@
 
 use super::declared::{Execute, Wanted};
 use super::slot::{Slot, Values, operand};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 
 /// Checks the answer to a request.
 ///
@@ -11,26 +10,16 @@ use kurabe_core::{Error, Result};
 /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch), naming the step and the unexpected value.
 #[inline]
 pub(super) fn answer(execute: &Execute, reply: &Reply, values: Values<'_>) -> Result<()> {
-    if let Some(wanted) = execute.rows {
-        let rows = reply.rows() as u64;
+    let check = |wanted: Option<Wanted>, rows: u64, [before, after]: [&str; 2]| {
+        let Some(wanted) = wanted else { return Ok(()) };
         let (least, most) = bounds(wanted, execute, values)?;
-        if !(least..=most).contains(&rows) {
-            return Err(wrong(
-                execute,
-                &format!("the answer has {rows} rows, expected {}", range(least, most)),
-            ));
+        if (least..=most).contains(&rows) {
+            return Ok(());
         }
-    }
-    if let Some(wanted) = execute.affected {
-        let rows = reply.affected();
-        let (least, most) = bounds(wanted, execute, values)?;
-        if !(least..=most).contains(&rows) {
-            return Err(wrong(
-                execute,
-                &format!("{rows} rows were changed, expected {}", range(least, most)),
-            ));
-        }
-    }
+        Err(wrong(execute, &format!("{before}{rows} rows{after}, expected {}", range(least, most))))
+    };
+    check(execute.rows, reply.rows() as u64, ["the answer has ", ""])?;
+    check(execute.affected, reply.affected(), ["", " were changed"])?;
     for (column, expected) in &execute.fields {
         let expected = operand(expected, values);
         for row in 0..reply.rows() {

@@ -2,12 +2,10 @@
 
 use super::expression::Expr;
 use super::rows::Generator;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::operation::Operation;
+use super::section::{position, variable};
+use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
-use std::sync::Arc;
 
-/// A workload.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     pub(super) relations: Vec<Relation>,
@@ -15,8 +13,16 @@ pub(super) struct Declared {
     pub(super) programs: Vec<Program>,
 }
 
+impl Declared {
+    /// The number of a collection or table; `what` is what the name must be of.
+    pub(super) fn relation(&self, name: &str, what: &str) -> Result<usize> {
+        let names: Vec<&str> = self.relations.iter().map(|relation| relation.name.as_str()).collect();
+        position(name, &names, what)
+    }
+}
+
 /// A collection that is made for the run, or an existing table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Relation {
     /// Its name in the file; for an existing table, its name on the server.
     pub(super) name: String,
@@ -25,7 +31,6 @@ pub(super) struct Relation {
     pub(super) indexes: Vec<Vec<usize>>,
     /// How its rows are generated, by field; `None` for an existing table.
     pub(super) made: Option<Made>,
-    /// Whether transactions may change it.
     pub(super) write: bool,
     /// The fields that some transaction changes.
     pub(super) changed: Vec<bool>,
@@ -36,8 +41,9 @@ pub(super) struct Relation {
 }
 
 /// Whether transactions insert or delete rows of a collection. If they do, it is filled again for each trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Traffic {
+    #[default]
     None,
     /// The server reports how many.
     Counted,
@@ -57,19 +63,12 @@ pub(super) struct Made {
 
 impl Relation {
     pub(super) fn new(name: String, fields: Vec<Field>, key: Vec<usize>, made: Option<Made>) -> Self {
-        let changed = vec![false; fields.len()];
-        let write = made.is_some();
-        Self {
-            name,
-            fields,
-            key,
-            indexes: Vec::new(),
-            made,
-            write,
-            changed,
-            disturbed: false,
-            traffic: Traffic::None,
-        }
+        let (write, changed) = (made.is_some(), vec![false; fields.len()]);
+        Self { name, fields, key, made, write, changed, ..Self::default() }
+    }
+
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.fields.iter().map(|field| field.name).collect()
     }
 
     /// Records that rows are inserted or deleted, and whether their number is known.
@@ -100,7 +99,6 @@ impl Relation {
     }
 }
 
-/// The variables of a client, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) names: Vec<String>,
@@ -129,19 +127,19 @@ impl Variables {
     }
 }
 
-/// Variables that every client has.
 pub(super) const CLIENT_ID: &str = "client_id";
 pub(super) const CLIENTS: &str = "clients";
 pub(super) const DEFAULT_SEED: &str = "default_seed";
 pub(super) const RANDOM_SEED: &str = "random_seed";
 pub(super) const NOW: &str = "now";
+/// Variables that every client has.
+pub(super) const EVERY_CLIENTS: [&str; 5] = [CLIENT_ID, CLIENTS, DEFAULT_SEED, RANDOM_SEED, NOW];
 
 /// The variable that holds the number of rows of a collection.
 pub(super) fn rows_of(collection: &str) -> String {
     format!("rows_{collection}")
 }
 
-/// A constant value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Constant {
     Null,
@@ -168,7 +166,6 @@ pub(super) enum Operand {
     Variable(usize),
 }
 
-/// A parameter of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) operand: Operand,
@@ -190,7 +187,6 @@ pub(super) enum Source {
     Sequence(i64),
 }
 
-/// One transaction.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: String,
@@ -224,7 +220,6 @@ pub(super) enum Step {
     Jump(usize),
 }
 
-/// The required number of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
     /// The minimum and the maximum.
@@ -234,7 +229,7 @@ pub(super) enum Wanted {
 }
 
 /// One request with its expected result.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Execute {
     pub(super) request: Request,
     pub(super) parameters: Vec<Parameter>,
@@ -279,26 +274,28 @@ impl Execute {
             Wanted::Variable(slot) => Some(*slot),
             Wanted::Range(..) => None,
         };
-        let key = matches!(self.request, Request::Get { .. }).then(|| self.parameters.first()).flatten();
+        let key = matches!(self.request, Request::Get(..)).then(|| self.parameters.first()).flatten();
         let fields = self.fields.iter().map(|(_, operand)| operand);
         let operands = fields.chain(key.map(|key| &key.operand)).filter_map(variable);
         operands.chain([self.rows, self.affected].iter().flatten().filter_map(wanted)).collect()
     }
 }
 
-/// A request to a database; collections by number.
-#[derive(Debug)]
+/// A request to a database: the number of its collection, the fields that it compares, and those that it returns or
+/// changes.
+#[derive(Debug, Default)]
 pub(super) enum Request {
+    #[default]
     Begin,
     Commit,
     Rollback,
-    Get { relation: usize, fields: Vec<usize> },
-    Insert { relation: usize },
-    Put { relation: usize },
-    Update { relation: usize, fields: Vec<usize> },
-    Delete { relation: usize },
-    FindEqual { relation: usize, by: Vec<usize>, fields: Vec<usize> },
-    Count { relation: usize },
+    Get(usize, Vec<usize>),
+    Insert(usize),
+    Put(usize),
+    Update(usize, Vec<usize>),
+    Delete(usize),
+    FindEqual(usize, Vec<usize>, Vec<usize>),
+    Count(usize),
     Raw(Raw),
 }
 
@@ -309,7 +306,6 @@ pub(super) struct Raw {
     pub(super) writes: bool,
 }
 
-/// A part of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
@@ -318,10 +314,18 @@ pub(super) enum Piece {
 }
 
 impl Request {
-    /// Whether it changes data.
+    /// The request of the step `begin`, `commit` or `rollback`.
+    pub(super) fn control(word: &str) -> Self {
+        match word {
+            "begin" => Self::Begin,
+            "commit" => Self::Commit,
+            _ => Self::Rollback,
+        }
+    }
+
     pub(super) fn writes(&self) -> bool {
         match self {
-            Self::Insert { .. } | Self::Put { .. } | Self::Update { .. } | Self::Delete { .. } => true,
+            Self::Insert(_) | Self::Put(_) | Self::Update(..) | Self::Delete(_) => true,
             Self::Raw(raw) => raw.writes,
             _ => false,
         }
@@ -334,19 +338,19 @@ impl Request {
             Self::Begin => Operation::Begin,
             Self::Commit => Operation::Commit,
             Self::Rollback => Operation::Rollback,
-            Self::Get { relation, fields } => {
+            Self::Get(relation, fields) => {
                 Operation::Get { collection: of(relation), fields: fields.clone() }
             }
-            Self::Insert { relation } => Operation::Insert { collection: of(relation) },
-            Self::Put { relation } => Operation::Put { collection: of(relation) },
-            Self::Update { relation, fields } => {
+            Self::Insert(relation) => Operation::Insert { collection: of(relation) },
+            Self::Put(relation) => Operation::Put { collection: of(relation) },
+            Self::Update(relation, fields) => {
                 Operation::Update { collection: of(relation), fields: fields.clone() }
             }
-            Self::Delete { relation } => Operation::Delete { collection: of(relation) },
-            Self::FindEqual { relation, by, fields } => {
+            Self::Delete(relation) => Operation::Delete { collection: of(relation) },
+            Self::FindEqual(relation, by, fields) => {
                 Operation::FindEqual { collection: of(relation), by: by.clone(), fields: fields.clone() }
             }
-            Self::Count { relation } => Operation::Count { collection: of(relation) },
+            Self::Count(relation) => Operation::Count { collection: of(relation) },
             Self::Raw(raw) => Operation::Raw { statement: Arc::new(raw.statement(relations, place)) },
         }
     }
@@ -370,10 +374,25 @@ impl Raw {
         RawStatement { place: place.to_owned(), texts, parameters: self.variables().len() }
     }
 
+    /// The values of its placeholders.
+    pub(super) fn parameters(&self, known: &Variables) -> Result<Vec<Parameter>> {
+        let parameter = |name: &str| {
+            let operand = Operand::Variable(variable(name, known)?);
+            Ok(Parameter { operand, kind: None })
+        };
+        self.variables().into_iter().map(parameter).collect()
+    }
+
     /// The variables in the order of their placeholders, which is the same in all texts.
     pub(super) fn variables(&self) -> Vec<&str> {
         self.texts.first().map(|(_, pieces)| variables(pieces)).unwrap_or_default()
     }
+}
+
+/// The tables that one text names in braces or by pgbench's names.
+pub(super) fn tables(pieces: &[Piece]) -> Vec<usize> {
+    let table = |piece: &Piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None };
+    pieces.iter().filter_map(table).collect()
 }
 
 /// The variables of one text, in the order of their placeholders.

@@ -1,9 +1,9 @@
 //! The random values of a transaction: `[transaction.NAME.draw]`.
 
-use super::declared::{Declared, Source, Step, rows_of};
+use super::declared::{Constant, Declared, EVERY_CLIENTS, Source, Step, rows_of};
 use super::expression::{self, Expr, Function};
-use super::place::{Fault, fault};
 use super::section::{Section, variable};
+use crate::prelude::*;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -33,11 +33,11 @@ pub(super) fn draws(
     declared: &mut Declared,
     files: &BTreeMap<&str, &str>,
     steps: &mut Vec<Step>,
-) -> Fault<()> {
+) -> Result<()> {
     let mut taken: Vec<usize> = Vec::new();
     for name in table.keys() {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(fault(format!(
+            return Err(Error::usage(format!(
                 "'{name}' is not a valid variable name: use letters, digits and underscores"
             ))
             .context(place));
@@ -45,9 +45,9 @@ pub(super) fn draws(
         let is_given = declared
             .variables
             .find(name)
-            .is_some_and(|slot| !matches!(declared.variables.initial[slot], super::declared::Constant::Null));
-        if is_given || name.starts_with("rows_") || RESERVED.contains(&name.as_str()) {
-            return Err(fault(format!("the variable '{name}' already has a value")).context(place));
+            .is_some_and(|slot| declared.variables.initial[slot] != Constant::Null);
+        if is_given || name.starts_with("rows_") || EVERY_CLIENTS.contains(&name.as_str()) {
+            return Err(Error::usage(format!("the variable '{name}' already has a value")).context(place));
         }
         taken.push(declared.variables.slot(name));
     }
@@ -61,12 +61,14 @@ pub(super) fn draws(
     while !waiting.is_empty() {
         let unmade: Vec<usize> = waiting.iter().map(|(slot, ..)| *slot).collect();
         let ready = waiting.iter().position(|(_, _, source)| match source {
-            Source::Expression(expr) => !needs(expr, &unmade),
+            Source::Expression(expr) => expr.all_variables(&|slot| !unmade.contains(&slot)),
             _ => true,
         });
         let Some(ready) = ready else {
             let (_, place, _) = waiting.remove(0);
-            return Err(fault("it depends on its own value, directly or through others").context(place));
+            return Err(
+                Error::usage("it depends on its own value, directly or through others").context(place)
+            );
         };
         let (slot, place, source) = waiting.remove(ready);
         steps.push(Step::Set { slot, source, place });
@@ -74,28 +76,7 @@ pub(super) fn draws(
     Ok(())
 }
 
-/// Variables that every client has.
-const RESERVED: [&str; 5] = [
-    super::declared::CLIENT_ID,
-    super::declared::CLIENTS,
-    super::declared::DEFAULT_SEED,
-    super::declared::RANDOM_SEED,
-    super::declared::NOW,
-];
-
-fn needs(expr: &Expr, slots: &[usize]) -> bool {
-    match expr {
-        Expr::Variable(slot) => slots.contains(slot),
-        Expr::Call(_, arguments) => arguments.iter().any(|argument| needs(argument, slots)),
-        Expr::Case(arms, otherwise) => {
-            arms.iter().any(|(condition, value)| needs(condition, slots) || needs(value, slots))
-                || needs(otherwise, slots)
-        }
-        _ => false,
-    }
-}
-
-fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str, &str>) -> Fault<Source> {
+fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str, &str>) -> Result<Source> {
     let read = |text: &str| {
         expression::parse(text, &mut |name| variable(name, &declared.variables))
             .map_err(|error| error.context(place))
@@ -104,9 +85,8 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
         Value::String(text) => return read(text).map(Source::Expression),
         Value::Table(table) => table,
         _ => {
-            return Err(
-                fault("is neither an expression nor a table such as { uniform = [1, 100] }").context(place)
-            );
+            return Err(Error::usage("is neither an expression nor a table such as { uniform = [1, 100] }")
+                .context(place));
         }
     };
     let section = Section::new(table, place, &[&HOW[..], &["exponent", "parameter"]].concat())?;
@@ -122,13 +102,11 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     if row && !matches!(*how, "row" | "uniform" | "zipfian" | "gaussian" | "exponential" | "special") {
         return Err(section.error(format!("'{how}' cannot draw rows")));
     }
-    let parameter = |key: &str, default: f64| match section.get(key) {
-        None => Ok(default),
-        Some(Value::Float(n)) => Ok(*n),
-        Some(Value::Integer(n)) => Ok(*n as f64),
-        Some(_) => Err(section.error(format!("'{key}' is not a number"))),
+    let parameter = |key: &str, default: f64| {
+        let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
+        section.read(key, "not a number", number).map(|found| found.unwrap_or(default))
     };
-    let bounds = |key: &str| -> Fault<(Expr, Expr)> {
+    let bounds = |key: &str| -> Result<(Expr, Expr)> {
         if row {
             return row_bounds(&section, declared);
         }
@@ -174,8 +152,7 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
             let name = section.text(how)?.unwrap_or_default();
             let text =
                 files.get(name).ok_or_else(|| section.error(format!("the file {name} was not read")))?;
-            let values: Vec<_> =
-                text.lines().filter(|line| !line.is_empty()).map(super::declared::Constant::of).collect();
+            let values: Vec<_> = text.lines().filter(|line| !line.is_empty()).map(Constant::of).collect();
             if values.is_empty() {
                 return Err(section.error(format!("{name} holds no value")));
             }
@@ -185,11 +162,9 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
 }
 
 /// The first and last key of a collection, if its keys are consecutive numbers.
-fn row_bounds(section: &Section<'_>, declared: &Declared) -> Fault<(Expr, Expr)> {
+fn row_bounds(section: &Section<'_>, declared: &Declared) -> Result<(Expr, Expr)> {
     let name = section.text("row")?.unwrap_or_default();
-    let names: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
-    let relation =
-        super::section::position(name, &names, "collection").map_err(|e| e.context(&section.place))?;
+    let relation = section.at(declared.relation(name, "collection"))?;
     let Some(first) = declared.relations[relation].first_key() else {
         return Err(section
             .error(format!("the keys of {name} are not consecutive numbers: draw them in another way")));

@@ -1,13 +1,14 @@
 //! Evaluates expressions by pgbench's rules: 64-bit integers with overflow errors, doubles, booleans, and null.
 
 use super::expression::{Expr, Function};
-use super::place::{Fault, fault};
-use super::{permute, random};
-use kurabe_stats::rng::Rng;
+use super::random;
+use crate::prelude::*;
+use std::cmp::Ordering;
 
 /// A value. The slot that holds a text stores the text itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Datum {
+    #[default]
     Null,
     Bool(bool),
     Int(i64),
@@ -38,14 +39,13 @@ impl Datum {
     }
 }
 
-/// What expressions can read.
 pub(super) struct Scope<'a> {
     pub(super) values: &'a dyn Fn(usize) -> Datum,
     pub(super) rng: &'a mut Rng,
 }
 
 impl Scope<'_> {
-    pub(super) fn value(&mut self, expr: &Expr) -> Fault<Datum> {
+    pub(super) fn value(&mut self, expr: &Expr) -> Result<Datum> {
         Ok(match expr {
             Expr::Null => Datum::Null,
             Expr::Bool(b) => Datum::Bool(*b),
@@ -64,7 +64,7 @@ impl Scope<'_> {
         })
     }
 
-    fn call(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
+    fn call(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
         match (function, arguments) {
             (Function::And | Function::Or, [left, right]) => self.logic(function, left, right),
             (Function::IsNull, [one]) => Ok(Datum::Bool(self.value(one)? == Datum::Null)),
@@ -84,12 +84,12 @@ impl Scope<'_> {
         }
     }
 
-    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Fault<Datum> {
-        if function == Function::Permute {
-            return permuted(one, two, three);
-        }
+    fn three(&mut self, function: Function, [one, two, three]: [Datum; 3]) -> Result<Datum> {
         if [one, two, three].contains(&Datum::Null) {
             return Ok(Datum::Null);
+        }
+        if function == Function::Permute {
+            return permuted(whole(one)?, whole(two)?, whole(three)?);
         }
         let draw = match function {
             Function::RandomExponential => random::exponential,
@@ -101,7 +101,7 @@ impl Scope<'_> {
 
     /// AND and OR, which do not evaluate their right side if the left side decides. Unlike in SQL, null on the left
     /// decides too.
-    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Fault<Datum> {
+    fn logic(&mut self, function: Function, left: &Expr, right: &Expr) -> Result<Datum> {
         let decides = function == Function::Or;
         let Some(left) = condition(self.value(left)?)? else { return Ok(Datum::Null) };
         if left == decides {
@@ -110,47 +110,41 @@ impl Scope<'_> {
         Ok(condition(self.value(right)?)?.map_or(Datum::Null, Datum::Bool))
     }
 
-    fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Fault<Datum> {
-        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Fault<Vec<_>>>()?;
+    fn extreme(&mut self, function: Function, arguments: &[Expr]) -> Result<Datum> {
+        let values = arguments.iter().map(|argument| self.value(argument)).collect::<Result<Vec<_>>>()?;
         if values.contains(&Datum::Null) {
             return Ok(Datum::Null);
         }
         let greatest = function == Function::Greatest;
         if values.iter().any(|value| matches!(value, Datum::Double(_))) {
-            let values = values.into_iter().map(double).collect::<Fault<Vec<_>>>()?;
+            let values = values.into_iter().map(double).collect::<Result<Vec<_>>>()?;
             let best = values.into_iter().reduce(|best, value| {
                 let better = if greatest { value > best } else { value < best };
                 if better { value } else { best }
             });
             return Ok(best.map_or(Datum::Null, Datum::Double));
         }
-        let values = values.into_iter().map(whole).collect::<Fault<Vec<_>>>()?;
+        let values = values.into_iter().map(whole).collect::<Result<Vec<_>>>()?;
         let best = if greatest { values.into_iter().max() } else { values.into_iter().min() };
         Ok(best.map_or(Datum::Null, Datum::Int))
     }
 
-    fn two(&mut self, function: Function, left: Datum, right: Datum) -> Fault<Datum> {
+    fn two(&mut self, function: Function, left: Datum, right: Datum) -> Result<Datum> {
         if left == Datum::Null || right == Datum::Null {
             return Ok(Datum::Null);
         }
-        match function {
-            Function::Random => {
-                return random::uniform(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
-            }
-            Function::RandomSpecial => {
-                return random::special(self.rng, whole(left)?, whole(right)?).map(Datum::Int);
-            }
-            _ => {}
-        }
         let doubles = matches!(left, Datum::Double(_)) || matches!(right, Datum::Double(_));
         Ok(match function {
-            Function::Equal => Datum::Bool(equal(left, right)?),
-            Function::Different => Datum::Bool(!equal(left, right)?),
-            Function::Less => Datum::Bool(less(left, right)?),
-            Function::LessOrEqual => Datum::Bool(!less(right, left)?),
+            Function::Random => Datum::Int(random::uniform(self.rng, whole(left)?, whole(right)?)?),
+            Function::RandomSpecial => Datum::Int(random::special(self.rng, whole(left)?, whole(right)?)?),
+            Function::Equal => Datum::Bool(compared(left, right)? == Some(Ordering::Equal)),
+            Function::Different => Datum::Bool(compared(left, right)? != Some(Ordering::Equal)),
+            Function::Less => Datum::Bool(compared(left, right)? == Some(Ordering::Less)),
+            Function::LessOrEqual => Datum::Bool(compared(right, left)? != Some(Ordering::Less)),
             Function::Power => Datum::Double(double(left)?.powf(double(right)?)),
             Function::HashFnv1a | Function::HashMurmur2 => return hash(function, left, right),
-            Function::Modulo => Datum::Int(divided(whole(left)?, whole(right)?, i64::checked_rem)?),
+            // The remainder of the least number and -1 is 0; some processors trap on it.
+            Function::Modulo => Datum::Int(whole(left)?.wrapping_rem(nonzero(whole(right)?)?)),
             Function::BitAnd => Datum::Int(whole(left)? & whole(right)?),
             Function::BitOr => Datum::Int(whole(left)? | whole(right)?),
             Function::BitXor => Datum::Int(whole(left)? ^ whole(right)?),
@@ -160,7 +154,7 @@ impl Scope<'_> {
             Function::Subtract if doubles => Datum::Double(double(left)? - double(right)?),
             Function::Multiply if doubles => Datum::Double(double(left)? * double(right)?),
             Function::Divide if doubles => Datum::Double(double(left)? / double(right)?),
-            Function::Divide => Datum::Int(divided(whole(left)?, whole(right)?, i64::checked_div)?),
+            Function::Divide => Datum::Int(fits(whole(left)?.checked_div(nonzero(whole(right)?)?))?),
             Function::Add => Datum::Int(fits(whole(left)?.checked_add(whole(right)?))?),
             Function::Subtract => Datum::Int(fits(whole(left)?.checked_sub(whole(right)?))?),
             _ => Datum::Int(fits(whole(left)?.checked_mul(whole(right)?))?),
@@ -168,7 +162,7 @@ impl Scope<'_> {
     }
 }
 
-fn one_value(function: Function, value: Datum) -> Fault<Datum> {
+fn one_value(function: Function, value: Datum) -> Result<Datum> {
     if value == Datum::Null {
         return Ok(Datum::Null);
     }
@@ -199,35 +193,34 @@ pub(super) fn truth(value: Datum) -> bool {
 }
 
 /// Converts a value to an integer, as pgbench does.
-pub(super) fn whole(value: Datum) -> Fault<i64> {
+pub(super) fn whole(value: Datum) -> Result<i64> {
     match value {
         Datum::Int(n) => Ok(n),
-        Datum::Double(n) => {
+        other => {
             // Rounds ties to even, as C's rint does. The bounds are exact doubles.
-            let n = n.round_ties_even();
+            let n = double(other)?.round_ties_even();
             if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) {
                 Ok(n as i64)
             } else {
-                Err(fault(format!("{n} does not fit a 64-bit integer")))
+                Err(Error::usage(format!("{n} does not fit a 64-bit integer")))
             }
         }
-        other => Err(fault(format!("{} is not a number", kind(other)))),
     }
 }
 
-fn double(value: Datum) -> Fault<f64> {
+fn double(value: Datum) -> Result<f64> {
     match value {
         Datum::Int(n) => Ok(n as f64),
         Datum::Double(n) => Ok(n),
-        other => Err(fault(format!("{} is not a number", kind(other)))),
+        other => Err(Error::usage(format!("{} is not a number", kind(other)))),
     }
 }
 
-fn condition(value: Datum) -> Fault<Option<bool>> {
+fn condition(value: Datum) -> Result<Option<bool>> {
     match value {
         Datum::Bool(b) => Ok(Some(b)),
         Datum::Null => Ok(None),
-        other => Err(fault(format!("{} is neither true nor false", kind(other)))),
+        other => Err(Error::usage(format!("{} is neither true nor false", kind(other)))),
     }
 }
 
@@ -242,55 +235,35 @@ fn kind(value: Datum) -> &'static str {
     }
 }
 
-fn fits(value: Option<i64>) -> Fault<i64> {
-    value.ok_or_else(|| fault("the result exceeds 64 bits"))
+fn fits(value: Option<i64>) -> Result<i64> {
+    value.ok_or_else(|| Error::usage("the result exceeds 64 bits"))
 }
 
-fn divided(left: i64, right: i64, how: fn(i64, i64) -> Option<i64>) -> Fault<i64> {
-    if right == 0 {
-        return Err(fault("division by zero"));
-    }
-    // The remainder of the least number and -1 is 0; some processors trap on it.
-    if right == -1 && how(left, right).is_none() {
-        return if how(7, 4) == Some(3) { Ok(0) } else { fits(None) };
-    }
-    fits(how(left, right))
+/// A divisor.
+fn nonzero(value: i64) -> Result<i64> {
+    if value == 0 { Err(Error::usage("division by zero")) } else { Ok(value) }
 }
 
-fn equal(left: Datum, right: Datum) -> Fault<bool> {
+/// How two numbers compare; `None` if one is not a number (NaN).
+fn compared(left: Datum, right: Datum) -> Result<Option<Ordering>> {
     match (left, right) {
-        (Datum::Int(left), Datum::Int(right)) => Ok(left == right),
-        #[allow(clippy::float_cmp, reason = "the language's own equality")]
-        (left, right) => Ok(double(left)? == double(right)?),
-    }
-}
-
-fn less(left: Datum, right: Datum) -> Fault<bool> {
-    match (left, right) {
-        (Datum::Int(left), Datum::Int(right)) => Ok(left < right),
-        (left, right) => Ok(double(left)? < double(right)?),
+        (Datum::Int(left), Datum::Int(right)) => Ok(Some(left.cmp(&right))),
+        (left, right) => Ok(double(left)?.partial_cmp(&double(right)?)),
     }
 }
 
 /// A bijective mapping of 0..size to itself: pgbench's permute for this seed.
-fn permuted(value: Datum, size: Datum, seed: Datum) -> Fault<Datum> {
-    if [value, size, seed].contains(&Datum::Null) {
-        return Ok(Datum::Null);
-    }
-    let (value, size, seed) = (whole(value)?, whole(size)?, whole(seed)?);
+fn permuted(value: i64, size: i64, seed: i64) -> Result<Datum> {
     if size < 1 {
-        return Err(fault(format!("permute needs a size of 1 or more, not {size}")));
+        return Err(Error::usage(format!("permute needs a size of 1 or more, not {size}")));
     }
-    Ok(Datum::Int(permute::permute(value as u64, size as u64, seed as u64) as i64))
+    Ok(Datum::Int(random::permute(value as u64, size as u64, seed as u64) as i64))
 }
 
 /// FNV-1a over the eight bytes of a number, lowest first, and `MurmurHash2` for 64 bits, both seeded. They match
 /// pgbench, so that keys scattered by either tool are equal.
-fn hash(function: Function, value: Datum, seed: Datum) -> Fault<Datum> {
+fn hash(function: Function, value: Datum, seed: Datum) -> Result<Datum> {
     const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
-    if value == Datum::Null || seed == Datum::Null {
-        return Ok(Datum::Null);
-    }
     let (value, seed) = (whole(value)? as u64, whole(seed)? as u64);
     if function == Function::HashFnv1a {
         let start = 0xcbf2_9ce4_8422_2325 ^ seed;

@@ -2,10 +2,9 @@
 //! Functions") into a tree.
 
 use super::declared::DEFAULT_SEED;
-use super::place::{Fault, fault};
-use kurabe_core::units;
+use super::section::position;
+use crate::prelude::*;
 
-/// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
     Null,
@@ -19,7 +18,23 @@ pub(super) enum Expr {
     Case(Vec<(Expr, Expr)>, Box<Expr>),
 }
 
-/// Operators and functions.
+impl Expr {
+    /// Whether all of its variables have a property.
+    pub(super) fn all_variables(&self, holds: &dyn Fn(usize) -> bool) -> bool {
+        match self {
+            Self::Variable(slot) => holds(*slot),
+            Self::Call(_, arguments) => arguments.iter().all(|argument| argument.all_variables(holds)),
+            Self::Case(arms, otherwise) => {
+                let arm = |(condition, value): &(Self, Self)| {
+                    condition.all_variables(holds) && value.all_variables(holds)
+                };
+                arms.iter().all(arm) && otherwise.all_variables(holds)
+            }
+            Self::Null | Self::Bool(_) | Self::Int(_) | Self::Double(_) => true,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Add,
@@ -110,17 +125,17 @@ const SIGNS: &[&str] = &[
 const DEEPEST: usize = 100;
 
 /// Parses an expression; `slot` returns a variable's slot.
-pub(super) fn parse(text: &str, slot: &mut dyn FnMut(&str) -> Fault<usize>) -> Fault<Expr> {
+pub(super) fn parse(text: &str, slot: &mut dyn FnMut(&str) -> Result<usize>) -> Result<Expr> {
     let tokens = tokens(text)?;
     let mut reader = Reader { tokens: &tokens, at: 0, depth: 0, slot };
     let expr = reader.above(binding::NONE)?;
     match reader.tokens.get(reader.at) {
         None => Ok(expr),
-        Some(token) => Err(fault(format!("unexpected {}", shown(token)))),
+        Some(token) => Err(Error::usage(format!("unexpected {}", shown(token)))),
     }
 }
 
-fn tokens(text: &str) -> Fault<Vec<Token>> {
+fn tokens(text: &str) -> Result<Vec<Token>> {
     let mut out = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -131,7 +146,7 @@ fn tokens(text: &str) -> Fault<Vec<Token>> {
         } else if first == ':' {
             let name = word(&rest[1..]);
             if name.is_empty() {
-                return Err(fault("':' without a variable's name"));
+                return Err(Error::usage("':' without a variable's name"));
             }
             out.push(Token::Variable(name.to_owned()));
             1 + name.len()
@@ -141,7 +156,8 @@ fn tokens(text: &str) -> Fault<Vec<Token>> {
             name.len()
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-            let sign = *sign.ok_or_else(|| fault(format!("'{first}' is not part of an expression")))?;
+            let sign =
+                *sign.ok_or_else(|| Error::usage(format!("'{first}' is not part of an expression")))?;
             out.push(Token::Sign(sign));
             sign.len()
         };
@@ -173,9 +189,9 @@ fn number_length(text: &str) -> usize {
     end
 }
 
-fn number(text: &str) -> Fault<Token> {
+fn number(text: &str) -> Result<Token> {
     if text.bytes().all(|b| b.is_ascii_digit()) {
-        let too_large = || fault(format!("{text} does not fit 64 bits"));
+        let too_large = || Error::usage(format!("{text} does not fit 64 bits"));
         return match text.parse::<u64>() {
             Ok(number) if number == i64::MIN.unsigned_abs() => Ok(Token::OneTooMany),
             Ok(number) => i64::try_from(number).map(Token::Int).map_err(|_| too_large()),
@@ -184,8 +200,8 @@ fn number(text: &str) -> Fault<Token> {
     }
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(Token::Double(number)),
-        Ok(_) => Err(fault(format!("{text} does not fit a double"))),
-        Err(_) => Err(fault(format!("'{text}' is not a number"))),
+        Ok(_) => Err(Error::usage(format!("{text} does not fit a double"))),
+        Err(_) => Err(Error::usage(format!("'{text}' is not a number"))),
     }
 }
 
@@ -204,7 +220,7 @@ struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
-    slot: &'a mut dyn FnMut(&str) -> Fault<usize>,
+    slot: &'a mut dyn FnMut(&str) -> Result<usize>,
 }
 
 /// Precedence of the operators, the lowest first, as in PostgreSQL.
@@ -259,25 +275,25 @@ impl Reader<'_> {
         found
     }
 
-    fn expect(&mut self, text: &str) -> Fault<()> {
+    fn expect(&mut self, text: &str) -> Result<()> {
         if self.take(text) {
             return Ok(());
         }
         let found = self.tokens.get(self.at).map_or_else(|| "the end".to_owned(), shown);
-        Err(fault(format!("expected '{text}', found {found}")))
+        Err(Error::usage(format!("expected '{text}', found {found}")))
     }
 
     /// Parses operators that have a higher precedence than `least`.
-    fn above(&mut self, least: u8) -> Fault<Expr> {
+    fn above(&mut self, least: u8) -> Result<Expr> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(fault("the expression is nested too deeply"));
+            return Err(Error::usage("the expression is nested too deeply"));
         }
         let mut left = self.prefixed()?;
         let mut compared = false;
         while let Some(level) = self.next_binding().filter(|level| *level > least) {
             if compared && level == binding::COMPARISON {
-                return Err(fault("comparisons cannot be chained: write parentheses"));
+                return Err(Error::usage("comparisons cannot be chained: write parentheses"));
             }
             compared = level == binding::COMPARISON;
             left = if level == binding::IS { self.is_something(left)? } else { self.binary(left)? };
@@ -293,7 +309,7 @@ impl Reader<'_> {
         BINARY.iter().find(|(sign, ..)| self.is(sign)).map(|(.., level)| *level)
     }
 
-    fn binary(&mut self, left: Expr) -> Fault<Expr> {
+    fn binary(&mut self, left: Expr) -> Result<Expr> {
         let Some((sign, function, level)) = BINARY.iter().find(|(sign, ..)| self.is(sign)) else {
             return Ok(left);
         };
@@ -304,7 +320,7 @@ impl Reader<'_> {
         Ok(Expr::Call(*function, sides.into()))
     }
 
-    fn is_something(&mut self, value: Expr) -> Fault<Expr> {
+    fn is_something(&mut self, value: Expr) -> Result<Expr> {
         let not = |is, expr| if is { Expr::Call(Function::Not, vec![expr]) } else { expr };
         if self.take("isnull") {
             return Ok(Expr::Call(Function::IsNull, vec![value]));
@@ -326,7 +342,7 @@ impl Reader<'_> {
 
     /// A value with its prefix operators. Each applies to operators of higher precedence: `~1 + 2` is `~(1 + 2)`, and
     /// `not 1 = 2` is `not (1 = 2)`.
-    fn prefixed(&mut self) -> Fault<Expr> {
+    fn prefixed(&mut self) -> Result<Expr> {
         if self.take("-") {
             if self.tokens.get(self.at) == Some(&Token::OneTooMany) {
                 self.at += 1;
@@ -347,12 +363,13 @@ impl Reader<'_> {
         self.primary()
     }
 
-    fn primary(&mut self) -> Fault<Expr> {
-        let token = self.tokens.get(self.at).ok_or_else(|| fault("the expression is incomplete"))?.clone();
+    fn primary(&mut self) -> Result<Expr> {
+        let token =
+            self.tokens.get(self.at).ok_or_else(|| Error::usage("the expression is incomplete"))?.clone();
         self.at += 1;
         match token {
             Token::Int(n) => Ok(Expr::Int(n)),
-            Token::OneTooMany => Err(fault("9223372036854775808 does not fit 64 bits")),
+            Token::OneTooMany => Err(Error::usage("9223372036854775808 does not fit 64 bits")),
             Token::Double(n) => Ok(Expr::Double(n)),
             Token::Variable(name) => (self.slot)(&name).map(Expr::Variable),
             Token::Sign("(") => {
@@ -365,11 +382,11 @@ impl Reader<'_> {
             Token::Word(word) if word == "false" => Ok(Expr::Bool(false)),
             Token::Word(word) if word == "case" => self.case(),
             Token::Word(word) => self.call(&word),
-            token @ Token::Sign(_) => Err(fault(format!("unexpected {}", shown(&token)))),
+            token @ Token::Sign(_) => Err(Error::usage(format!("unexpected {}", shown(&token)))),
         }
     }
 
-    fn case(&mut self) -> Fault<Expr> {
+    fn case(&mut self) -> Result<Expr> {
         let mut arms = Vec::new();
         while self.take("when") {
             let condition = self.above(binding::NONE)?;
@@ -384,15 +401,9 @@ impl Reader<'_> {
         Ok(Expr::Case(arms, Box::new(otherwise)))
     }
 
-    fn call(&mut self, name: &str) -> Fault<Expr> {
-        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
-            let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
-            let near = units::nearest(name, &names).map_or_else(
-                || format!("known: {}", names.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
-            return Err(fault(format!("unknown function '{name}'")).hint(near));
-        };
+    fn call(&mut self, name: &str) -> Result<Expr> {
+        let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
+        let (_, function, least, most) = &FUNCTIONS[position(name, &names, "function")?];
         self.expect("(")?;
         let mut arguments = Vec::new();
         if !self.is(")") {
@@ -409,7 +420,7 @@ impl Reader<'_> {
                 (one, usize::MAX) => format!("{one} or more"),
                 (one, other) => format!("{one} to {other}"),
             };
-            return Err(fault(format!("{name} takes {wants} arguments, found {found}")));
+            return Err(Error::usage(format!("{name} takes {wants} arguments, found {found}")));
         }
         // Without a seed argument, a variable that the user can set is the seed.
         if matches!(function, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)

@@ -3,8 +3,7 @@
 use super::declared::{Constant, Declared, Source, Step};
 use super::evaluate::{Datum, Scope, whole};
 use super::expression::{Expr, Function};
-use super::place::{Fault, fault};
-use kurabe_stats::rng::Rng;
+use crate::prelude::*;
 
 /// Variables that have the same value in all transactions, by slot.
 pub(super) struct Known(Vec<Option<Datum>>);
@@ -29,13 +28,13 @@ impl Known {
     }
 
     /// The number of rows with which a collection is created.
-    pub(super) fn rows(&self, rows: &Expr) -> Fault<u64> {
+    pub(super) fn rows(&self, rows: &Expr) -> Result<u64> {
         let count = self.value(rows).and_then(whole)?;
-        u64::try_from(count).map_err(|_| fault(format!("{count} is not a valid number of rows")))
+        u64::try_from(count).map_err(|_| Error::usage(format!("{count} is not a valid number of rows")))
     }
 
     /// Checks all expressions that every transaction evaluates. Branches may never run, so they are not checked.
-    pub(super) fn check(&self, declared: &Declared) -> Fault<()> {
+    pub(super) fn check(&self, declared: &Declared) -> Result<()> {
         for program in &declared.programs {
             let mut beyond = 0;
             for (number, step) in program.steps.iter().enumerate() {
@@ -61,25 +60,13 @@ impl Known {
         Ok(())
     }
 
-    fn value(&self, expr: &Expr) -> Fault<Datum> {
+    fn value(&self, expr: &Expr) -> Result<Datum> {
         let values = |slot: usize| self.0.get(slot).copied().flatten().unwrap_or(Datum::Null);
         Scope { values: &values, rng: &mut Rng::new(0) }.value(expr)
     }
 
-    fn is_known(&self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Variable(slot) => self.0.get(*slot).is_some_and(Option::is_some),
-            Expr::Call(_, arguments) => arguments.iter().all(|argument| self.is_known(argument)),
-            Expr::Case(arms, otherwise) => {
-                arms.iter().all(|(condition, value)| self.is_known(condition) && self.is_known(value))
-                    && self.is_known(otherwise)
-            }
-            Expr::Null | Expr::Bool(_) | Expr::Int(_) | Expr::Double(_) => true,
-        }
-    }
-
-    fn check_expr(&self, expr: &Expr) -> Fault<()> {
-        if self.is_known(expr) {
+    fn check_expr(&self, expr: &Expr) -> Result<()> {
+        if expr.all_variables(&|slot| self.0.get(slot).is_some_and(Option::is_some)) {
             return self.value(expr).map(drop);
         }
         match expr {

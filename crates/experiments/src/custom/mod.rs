@@ -8,9 +8,6 @@ mod draws;
 mod evaluate;
 mod expression;
 mod known;
-mod number;
-mod permute;
-mod place;
 mod random;
 mod read;
 mod reads;
@@ -20,24 +17,21 @@ mod script;
 mod section;
 mod slot;
 mod sql;
-mod statement;
 mod steps;
 mod transaction;
 mod types;
 mod workload;
 
 use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
+use crate::prelude::*;
 use declared::Declared;
 use known::Known;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::custom::{CustomWorkload, Language};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::planned::PlannedCell;
-use kurabe_core::{Error, Result};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 pub use read::{KEYS, value_files};
 pub use script::{BUILTIN, counts_scale};
+pub(crate) use section::position;
 
 /// The measured operation: one whole transaction with all its steps.
 const TRANSACTION: &str = "transaction";
@@ -81,18 +75,15 @@ impl Experiment for CustomExperiment {
 /// The experiments read so far. They are few and live as long as the program, as built-in ones do.
 static MADE: Mutex<Vec<&'static CustomExperiment>> = Mutex::new(Vec::new());
 
-fn find_made(source: &CustomWorkload) -> Option<&'static CustomExperiment> {
-    let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.iter().find(|made| made.source == *source).copied()
-}
-
 /// The experiment that a workload's files describe.
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the file, the place in it and the cause.
 pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
-    if let Some(made) = find_made(source) {
-        return Ok(made);
+    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = made().iter().find(|made| made.source == *source).copied();
+    if let Some(known) = known {
+        return Ok(known);
     }
     let Described { name, question, about, declared } = match source.language {
         Language::Toml => read::read(source)?,
@@ -126,10 +117,10 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
         answer: Answer::Throughput,
         published: None,
     }));
-    let made: &'static CustomExperiment =
-        Box::leak(Box::new(CustomExperiment { source: source.clone(), info, declared: Arc::new(declared) }));
-    MADE.lock().unwrap_or_else(PoisonError::into_inner).push(made);
-    Ok(made)
+    let (source, declared) = (source.clone(), Arc::new(declared));
+    let new: &'static CustomExperiment = Box::leak(Box::new(CustomExperiment { source, info, declared }));
+    made().push(new);
+    Ok(new)
 }
 
 /// The content of a file.

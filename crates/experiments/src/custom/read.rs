@@ -1,11 +1,10 @@
 //! Parses a workload in Kurabe's own language: TOML.
 
 use super::Described;
-use super::declared::{self, Constant, Declared, Program, Relation, Request, Step};
-use super::place::{Fault, fault};
+use super::declared::{self, Constant, Declared, Program, Request, Step};
 use super::section::{Section, known};
 use super::{draws, relations, steps};
-use kurabe_core::Result;
+use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -40,14 +39,13 @@ pub fn value_files(text: &str) -> Vec<String> {
     found
 }
 
-/// Parses a workload.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let Some((file, values)) = source.files.split_first() else {
-        return Err(fault("the workload has no file"));
+        return Err(Error::usage("the workload has no file"));
     };
     let table: Table = file.text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| file.text[..span.start].lines().count().max(1));
-        fault(format!("{}: line {line}: {}", file.name, e.message()))
+        Error::usage(format!("{}: line {line}: {}", file.name, e.message()))
     })?;
     let values: BTreeMap<&str, &str> =
         values.iter().map(|file| (file.name.as_str(), file.text.as_str())).collect();
@@ -99,10 +97,8 @@ pub(super) fn name_of(text: &str) -> String {
     if name.is_empty() { "custom".to_owned() } else { name }
 }
 
-fn variables(top: &Section<'_>, source: &CustomWorkload, declared: &mut Declared) -> Fault<()> {
-    for name in
-        [declared::CLIENT_ID, declared::CLIENTS, declared::DEFAULT_SEED, declared::RANDOM_SEED, declared::NOW]
-    {
+fn variables(top: &Section<'_>, source: &CustomWorkload, declared: &mut Declared) -> Result<()> {
+    for name in declared::EVERY_CLIENTS {
         declared.variables.slot(name);
     }
     let table = top.table("variables")?;
@@ -125,19 +121,17 @@ fn transaction(
     declared: &mut Declared,
     values: &BTreeMap<&str, &str>,
     write: bool,
-) -> Fault<Program> {
-    let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
+) -> Result<Program> {
+    let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
     let section = Section::new(table, place, &["weight", "draw", "steps", "retry"])?;
     let weight = section.number("weight")?.unwrap_or(1);
     let weight = u64::try_from(weight).ok().filter(|weight| *weight <= 1_000_000);
     let weight = weight.ok_or_else(|| section.error("'weight' is out of range"))?;
-    let retry = section.get("retry").map(|value| {
-        let codes = value.as_array().filter(|codes| !codes.is_empty());
-        let code = |value: &Value| value.as_str().map(str::to_owned);
-        codes.and_then(|codes| codes.iter().map(code).collect::<Option<Vec<_>>>())
-    });
-    let what = "'retry' is not a list of the server's codes of errors, such as [\"40001\"]";
-    let retry = retry.unwrap_or_else(|| Some(Vec::new())).ok_or_else(|| section.error(what))?;
+    let what = "not a list of the server's codes of errors, such as [\"40001\"]";
+    let retry = section.read("retry", what, |value| {
+        let codes = value.as_array().filter(|codes| !codes.is_empty())?;
+        codes.iter().map(|code| code.as_str().map(str::to_owned)).collect()
+    })?;
     let mut made = Vec::new();
     if let Some(table) = section.table("draw")? {
         draws::draws(table, &section.place, declared, values, &mut made)?;
@@ -148,34 +142,26 @@ fn transaction(
         let place = format!("{}, step {number}", section.place);
         made.push(steps::step(value, &place, declared, write, ENGINES)?);
     }
-    Ok(Program { name: name_of(name), weight, steps: made, retry })
+    Ok(Program { name: name_of(name), weight, steps: made, retry: retry.unwrap_or_default() })
 }
 
 impl Declared {
     /// Records what the transactions do to the collections.
     pub(super) fn note_changes(&mut self) {
-        let steps = self.programs.iter().flat_map(|program| &program.steps);
-        for step in steps {
+        for step in self.programs.iter().flat_map(|program| &program.steps) {
             let Step::Execute(execute) = step else { continue };
-            let note = |relation: &mut Relation| match &execute.request {
-                Request::Put { .. } => {
-                    relation.disturbed = true;
-                    relation.note_traffic(false);
+            match &execute.request {
+                Request::Put(relation) => {
+                    self.relations[*relation].disturbed = true;
+                    self.relations[*relation].note_traffic(false);
                 }
-                Request::Update { fields, .. } => {
+                Request::Update(relation, fields) => {
+                    let changed = &mut self.relations[*relation].changed;
                     for field in fields {
-                        relation.changed[*field] = true;
+                        changed[*field] = true;
                     }
                 }
-                Request::Delete { .. } => relation.disturbed = true,
-                _ => {}
-            };
-            match &execute.request {
-                Request::Put { relation }
-                | Request::Update { relation, .. }
-                | Request::Delete { relation } => {
-                    note(&mut self.relations[*relation]);
-                }
+                Request::Delete(relation) => self.relations[*relation].disturbed = true,
                 _ => {}
             }
             for relation in [execute.adds, execute.removes].into_iter().flatten() {

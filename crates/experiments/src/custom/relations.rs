@@ -1,30 +1,28 @@
 //! The collections that a workload creates, and the existing tables that it uses.
 
-use super::declared::{Made, Relation, Variables, rows_of};
+use super::declared::{Constant, Made, Relation, Variables, rows_of};
 use super::expression::{self, Expr};
-use super::place::{Fault, fault};
 use super::rows::Generator;
 use super::section::{Section, position, variable};
-use kurabe_core::collection::{Field, FieldType, NAMESPACE_PREFIX};
+use crate::prelude::*;
+use kurabe_core::collection::NAMESPACE_PREFIX;
 use toml::{Table, Value};
 
 /// The default maximum length of a generated text.
 const LENGTH: usize = 100;
-/// The greatest length that a workload can request.
 const MOST_LENGTH: i64 = 100_000_000;
 
 /// `[collection.NAME]`.
-pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) -> Fault<Vec<Relation>> {
+pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) -> Result<Vec<Relation>> {
     let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: collection {name}");
-        let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
+        let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
         let section = Section::new(table, place, &["rows", "key", "index", "fields"])?;
-        plain(name, 40).map_err(|error| error.context(&section.place))?;
-        let (fields, generators) = fields(&section, true)?;
+        section.at(plain(name, 40))?;
+        let (fields, mut generators) = fields(&section, true)?;
         let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
         let key = positions(&section, "key", &names)?.unwrap_or_default();
-        let mut generators = generators;
         for (position, generator) in generators.iter_mut().enumerate() {
             let only_key = key == [position];
             let kind = fields[position].kind;
@@ -53,11 +51,11 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
 }
 
 /// `[table.NAME]`.
-pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relation>> {
+pub(super) fn tables(table: &Table, file: &str, write: bool) -> Result<Vec<Relation>> {
     let mut relations = Vec::new();
     for (name, value) in table {
         let place = format!("{file}: table {name}");
-        let table = value.as_table().ok_or_else(|| fault("is not a table").context(&place))?;
+        let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
         let section = Section::new(table, place, &["key", "fields", "write"])?;
         if name.starts_with(NAMESPACE_PREFIX) {
             return Err(
@@ -75,20 +73,20 @@ pub(super) fn tables(table: &Table, file: &str, write: bool) -> Fault<Vec<Relati
 }
 
 /// Lower-case letters, digits and underscores: names that every engine accepts.
-fn plain(name: &str, most: usize) -> Fault<()> {
+fn plain(name: &str, most: usize) -> Result<()> {
     let fits = (1..=most).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if fits {
         return Ok(());
     }
-    Err(fault(format!(
+    Err(Error::usage(format!(
         "'{name}' is not a valid name: use lower-case letters, digits and underscores, at most {most}"
     )))
 }
 
 type Fields = (Vec<Field>, Vec<Option<Generator>>);
 
-fn fields(section: &Section<'_>, ours: bool) -> Fault<Fields> {
+fn fields(section: &Section<'_>, ours: bool) -> Result<Fields> {
     let table = section.table("fields")?.filter(|table| !table.is_empty());
     let table = table.ok_or_else(|| section.error("'fields' is missing"))?;
     let mut fields = Vec::with_capacity(table.len());
@@ -98,10 +96,10 @@ fn fields(section: &Section<'_>, ours: bool) -> Fault<Fields> {
         let (kind, generator) = match value {
             Value::String(kind) => (kind_of(kind, None).map_err(|error| error.context(&place))?, None),
             Value::Table(table) => field(table, place)?,
-            _ => return Err(fault("is neither a type nor a table").context(place)),
+            _ => return Err(Error::usage("is neither a type nor a table").context(place)),
         };
         if ours {
-            plain(name, 60).map_err(|error| error.context(&section.place))?;
+            section.at(plain(name, 60))?;
         }
         // The descriptions of collections are static, because those of built-in experiments are.
         fields.push(Field { name: name.clone().leak(), kind });
@@ -110,7 +108,7 @@ fn fields(section: &Section<'_>, ours: bool) -> Fault<Fields> {
     Ok((fields, generators))
 }
 
-fn kind_of(name: &str, max: Option<u32>) -> Fault<FieldType> {
+fn kind_of(name: &str, max: Option<u32>) -> Result<FieldType> {
     position(name, &["int", "text", "bytes", "time"], "type")?;
     Ok(match (name, max) {
         ("int", _) => FieldType::Int,
@@ -122,7 +120,7 @@ fn kind_of(name: &str, max: Option<u32>) -> Fault<FieldType> {
     })
 }
 
-fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> {
+fn field(table: &Table, place: String) -> Result<(FieldType, Option<Generator>)> {
     const HOW: [&str; 9] =
         ["sequence", "every", "uniform", "special", "length", "template", "list", "value", "null"];
     let section = Section::new(table, place, &[&["type", "max"], &HOW[..]].concat())?;
@@ -131,7 +129,7 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
     if max == Some(None) {
         return Err(section.error("'max' is out of range"));
     }
-    let kind = kind_of(name, max.flatten()).map_err(|error| error.context(&section.place))?;
+    let kind = section.at(kind_of(name, max.flatten()))?;
     let is_number = matches!(kind, FieldType::Int | FieldType::Timestamp);
     let ways: Vec<&str> = HOW.into_iter().filter(|key| section.has(key)).collect();
     let generator = match ways.as_slice() {
@@ -161,7 +159,7 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
             .map(|(least, most)| Generator::Length(least as usize, most as usize)),
         "template" => section.text("template")?.map(|pattern| Generator::Template(pattern.to_owned())),
         "list" => section.constants("list")?.map(Generator::List),
-        "null" => Some(Generator::Always(super::declared::Constant::Null)),
+        "null" => Some(Generator::Always(Constant::Null)),
         _ => {
             let value = section.get("value").map(|value| section.constant("value", value)).transpose()?;
             value.map(Generator::Always)
@@ -181,7 +179,7 @@ fn field(table: &Table, place: String) -> Fault<(FieldType, Option<Generator>)> 
     Ok((kind, Some(made)))
 }
 
-fn default_generator(kind: FieldType, only_key: bool) -> Fault<Generator> {
+fn default_generator(kind: FieldType, only_key: bool) -> Result<Generator> {
     Ok(match kind {
         FieldType::Int if only_key => Generator::Sequence(1),
         FieldType::Int => Generator::Uniform(0, 1_000_000_000),
@@ -192,20 +190,20 @@ fn default_generator(kind: FieldType, only_key: bool) -> Fault<Generator> {
             Generator::Length(length, length)
         }
         FieldType::LongText | FieldType::LongBytes => {
-            return Err(fault("'max' or 'length' is required"));
+            return Err(Error::usage("'max' or 'length' is required"));
         }
     })
 }
 
-fn positions(section: &Section<'_>, key: &str, names: &[&str]) -> Fault<Option<Vec<usize>>> {
+fn positions(section: &Section<'_>, key: &str, names: &[&str]) -> Result<Option<Vec<usize>>> {
     let Some(list) = section.names(key)? else { return Ok(None) };
-    let find = |name: &&str| position(name, names, "field").map_err(|error| error.context(&section.place));
-    list.iter().map(find).collect::<Fault<_>>().map(Some)
+    let find = |name: &&str| section.at(position(name, names, "field"));
+    list.iter().map(find).collect::<Result<_>>().map(Some)
 }
 
-fn indexes(section: &Section<'_>, relation: &Relation) -> Fault<Vec<Vec<usize>>> {
-    let names: Vec<&str> = relation.fields.iter().map(|field| field.name).collect();
-    let find = |name: &str| position(name, &names, "field").map_err(|error| error.context(&section.place));
+fn indexes(section: &Section<'_>, relation: &Relation) -> Result<Vec<Vec<usize>>> {
+    let names = relation.names();
+    let find = |name: &str| section.at(position(name, &names, "field"));
     let Some(value) = section.get("index") else { return Ok(Vec::new()) };
     let bad = || section.error("'index' is neither a field nor a list of fields or lists of them");
     if let Some(name) = value.as_str() {

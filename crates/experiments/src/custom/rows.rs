@@ -4,8 +4,7 @@ use super::declared::Constant;
 use super::random;
 use crate::content::{Content, Kind};
 use crate::fill::FieldValue;
-use kurabe_core::collection::{Field, FieldType};
-use kurabe_stats::rng::{Rng, mix};
+use crate::prelude::*;
 
 /// The generator of a field's values.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +13,6 @@ pub(super) enum Generator {
     Sequence(i64),
     /// Numbers that increase by one after this many rows, from 1.
     Every(u64),
-    /// Uniformly distributed numbers of a range.
     Uniform(i64, i64),
     /// Numbers of a range, distributed as sysbench's default.
     Special(i64, i64),
@@ -24,7 +22,6 @@ pub(super) enum Generator {
     Template(String),
     /// One of these values, all equally likely.
     List(Vec<Constant>),
-    /// A constant.
     Always(Constant),
 }
 

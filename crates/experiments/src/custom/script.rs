@@ -2,18 +2,15 @@
 
 use super::Described;
 use super::declared::{
-    self, Constant, Declared, Execute, Made, Operand, Parameter, Piece, Program, Raw, Relation, Request,
-    Source, Step,
+    self, Constant, Declared, Execute, Program, Raw, Relation, Request, Source, Step, Variables,
 };
 use super::expression::{self, Expr, word};
-use super::place::{Fault, fault};
 use super::read::name_of;
 use super::reads::may_change;
-use super::rows::Generator;
+use super::relations;
 use super::section::{position, variable};
-use super::sql::{self, Control, Naming};
-use kurabe_core::Result;
-use kurabe_core::collection::{Field, FieldType};
+use super::sql::{self, Naming};
+use crate::prelude::*;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 
 /// pgbench's built-in scripts, by name.
@@ -43,7 +40,6 @@ pub fn counts_scale(source: &CustomWorkload) -> bool {
         && source.files.iter().any(built_in)
 }
 
-/// Parses scripts.
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut declared = Declared::default();
     for name in [declared::CLIENT_ID, declared::DEFAULT_SEED, declared::RANDOM_SEED] {
@@ -60,18 +56,14 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         declared.variables.set(name, Constant::of(value));
     }
     if source.init {
-        declared.relations = tables();
-        for relation in 0..declared.relations.len() {
-            let name = declared::rows_of(&declared.relations[relation].name);
-            declared.variables.slot(&name);
-        }
+        declared.relations = tables(&mut declared.variables)?;
         let scale = declared.variables.find(SCALE).map(|slot| &declared.variables.initial[slot]);
         if !matches!(scale, Some(Constant::Int(1..=100_000))) {
-            return Err(fault("the scale is not a whole number from 1 to 100,000"));
+            return Err(Error::usage("the scale is not a whole number from 1 to 100,000"));
         }
     }
     let scripts: Vec<(&CustomFile, Vec<(usize, Line<'_>)>)> =
-        source.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Fault<_>>()?;
+        source.files.iter().map(|file| lines(file).map(|lines| (file, lines))).collect::<Result<_>>()?;
     // As in pgbench, all scripts see a variable that one script sets.
     for (_, lines) in &scripts {
         for (_, line) in lines {
@@ -84,7 +76,10 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         let steps = steps(file, lines, &mut declared, source.write)?;
         let asks = steps.iter().any(|step| matches!(step, Step::Execute(_)));
         if !asks {
-            return Err(fault(format!("{}: the script sends no statement to the database", file.name)));
+            return Err(Error::usage(format!(
+                "{}: the script sends no statement to the database",
+                file.name
+            )));
         }
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
@@ -99,71 +94,21 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
 }
 
 /// pgbench's own tables, as `pgbench -i` makes and fills them.
-fn tables() -> Vec<Relation> {
-    let int = |name| Field { name, kind: FieldType::Int };
-    let filler = |max| Field { name: "filler", kind: FieldType::Text { max } };
-    let always = |value| Generator::Always(value);
-    let zero = || always(Constant::Int(0));
-    let null = || always(Constant::Null);
-    let blank = |length| always(Constant::Text(" ".repeat(length)));
-    let sequence = || Generator::Sequence(1);
-    let relation =
-        |name: &str, fields: Vec<Field>, key: Vec<usize>, each: i64, generators: Vec<Generator>| {
-            Relation::new(
-                name.to_owned(),
-                fields,
-                key,
-                Some(Made { rows: rows(each), generators, place: format!("{name}, rows") }),
-            )
-        };
-    vec![
-        relation(
-            "pgbench_branches",
-            vec![int("bid"), int("bbalance"), filler(88)],
-            vec![0],
-            1,
-            vec![sequence(), zero(), null()],
-        ),
-        relation(
-            "pgbench_tellers",
-            vec![int("tid"), int("bid"), int("tbalance"), filler(84)],
-            vec![0],
-            10,
-            vec![sequence(), Generator::Every(10), zero(), null()],
-        ),
-        relation(
-            "pgbench_accounts",
-            vec![int("aid"), int("bid"), int("abalance"), filler(84)],
-            vec![0],
-            100_000,
-            vec![sequence(), Generator::Every(100_000), zero(), blank(84)],
-        ),
-        relation(
-            "pgbench_history",
-            vec![
-                int("tid"),
-                int("bid"),
-                int("aid"),
-                int("delta"),
-                Field { name: "mtime", kind: FieldType::Timestamp },
-                filler(22),
-            ],
-            Vec::new(),
-            0,
-            vec![null(), null(), null(), null(), null(), null()],
-        ),
-    ]
-}
-
-/// Rows per unit of the scale, which is the variable after the three that every script has.
-fn rows(each: i64) -> Expr {
-    const SCALE_SLOT: usize = 3;
-    Expr::Call(expression::Function::Multiply, vec![Expr::Variable(SCALE_SLOT), Expr::Int(each)])
+fn tables(variables: &mut Variables) -> Result<Vec<Relation>> {
+    let tables = include_str!("pgbench/tables.toml").parse::<toml::Table>();
+    let tables = tables.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+    let mut relations = relations::collections(&tables, "pgbench", variables)?;
+    for relation in &mut relations {
+        if let Some(made) = &mut relation.made {
+            made.place = format!("{}, rows", relation.name);
+        }
+    }
+    Ok(relations)
 }
 
 /// Splits a script into statements, which end at `;` or before a meta-command, and meta-commands, which end at the
 /// end of the line. Each has the number of its first line.
-fn lines(file: &CustomFile) -> Fault<Vec<(usize, Line<'_>)>> {
+fn lines(file: &CustomFile) -> Result<Vec<(usize, Line<'_>)>> {
     let text = file.text.as_str();
     let line_of = |at: usize| text[..at].matches('\n').count() + 1;
     let mut out = Vec::new();
@@ -188,7 +133,7 @@ fn lines(file: &CustomFile) -> Fault<Vec<(usize, Line<'_>)>> {
             let name = word(command);
             let rest = command[name.len()..].replace("\\\r\n", " ").replace("\\\n", " ");
             if name.is_empty() {
-                return Err(fault("a backslash without a meta-command").context(place(file, line)));
+                return Err(Error::usage("a backslash without a meta-command").context(place(file, line)));
             }
             out.push((line, Line::Meta(name, rest.trim().to_owned())));
             at = end;
@@ -225,7 +170,6 @@ fn place(file: &CustomFile, line: usize) -> String {
     format!("{}: line {line}", file.name)
 }
 
-/// An open `\if`.
 struct Open {
     line: usize,
     /// The step that jumps to the next branch.
@@ -239,7 +183,7 @@ fn steps(
     lines: &[(usize, Line<'_>)],
     declared: &mut Declared,
     write: bool,
-) -> Fault<Vec<Step>> {
+) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for (line, what) in lines {
@@ -257,7 +201,7 @@ fn steps(
         made.map_err(|error| error.context(&place))?;
     }
     match open.last() {
-        Some(open) => Err(fault("an \\if without its \\endif").context(self::place(file, open.line))),
+        Some(open) => Err(Error::usage("an \\if without its \\endif").context(self::place(file, open.line))),
         None => Ok(steps),
     }
 }
@@ -266,33 +210,31 @@ fn unsupported(name: &str) -> kurabe_core::Error {
     const KNOWN: [&str; 6] = ["set", "sleep", "if", "elif", "else", "endif"];
     const OTHERS: [&str; 8] =
         ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline", "syncpipeline"];
+    let error = Error::usage(format!("\\{name} is not supported"));
     if OTHERS.contains(&name) {
-        return fault(format!("\\{name} is not supported"))
-            .hint(format!("there are: \\{}", KNOWN.join(", \\")));
+        return error.hint(format!("there are: \\{}", KNOWN.join(", \\")));
     }
-    match position(name, &KNOWN, "meta-command") {
-        Err(error) => error,
-        Ok(_) => fault(format!("\\{name} is not supported")),
-    }
+    position(name, &KNOWN, "meta-command").err().unwrap_or(error)
 }
 
-fn expr(text: &str, declared: &Declared) -> Fault<Expr> {
+fn expr(text: &str, declared: &Declared) -> Result<Expr> {
     expression::parse(text, &mut |name| variable(name, &declared.variables))
 }
 
-fn set(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
+fn set(rest: &str, place: &str, declared: &Declared) -> Result<Step> {
     let name = word(rest);
     if name.is_empty() {
-        return Err(fault("\\set without a variable name").hint("write \\set name expression"));
+        return Err(Error::usage("\\set without a variable name").hint("write \\set name expression"));
     }
     let slot = variable(name, &declared.variables)?;
     let source = Source::Expression(expr(&rest[name.len()..], declared)?);
     Ok(Step::Set { slot, source, place: place.to_owned() })
 }
 
-fn sleep(rest: &str, place: &str, declared: &Declared) -> Fault<Step> {
-    let bad =
-        || fault(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s");
+fn sleep(rest: &str, place: &str, declared: &Declared) -> Result<Step> {
+    let bad = || {
+        Error::usage(format!("invalid meta-command '\\sleep {rest}'")).hint("write \\sleep 10 ms, or us or s")
+    };
     let (number, unit) = rest.split_once(char::is_whitespace).unwrap_or((rest, "s"));
     // The unit may follow the number without a blank: "\sleep 10ms".
     let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
@@ -326,17 +268,17 @@ fn branch(
     declared: &Declared,
     steps: &mut Vec<Step>,
     open: &mut Vec<Open>,
-) -> Fault<()> {
+) -> Result<()> {
     if name == "if" {
         let condition = expr(rest, declared)?;
         open.push(Open { line, unless: Some(steps.len()), ends: Vec::new() });
         steps.push(Step::Unless { condition, to: usize::MAX, place: place.to_owned() });
         return Ok(());
     }
-    let Some(last) = open.last_mut() else { return Err(fault(format!("\\{name} without an \\if"))) };
+    let Some(last) = open.last_mut() else { return Err(Error::usage(format!("\\{name} without an \\if"))) };
     if name != "endif" {
         if last.unless.is_none() {
-            return Err(fault(format!("\\{name} after an \\else")));
+            return Err(Error::usage(format!("\\{name} after an \\else")));
         }
         last.ends.push(steps.len());
         steps.push(Step::Jump(usize::MAX));
@@ -360,36 +302,23 @@ fn branch(
     Ok(())
 }
 
-fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
-    let request = match sql::control(text) {
-        Some(Control::Begin) => Request::Begin,
-        Some(Control::Commit) => Request::Commit,
-        Some(Control::Rollback) => Request::Rollback,
-        None => return plain(text, place, declared, write),
-    };
-    Ok(Execute::plain(request, place))
-}
-
-fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault<Execute> {
+fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> Result<Execute> {
+    if let Some(word) = sql::control(text) {
+        return Ok(Execute::plain(Request::control(word), place));
+    }
     let find =
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let pieces = sql::pieces(text, &Naming::Plain(&find))?;
-    let on: Vec<usize> = pieces
-        .iter()
-        .filter_map(|piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None })
-        .collect();
+    let on = declared::tables(&pieces);
     let why = may_change(&pieces, None);
     let writes = why.is_some();
     if let Some(why) = why.filter(|_| on.is_empty() && !write) {
-        return Err(fault(format!("this statement may change data: {why}"))
+        return Err(Error::usage(format!("this statement may change data: {why}"))
             .hint("allow this with --write, or use --init to create pgbench's tables for the run"));
     }
     let raw = Raw { texts: vec![(None, pieces)], writes };
     let mut execute = Execute::plain(Request::Begin, place);
-    for name in raw.variables() {
-        let operand = Operand::Variable(variable(name, &declared.variables)?);
-        execute.parameters.push(Parameter { operand, kind: None });
-    }
+    execute.parameters = raw.parameters(&declared.variables)?;
     // Rows that are added to the history table are counted after each trial.
     let first = text.split_whitespace().next().unwrap_or_default();
     if first.eq_ignore_ascii_case("insert")
@@ -408,4 +337,55 @@ fn plain(text: &str, place: &str, declared: &mut Declared, write: bool) -> Fault
     }
     execute.request = Request::Raw(raw);
     Ok(execute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::Generator;
+    use super::*;
+
+    #[test]
+    fn tables_are_those_of_pgbench() {
+        let mut variables = Variables::default();
+        variables.set(SCALE, Constant::Int(3));
+        let made = tables(&mut variables).unwrap();
+        let shown = |relation: &Relation| {
+            let fields: Vec<String> =
+                relation.fields.iter().map(|f| format!("{} {:?}", f.name, f.kind)).collect();
+            (relation.name.clone(), relation.key.clone(), fields.join(", "))
+        };
+        let table =
+            |name: &str, key: &[usize], fields: &str| (name.to_owned(), key.to_vec(), fields.to_owned());
+        let expected = [
+            table("pgbench_branches", &[0], "bid Int, bbalance Int, filler Text { max: 88 }"),
+            table("pgbench_tellers", &[0], "tid Int, bid Int, tbalance Int, filler Text { max: 84 }"),
+            table("pgbench_accounts", &[0], "aid Int, bid Int, abalance Int, filler Text { max: 84 }"),
+            table(
+                "pgbench_history",
+                &[],
+                "tid Int, bid Int, aid Int, delta Int, mtime Timestamp, filler Text { max: 22 }",
+            ),
+        ];
+        assert_eq!(made.iter().map(shown).collect::<Vec<_>>(), expected);
+        let declared = Declared { relations: made, variables, programs: Vec::new() };
+        let known = super::super::known::Known::of(&declared, &declared.variables.initial);
+        let sequence = Generator::Sequence(1);
+        let (zero, null) = (Generator::Always(Constant::Int(0)), Generator::Always(Constant::Null));
+        let blank = Generator::Always(Constant::Text(" ".repeat(84)));
+        let expected = [
+            (3, vec![sequence.clone(), zero.clone(), null.clone()]),
+            (30, vec![sequence.clone(), Generator::Every(10), zero.clone(), null.clone()]),
+            (300_000, vec![sequence, Generator::Every(100_000), zero, blank]),
+            (0, vec![null; 6]),
+        ];
+        for (relation, (rows, generators)) in declared.relations.iter().zip(expected) {
+            let made = relation.made.as_ref().unwrap();
+            assert_eq!((known.rows(&made.rows), &made.generators), (Ok(rows), &generators));
+            assert_eq!(made.place, format!("{}, rows", relation.name));
+            assert!(relation.write && relation.indexes.is_empty());
+        }
+        let names: Vec<&str> = declared.variables.names.iter().map(String::as_str).collect();
+        let rows = ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"];
+        assert_eq!(names, [&["scale".to_owned()][..], &rows.map(declared::rows_of)].concat());
+    }
 }

@@ -1,8 +1,7 @@
 //! A table of a TOML file. Each key is checked, and errors name the place of the table.
 
 use super::declared::{Constant, Operand, Variables};
-use super::place::{Fault, fault};
-use kurabe_core::units;
+use crate::prelude::*;
 use toml::{Table, Value};
 
 /// A table with its place.
@@ -13,7 +12,7 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The section, in which only these keys are valid.
-    pub(super) fn new(table: &'a Table, place: impl Into<String>, keys: &[&str]) -> Fault<Self> {
+    pub(super) fn new(table: &'a Table, place: impl Into<String>, keys: &[&str]) -> Result<Self> {
         let place = place.into();
         for key in table.keys() {
             known(key, keys, "key").map_err(|error| error.context(&place))?;
@@ -29,50 +28,52 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    /// An error about this section.
     pub(super) fn error(&self, what: impl Into<String>) -> kurabe_core::Error {
-        fault(what).context(&self.place)
+        Error::usage(what).context(&self.place)
     }
 
-    pub(super) fn text(&self, key: &str) -> Fault<Option<&'a str>> {
-        self.get(key)
-            .map(|value| value.as_str().ok_or_else(|| self.error(format!("'{key}' is not a text"))))
-            .transpose()
+    /// Adds the place of this section to an error.
+    pub(super) fn at<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| error.context(&self.place))
     }
 
-    pub(super) fn number(&self, key: &str) -> Fault<Option<i64>> {
-        self.get(key)
-            .map(|value| number(value).ok_or_else(|| self.error(format!("'{key}' is not a whole number"))))
-            .transpose()
+    /// The value of a key, converted by `read`; `what` says what a value that it rejects is.
+    pub(super) fn read<T>(
+        &self,
+        key: &str,
+        what: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let wrong = || self.error(format!("'{key}' is {what}"));
+        self.get(key).map(|value| read(value).ok_or_else(wrong)).transpose()
     }
 
-    pub(super) fn truth(&self, key: &str) -> Fault<bool> {
-        self.get(key).map_or(Ok(false), |value| {
-            value.as_bool().ok_or_else(|| self.error(format!("'{key}' is neither true nor false")))
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.read(key, "not a text", Value::as_str)
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<i64>> {
+        self.read(key, "not a whole number", number)
+    }
+
+    pub(super) fn truth(&self, key: &str) -> Result<bool> {
+        Ok(self.read(key, "neither true nor false", Value::as_bool)?.unwrap_or(false))
+    }
+
+    pub(super) fn table(&self, key: &str) -> Result<Option<&'a Table>> {
+        self.read(key, "not a table", Value::as_table)
+    }
+
+    pub(super) fn range(&self, key: &str) -> Result<Option<(i64, i64)>> {
+        self.read(key, &format!("not a range: write {key} = [least, most]"), |value| {
+            let [least, most] = value.as_array()?.as_slice() else { return None };
+            let (least, most) = (number(least)?, number(most)?);
+            (least <= most).then_some((least, most))
         })
     }
 
-    pub(super) fn table(&self, key: &str) -> Fault<Option<&'a Table>> {
-        self.get(key)
-            .map(|value| value.as_table().ok_or_else(|| self.error(format!("'{key}' is not a table"))))
-            .transpose()
-    }
-
-    /// Two numbers, the minimum and the maximum.
-    pub(super) fn range(&self, key: &str) -> Fault<Option<(i64, i64)>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let bad = || self.error(format!("'{key}' is not a range: write {key} = [least, most]"));
-        match value.as_array().map(Vec::as_slice) {
-            Some([least, most]) => match (number(least), number(most)) {
-                (Some(least), Some(most)) if least <= most => Ok(Some((least, most))),
-                _ => Err(bad()),
-            },
-            _ => Err(bad()),
-        }
-    }
-
     /// Counts from the minimum to the maximum: one number, or two.
-    pub(super) fn counts(&self, key: &str) -> Fault<Option<(u64, u64)>> {
+    pub(super) fn counts(&self, key: &str) -> Result<Option<(u64, u64)>> {
         let bad = || self.error(format!("'{key}' is neither a count nor [least, most]"));
         let range = match self.get(key) {
             None => return Ok(None),
@@ -84,26 +85,21 @@ impl<'a> Section<'a> {
     }
 
     /// One name or several.
-    pub(super) fn names(&self, key: &str) -> Fault<Option<Vec<&'a str>>> {
-        let bad = || self.error(format!("'{key}' is neither a name nor a list of names"));
-        match self.get(key) {
-            None => Ok(None),
-            Some(Value::String(name)) => Ok(Some(vec![name])),
-            Some(Value::Array(names)) => {
-                names.iter().map(|name| name.as_str().ok_or_else(bad)).collect::<Fault<_>>().map(Some)
-            }
-            Some(_) => Err(bad()),
-        }
+    pub(super) fn names(&self, key: &str) -> Result<Option<Vec<&'a str>>> {
+        self.read(key, "neither a name nor a list of names", |value| match value {
+            Value::String(name) => Some(vec![name.as_str()]),
+            Value::Array(names) => names.iter().map(Value::as_str).collect(),
+            _ => None,
+        })
     }
 
-    pub(super) fn constants(&self, key: &str) -> Fault<Option<Vec<Constant>>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let list = value.as_array().filter(|list| !list.is_empty());
-        let list = list.ok_or_else(|| self.error(format!("'{key}' is not a list of values")))?;
-        list.iter().map(|value| self.constant(key, value)).collect::<Fault<_>>().map(Some)
+    pub(super) fn constants(&self, key: &str) -> Result<Option<Vec<Constant>>> {
+        let list = |value: &'a Value| value.as_array().filter(|list| !list.is_empty());
+        let Some(list) = self.read(key, "not a list of values", list)? else { return Ok(None) };
+        list.iter().map(|value| self.constant(key, value)).collect::<Result<_>>().map(Some)
     }
 
-    pub(super) fn constant(&self, key: &str, value: &Value) -> Fault<Constant> {
+    pub(super) fn constant(&self, key: &str, value: &Value) -> Result<Constant> {
         match value {
             Value::String(text) => Ok(Constant::Text(text.clone())),
             Value::Integer(n) => Ok(Constant::Int(*n)),
@@ -113,14 +109,12 @@ impl<'a> Section<'a> {
     }
 
     /// A value, or a colon and the name of a variable.
-    pub(super) fn operand(&self, key: &str, value: &Value, variables: &Variables) -> Fault<Operand> {
+    pub(super) fn operand(&self, key: &str, value: &Value, variables: &Variables) -> Result<Operand> {
         if let Some(name) = value.as_str().and_then(|text| text.strip_prefix(':')) {
             if let Some(literal) = name.strip_prefix(':') {
                 return Ok(Operand::Constant(Constant::Text(format!(":{literal}"))));
             }
-            return variable(name, variables)
-                .map(Operand::Variable)
-                .map_err(|error| error.context(&self.place));
+            return self.at(variable(name, variables)).map(Operand::Variable);
         }
         Ok(Operand::Constant(match self.constant(key, value)? {
             Constant::Double(n) => Constant::Text(n.to_string()),
@@ -138,26 +132,24 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-/// The slot of a variable.
-pub(super) fn variable(name: &str, variables: &Variables) -> Fault<usize> {
+pub(super) fn variable(name: &str, variables: &Variables) -> Result<usize> {
     variables.find(name).ok_or_else(|| {
         let names: Vec<&str> = variables.names.iter().map(String::as_str).collect();
         unknown(name, &names, "variable")
     })
 }
 
-/// The position of a name.
-pub(super) fn position(name: &str, names: &[&str], what: &str) -> Fault<usize> {
+pub(crate) fn position(name: &str, names: &[&str], what: &str) -> Result<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names, what))
 }
 
 /// Rejects an unknown name and suggests the nearest.
-pub(super) fn known(name: &str, names: &[&str], what: &str) -> Fault<()> {
+pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     position(name, names, what).map(drop)
 }
 
 fn unknown(name: &str, names: &[&str], what: &str) -> kurabe_core::Error {
-    let error = fault(format!("unknown {what} '{name}'"));
+    let error = Error::usage(format!("unknown {what} '{name}'"));
     match units::nearest(name, names) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None if names.is_empty() => error,

@@ -2,12 +2,10 @@
 
 use super::declared::{Constant, Operand, Parameter};
 use super::evaluate::Datum;
-use kurabe_core::collection::FieldType;
-use kurabe_core::value::Value;
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
+use std::fmt::Write as _;
 
-/// A variable of a client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) datum: Datum,
     /// The text of [`Datum::Text`], or the text of a double. The buffer is reused.
@@ -16,7 +14,7 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn of(constant: &Constant) -> Self {
-        let mut slot = Self { datum: Datum::Null, text: String::new() };
+        let mut slot = Self::default();
         slot.set_constant(constant);
         slot
     }
@@ -32,9 +30,15 @@ impl Slot {
     pub(super) fn set(&mut self, datum: Datum) {
         if let Datum::Double(n) = datum {
             self.text.clear();
-            super::number::write(n, &mut self.text);
+            write_double(n, &mut self.text);
         }
         self.datum = datum;
+    }
+
+    fn set_text(&mut self, text: &str) {
+        self.text.clear();
+        self.text.push_str(text);
+        self.datum = Datum::Text;
     }
 
     pub(super) fn set_constant(&mut self, constant: &Constant) {
@@ -42,10 +46,7 @@ impl Slot {
             Constant::Null => self.set(Datum::Null),
             Constant::Int(n) => self.set(Datum::Int(*n)),
             Constant::Double(n) => self.set(Datum::Double(*n)),
-            Constant::Text(text) => {
-                self.text.clone_from(text);
-                self.datum = Datum::Text;
-            }
+            Constant::Text(text) => self.set_text(text),
         }
     }
 
@@ -55,13 +56,10 @@ impl Slot {
             Value::Int(n) => self.set(Datum::Int(n)),
             Value::Time(micros) => self.set(Datum::Time(micros)),
             Value::Bool(truth) => self.set(Datum::Bool(truth)),
-            Value::Text(_) | Value::Bytes(_) => {
-                let bytes = if let Value::Text(text) = value { text.as_bytes() } else { bytes_of(value) };
-                let text =
-                    std::str::from_utf8(bytes).map_err(|_| Error::mismatch("a value to keep is not text"))?;
-                self.text.clear();
-                self.text.push_str(text);
-                self.datum = Datum::Text;
+            Value::Text(text) => self.set_text(text),
+            Value::Bytes(bytes) => {
+                let text = std::str::from_utf8(bytes);
+                self.set_text(text.map_err(|_| Error::mismatch("a value to keep is not text"))?);
             }
         }
         Ok(())
@@ -86,13 +84,6 @@ impl Slot {
     }
 }
 
-fn bytes_of(value: Value<'_>) -> &[u8] {
-    match value {
-        Value::Bytes(bytes) => bytes,
-        _ => &[],
-    }
-}
-
 /// The variables at the time of a request: for those that changed since, the earlier value.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
@@ -107,7 +98,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The value of an operand.
 pub(super) fn operand<'a>(operand: &'a Operand, values: Values<'a>) -> Value<'a> {
     match operand {
         Operand::Variable(slot) => values.get(*slot).map_or(Value::Null, Slot::value),
@@ -129,5 +119,67 @@ pub(super) fn parameter<'a>(parameter: &'a Parameter, values: Values<'a>) -> Val
         // No field has a boolean type.
         Value::Bool(truth) if parameter.kind.is_some() => Value::Int(i64::from(truth)),
         value => value,
+    }
+}
+
+/// The number of digits of a double that always survive conversion to text and back.
+const DIGITS: i32 = 15;
+
+/// Appends a number to a text as pgbench does: with 15 digits, as C's `%.15g`.
+fn write_double(number: f64, out: &mut String) {
+    if !number.is_finite() {
+        *out += if number.is_nan() { "NaN" } else { ["Infinity", "-Infinity"][usize::from(number < 0.0)] };
+        return;
+    }
+    let begin = out.len();
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{number:.*e}", DIGITS as usize - 1);
+    let Some((mantissa, exponent)) = out[begin..].split_once('e') else { return };
+    let Ok(exponent) = exponent.parse::<i32>() else { return };
+    if (-4..DIGITS).contains(&exponent) {
+        out.truncate(begin);
+        let _ = write!(out, "{number:.*}", (DIGITS - 1 - exponent) as usize);
+        if exponent < DIGITS - 1 {
+            out.truncate(begin + plain(&out[begin..]));
+        }
+        return;
+    }
+    let length = plain(mantissa);
+    out.truncate(begin + length);
+    let _ = write!(out, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs());
+}
+
+/// The length of a decimal fraction without trailing zeros.
+fn plain(text: &str) -> usize {
+    text.trim_end_matches('0').trim_end_matches('.').len()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn number_is_written_as_c_writes_it_with_15_digits() {
+        for (number, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (-2.5, "-2.5"),
+            (0.1 + 0.2, "0.3"),
+            (1.0 / 3.0, "0.333333333333333"),
+            (2.0_f64.sqrt(), "1.4142135623731"),
+            (100.0, "100"),
+            (123_456_789_012_345.0, "123456789012345"),
+            (1_234_567_890_123_456.0, "1.23456789012346e+15"),
+            (999_999_999_999_999.9, "1e+15"),
+            (0.0001, "0.0001"),
+            (0.000_012_5, "1.25e-05"),
+            (1e300, "1e+300"),
+            (-9.3e18, "-9.3e+18"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "NaN"),
+        ] {
+            let mut written = "x".to_owned();
+            super::write_double(number, &mut written);
+            assert_eq!(written, format!("x{text}"));
+        }
     }
 }

@@ -2,24 +2,24 @@
 
 use super::declared::Piece;
 use super::expression::word;
-use super::place::{Fault, fault};
+use crate::prelude::*;
 
 /// How tables are named in a text.
 pub(super) enum Naming<'a> {
     /// As `{accounts}`, one of these names.
-    Braces(&'a dyn Fn(&str) -> Fault<usize>),
+    Braces(&'a dyn Fn(&str) -> Result<usize>),
     /// By its plain name, if it is one of pgbench's own tables.
     Plain(&'a dyn Fn(&str) -> Option<usize>),
 }
 
 /// Parses a statement. `:name` outside of quotes and comments is a variable; `::` is a cast.
-pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
-    let mut out = Pieces::default();
+pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Result<Vec<Piece>> {
+    let mut out = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {
         let skipped = opaque(rest);
         if skipped > 0 {
-            out.text(&rest[..skipped]);
+            push_text(&mut out, &rest[..skipped]);
             rest = &rest[skipped..];
             continue;
         }
@@ -27,7 +27,7 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
         let name = word(after);
         match first {
             ':' if after.starts_with(':') => {
-                out.text("::");
+                push_text(&mut out, "::");
                 rest = &after[1..];
             }
             ':' if name.starts_with(|c: char| c.is_alphabetic() || c == '_') => {
@@ -45,47 +45,28 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>) -> Fault<Vec<Piece>> {
                 let relation = if let Naming::Plain(find) = naming { find(name) } else { None };
                 match relation {
                     Some(relation) => out.push(Piece::Table(relation)),
-                    None => out.text(name),
+                    None => push_text(&mut out, name),
                 }
                 rest = &rest[name.len()..];
             }
             c => {
-                out.text(c.encode_utf8(&mut [0; 4]));
+                push_text(&mut out, c.encode_utf8(&mut [0; 4]));
                 rest = after;
             }
         }
     }
-    let pieces = out.done();
     let blank = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
-    if pieces.iter().all(blank) {
-        return Err(fault("the statement is empty"));
+    if out.iter().all(blank) {
+        return Err(Error::usage("the statement is empty"));
     }
-    Ok(pieces)
+    Ok(out)
 }
 
-#[derive(Default)]
-struct Pieces {
-    done: Vec<Piece>,
-    text: String,
-}
-
-impl Pieces {
-    fn text(&mut self, text: &str) {
-        self.text += text;
-    }
-
-    fn push(&mut self, piece: Piece) {
-        if !self.text.is_empty() {
-            self.done.push(Piece::Text(std::mem::take(&mut self.text)));
-        }
-        self.done.push(piece);
-    }
-
-    fn done(mut self) -> Vec<Piece> {
-        if !self.text.is_empty() {
-            self.done.push(Piece::Text(self.text));
-        }
-        self.done
+/// Adds a text to the last piece if that is one too.
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        Some(Piece::Text(last)) => last.push_str(text),
+        _ => pieces.push(Piece::Text(text.to_owned())),
     }
 }
 
@@ -124,22 +105,14 @@ fn words(sql: &str) -> Vec<String> {
     out
 }
 
-/// The kind of a statement that begins or ends a transaction. Engines spell these differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
-    Begin,
-    Commit,
-    Rollback,
-}
-
-/// Whether a statement only begins or ends a transaction.
-pub(super) fn control(sql: &str) -> Option<Control> {
+/// The step that does the same as a statement that only begins or ends a transaction, which engines spell differently.
+pub(super) fn control(sql: &str) -> Option<&'static str> {
     let words = words(sql);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["begin"] | ["begin" | "start", "transaction"] | ["begin", "work"] => Some(Control::Begin),
-        ["end" | "commit"] | ["end" | "commit", "transaction" | "work"] => Some(Control::Commit),
-        ["rollback" | "abort"] | ["rollback" | "abort", "transaction" | "work"] => Some(Control::Rollback),
+        ["begin"] | ["begin" | "start", "transaction"] | ["begin", "work"] => Some("begin"),
+        ["end" | "commit"] | ["end" | "commit", "transaction" | "work"] => Some("commit"),
+        ["rollback" | "abort"] | ["rollback" | "abort", "transaction" | "work"] => Some("rollback"),
         _ => None,
     }
 }
@@ -149,8 +122,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(sql: &str) -> Fault<Vec<Piece>> {
-        let find = |name: &str| if name == "users" { Ok(0) } else { Err(fault(format!("no {name}"))) };
+    fn read(sql: &str) -> Result<Vec<Piece>> {
+        let find = |name: &str| if name == "users" { Ok(0) } else { Err(Error::usage(format!("no {name}"))) };
         pieces(sql, &Naming::Braces(&find))
     }
 
@@ -180,8 +153,8 @@ mod tests {
 
     #[test]
     fn transaction_control_statements_are_detected() {
-        assert_eq!(control("BEGIN"), Some(Control::Begin));
-        assert_eq!(control(" end "), Some(Control::Commit));
+        assert_eq!(control("BEGIN"), Some("begin"));
+        assert_eq!(control(" end "), Some("commit"));
         assert_eq!(control("rollback to savepoint a"), None);
     }
 

@@ -1,39 +1,18 @@
 //! Parses the steps of a transaction: `steps = ["begin", { get = "users", key = ":id" }, …]`.
 
 use super::declared::{
-    Constant, Declared, Execute, Operand, Parameter, Piece, Raw, Request, Step, Wanted, variables,
+    Constant, Declared, Execute, Parameter, Raw, Request, Step, Wanted, tables, variables,
 };
 use super::expression::Expr;
-use super::place::{Fault, fault};
 use super::reads::may_change;
 use super::section::{Section, known, position, variable};
-use super::sql::{self, Control, Naming};
-use kurabe_core::units;
-use toml::{Table, Value};
+use super::sql::{self, Naming};
+use crate::prelude::*;
+use toml::Value;
 
 const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];
-const KEYS: [&str; 19] = [
-    "get",
-    "find-equal",
-    "insert",
-    "put",
-    "update",
-    "delete",
-    "count",
-    "sql",
-    "sleep",
-    "key",
-    "fields",
-    "where",
-    "values",
-    "set",
-    "rows",
-    "affected",
-    "check",
-    "keep",
-    "columns",
-];
-const ROW_KEYS: [&str; 2] = ["adds", "removes"];
+const KEYS: [&str; 9] = ["sleep", "key", "fields", "where", "values", "set", "rows", "affected", "check"];
+const ANSWER_KEYS: [&str; 4] = ["keep", "columns", "adds", "removes"];
 
 /// Parses one step. `engines` are the valid names of engines; `write` allows statements to change data that are not
 /// Kurabe's.
@@ -43,19 +22,14 @@ pub(super) fn step(
     declared: &mut Declared,
     write: bool,
     engines: &[&str],
-) -> Fault<Step> {
+) -> Result<Step> {
     if let Some(word) = value.as_str() {
-        let words = ["begin", "commit", "rollback"];
-        let request = match position(word, &words, "step").map_err(|error| error.context(place))? {
-            0 => Request::Begin,
-            1 => Request::Commit,
-            _ => Request::Rollback,
-        };
-        return Ok(Step::Execute(Box::new(Execute::plain(request, place))));
+        known(word, &["begin", "commit", "rollback"], "step").map_err(|error| error.context(place))?;
+        return Ok(Step::Execute(Box::new(Execute::plain(Request::control(word), place))));
     }
     let table = value.as_table();
-    let table = table.ok_or_else(|| fault("is neither a word nor a table").context(place))?;
-    let section = Section::new(table, place, &[&KEYS[..], &ROW_KEYS[..]].concat())?;
+    let table = table.ok_or_else(|| Error::usage("is neither a word nor a table").context(place))?;
+    let section = Section::new(table, place, &[&VERBS[..], &KEYS[..], &ANSWER_KEYS[..]].concat())?;
     if let Some(time) = section.text("sleep")? {
         let time = units::parse_duration(time).map_err(|error| error.context(place))?;
         only(&section, &["sleep"])?;
@@ -76,22 +50,12 @@ pub(super) fn step(
 impl Execute {
     /// A request that must succeed, with no other expectation.
     pub(super) fn plain(request: Request, place: &str) -> Self {
-        Self {
-            request,
-            parameters: Vec::new(),
-            rows: None,
-            affected: None,
-            fields: Vec::new(),
-            keep: Vec::new(),
-            adds: None,
-            removes: None,
-            place: place.to_owned(),
-        }
+        Self { request, place: place.to_owned(), ..Self::default() }
     }
 }
 
 /// Rejects keys that have no meaning together with the others.
-fn only(section: &Section<'_>, keys: &[&str]) -> Fault<()> {
+fn only(section: &Section<'_>, keys: &[&str]) -> Result<()> {
     match section.table.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(section.error(format!("'{key}' cannot be combined with '{}'", keys[0]))),
         None => Ok(()),
@@ -107,26 +71,19 @@ struct Named<'a> {
     names: Vec<&'a str>,
 }
 
-/// The request of a step, before its expectations.
-struct Asked {
-    request: Request,
-    parameters: Vec<Parameter>,
-    columns: Vec<String>,
-}
-
 impl Named<'_> {
-    fn field(&self, name: &str) -> Fault<usize> {
-        position(name, &self.names, "field").map_err(|error| error.context(&self.section.place))
+    fn field(&self, name: &str) -> Result<usize> {
+        self.section.at(position(name, &self.names, "field"))
     }
 
-    fn parameter(&self, position: usize, key: &str, value: &Value) -> Fault<Parameter> {
+    fn parameter(&self, position: usize, key: &str, value: &Value) -> Result<Parameter> {
         let operand = self.section.operand(key, value, &self.declared.variables)?;
         let kind = self.declared.relations[self.relation].fields[position].kind;
         Ok(Parameter { operand, kind: Some(kind) })
     }
 
     /// Fields with their values.
-    fn assigned(&self, key: &str) -> Fault<Vec<(usize, Parameter)>> {
+    fn assigned(&self, key: &str) -> Result<Vec<(usize, Parameter)>> {
         let table = self.section.table(key)?.filter(|table| !table.is_empty());
         let table = table.ok_or_else(|| self.section.error(format!("'{}' needs '{key}'", self.verb)))?;
         let each = |(name, value): (&String, &Value)| {
@@ -136,7 +93,7 @@ impl Named<'_> {
         table.iter().map(each).collect()
     }
 
-    fn by_key(&self) -> Fault<Vec<Parameter>> {
+    fn by_key(&self) -> Result<Vec<Parameter>> {
         let relation = &self.declared.relations[self.relation];
         let (section, name) = (self.section, &relation.name);
         if relation.key.is_empty() {
@@ -154,11 +111,11 @@ impl Named<'_> {
     }
 
     /// The requested fields: all but the key's if none are named.
-    fn wanted(&self) -> Fault<(Vec<usize>, Vec<String>)> {
+    fn wanted(&self) -> Result<(Vec<usize>, Vec<String>)> {
         let key = &self.declared.relations[self.relation].key;
         let fields: Vec<usize> = match self.section.names("fields")? {
             Some(list) if !list.is_empty() => {
-                list.into_iter().map(|name| self.field(name)).collect::<Fault<_>>()?
+                list.into_iter().map(|name| self.field(name)).collect::<Result<_>>()?
             }
             _ => (0..self.names.len()).filter(|at| !key.contains(at)).collect(),
         };
@@ -166,23 +123,24 @@ impl Named<'_> {
         Ok((fields, columns))
     }
 
-    fn asked(&self) -> Fault<Asked> {
-        let relation = self.relation;
-        let columns = Vec::new();
+    /// The request of a step with its parameters and its columns, before its expectations.
+    fn asked(&self) -> Result<(Request, Vec<Parameter>, Vec<String>)> {
+        let (relation, columns) = (self.relation, Vec::new());
+        let only = |keys: &[&str]| only(self.section, &[&[self.verb][..], keys].concat());
         Ok(match self.verb {
             "get" => {
-                only(self.section, &[self.verb, "key", "fields", "rows", "check", "keep"])?;
+                only(&["key", "fields", "rows", "check", "keep"])?;
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::Get { relation, fields }, parameters: self.by_key()?, columns }
+                (Request::Get(relation, fields), self.by_key()?, columns)
             }
             "find-equal" => {
-                only(self.section, &[self.verb, "where", "fields", "rows", "check", "keep"])?;
+                only(&["where", "fields", "rows", "check", "keep"])?;
                 let (by, parameters) = self.assigned("where")?.into_iter().unzip();
                 let (fields, columns) = self.wanted()?;
-                Asked { request: Request::FindEqual { relation, by, fields }, parameters, columns }
+                (Request::FindEqual(relation, by, fields), parameters, columns)
             }
             "insert" | "put" => {
-                only(self.section, &[self.verb, "values", "affected"])?;
+                only(&["values", "affected"])?;
                 let mut values = self.assigned("values")?;
                 values.sort_by_key(|(at, _)| *at);
                 let lacks = |at: &usize| values.get(*at).is_none_or(|(found, _)| found != at);
@@ -191,41 +149,33 @@ impl Named<'_> {
                     return Err(self.section.error(what));
                 }
                 let parameters = values.into_iter().map(|(_, value)| value).collect();
-                let request = if self.verb == "insert" {
-                    Request::Insert { relation }
-                } else {
-                    Request::Put { relation }
-                };
-                Asked { request, parameters, columns }
+                let insert = self.verb == "insert";
+                (if insert { Request::Insert(relation) } else { Request::Put(relation) }, parameters, columns)
             }
             "update" => {
-                only(self.section, &[self.verb, "key", "set", "affected"])?;
+                only(&["key", "set", "affected"])?;
                 let (fields, mut parameters): (Vec<usize>, Vec<Parameter>) =
                     self.assigned("set")?.into_iter().unzip();
                 parameters.extend(self.by_key()?);
-                Asked { request: Request::Update { relation, fields }, parameters, columns }
+                (Request::Update(relation, fields), parameters, columns)
             }
             "delete" => {
-                only(self.section, &[self.verb, "key", "affected"])?;
-                Asked { request: Request::Delete { relation }, parameters: self.by_key()?, columns }
+                only(&["key", "affected"])?;
+                (Request::Delete(relation), self.by_key()?, columns)
             }
             _ => {
-                only(self.section, &[self.verb, "check", "keep"])?;
-                let columns = vec!["count".to_owned()];
-                Asked { request: Request::Count { relation }, parameters: Vec::new(), columns }
+                only(&["check", "keep"])?;
+                (Request::Count(relation), Vec::new(), vec!["count".to_owned()])
             }
         })
     }
 }
 
-fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Execute> {
+fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Result<Execute> {
     let name = section.text(verb)?.unwrap_or_default();
-    let relations: Vec<&str> = declared.relations.iter().map(|relation| relation.name.as_str()).collect();
-    let relation =
-        position(name, &relations, "collection or table").map_err(|error| error.context(&section.place))?;
-    let names = declared.relations[relation].fields.iter().map(|field| field.name).collect();
-    let Asked { request, parameters, columns } =
-        Named { section, verb, declared, relation, names }.asked()?;
+    let relation = section.at(declared.relation(name, "collection or table"))?;
+    let names = declared.relations[relation].names();
+    let (request, parameters, columns) = Named { section, verb, declared, relation, names }.asked()?;
     if request.writes() && !declared.relations[relation].write {
         return Err(section
             .error(format!("{name} is an existing table and is read-only"))
@@ -237,16 +187,16 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
     let mut execute = Execute {
         parameters,
         rows: match execute.request {
-            Request::Get { .. } | Request::Count { .. } => rows.or(one),
+            Request::Get(..) | Request::Count(..) => rows.or(one),
             _ => rows,
         },
         // Engines differ in how they count a replaced row.
         affected: match execute.request {
-            Request::Insert { .. } | Request::Update { .. } | Request::Delete { .. } => affected.or(one),
+            Request::Insert(..) | Request::Update(..) | Request::Delete(..) => affected.or(one),
             _ => affected,
         },
-        adds: matches!(execute.request, Request::Insert { .. }).then_some(relation),
-        removes: matches!(execute.request, Request::Delete { .. }).then_some(relation),
+        adds: matches!(execute.request, Request::Insert(..)).then_some(relation),
+        removes: matches!(execute.request, Request::Delete(..)).then_some(relation),
         ..execute
     };
     answers(section, &columns, declared, &mut execute)?;
@@ -254,46 +204,41 @@ fn named(section: &Section<'_>, verb: &str, declared: &mut Declared) -> Fault<Ex
 }
 
 /// A number of rows, two, or a variable that holds it.
-fn wanted(section: &Section<'_>, key: &str, declared: &Declared) -> Fault<Option<Wanted>> {
+fn wanted(section: &Section<'_>, key: &str, declared: &Declared) -> Result<Option<Wanted>> {
     match section.get(key).and_then(Value::as_str).and_then(|text| text.strip_prefix(':')) {
         Some(name) => {
-            let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
-            Ok(Some(Wanted::Variable(slot)))
+            section.at(variable(name, &declared.variables)).map(|slot| Some(Wanted::Variable(slot)))
         }
         None => Ok(section.counts(key)?.map(|(least, most)| Wanted::Range(least, most))),
     }
 }
 
-fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&str]) -> Fault<Execute> {
+fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines: &[&str]) -> Result<Execute> {
     only(section, &["sql", "columns", "rows", "affected", "check", "keep", "adds", "removes"])?;
-    let mut texts: Vec<(Option<String>, &str)> = Vec::new();
-    match section.get("sql") {
-        Some(Value::String(text)) => texts.push((None, text)),
-        Some(Value::Table(table)) => own_texts(section, table, engines, &mut texts)?,
+    let own = |(engine, text): (&String, &'a Value)| {
+        section.at(known(engine, engines, "engine with SQL"))?;
+        let text = text.as_str().ok_or_else(|| section.error(format!("sql.{engine} is not a text")))?;
+        Ok((Some(engine.clone()), text))
+    };
+    let texts: Vec<(Option<String>, &str)> = match section.get("sql") {
+        Some(Value::String(text)) => vec![(None, text.as_str())],
+        Some(Value::Table(table)) => table.iter().map(own).collect::<Result<_>>()?,
         _ => return Err(section.error("'sql' is neither a text nor a table with one for each engine")),
+    };
+    if texts.is_empty() {
+        return Err(section.error("'sql' has no text"));
     }
-    let relations: Vec<String> = declared.relations.iter().map(|relation| relation.name.clone()).collect();
-    let relations: Vec<&str> = relations.iter().map(String::as_str).collect();
-    let find = |name: &str| position(name, &relations, "collection or table");
     let mut made = Raw::default();
     for (engine, text) in texts {
         let text = text.trim().trim_end_matches(';');
-        if let Some(control) = sql::control(text) {
-            let word = match control {
-                Control::Begin => "begin",
-                Control::Commit => "commit",
-                Control::Rollback => "rollback",
-            };
+        if let Some(word) = sql::control(text) {
             return Err(section.error(format!("use the step \"{word}\", which works on each engine")));
         }
-        let pieces =
-            sql::pieces(text, &Naming::Braces(&find)).map_err(|error| error.context(&section.place))?;
+        let find = |name: &str| declared.relation(name, "collection or table");
+        let pieces = section.at(sql::pieces(text, &Naming::Braces(&find)))?;
         let why = may_change(&pieces, engine.as_deref());
         let writes = why.is_some();
-        let on: Vec<usize> = pieces
-            .iter()
-            .filter_map(|piece| if let Piece::Table(relation) = piece { Some(*relation) } else { None })
-            .collect();
+        let on = tables(&pieces);
         let ours = on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = why.filter(|_| !write && !ours) {
             return Err(section
@@ -312,15 +257,13 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     if made.texts.iter().any(|(_, pieces)| variables(pieces) != own) {
         return Err(section.error("the texts for all engines must have the same variables in the same order"));
     }
-    let mut execute = Execute::plain(Request::Count { relation: 0 }, &section.place);
-    for name in own {
-        let slot = variable(name, &declared.variables).map_err(|error| error.context(&section.place))?;
-        execute.parameters.push(Parameter { operand: Operand::Variable(slot), kind: None });
-    }
+    let mut execute = Execute::plain(Request::Count(0), &section.place);
+    execute.parameters = section.at(made.parameters(&declared.variables))?;
     execute.rows = wanted(section, "rows", declared)?;
     execute.affected = wanted(section, "affected", declared)?;
     for (key, into) in [("adds", &mut execute.adds), ("removes", &mut execute.removes)] {
-        *into = section.text(key)?.map(find).transpose().map_err(|error| error.context(&section.place))?;
+        let find = |name: &str| section.at(declared.relation(name, "collection or table"));
+        *into = section.text(key)?.map(find).transpose()?;
     }
     execute.request = Request::Raw(made);
     let columns: Vec<String> =
@@ -329,35 +272,17 @@ fn raw(section: &Section<'_>, declared: &mut Declared, write: bool, engines: &[&
     Ok(execute)
 }
 
-fn own_texts<'a>(
-    section: &Section<'_>,
-    table: &'a Table,
-    engines: &[&str],
-    texts: &mut Vec<(Option<String>, &'a str)>,
-) -> Fault<()> {
-    for (engine, text) in table {
-        known(engine, engines, "engine with SQL").map_err(|error| error.context(&section.place))?;
-        let text = text.as_str().ok_or_else(|| section.error(format!("sql.{engine} is not a text")))?;
-        texts.push((Some(engine.clone()), text));
-    }
-    if texts.is_empty() {
-        return Err(section.error("'sql' has no text"));
-    }
-    Ok(())
-}
-
-/// `check` and `keep`.
 fn answers(
     section: &Section<'_>,
     columns: &[String],
     declared: &mut Declared,
     execute: &mut Execute,
-) -> Fault<()> {
+) -> Result<()> {
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
     // A column is named by its number, from 1, or by its name.
     let column = |name: &str| match name.parse::<usize>() {
         Ok(number @ 1..) => Ok(number - 1),
-        _ => position(name, &names, "column").map_err(|error| error.context(&section.place)),
+        _ => section.at(position(name, &names, "column")),
     };
     if let Some(table) = section.table("check")? {
         for (name, value) in table {

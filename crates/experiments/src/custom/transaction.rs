@@ -1,22 +1,15 @@
 //! One client of a custom workload: it draws a transaction and its values, runs it, and checks the answers.
 
 use super::check;
-use super::declared::{Constant, Declared, Execute, Program, Request, Source, Step};
+use super::declared::{self, Constant, Declared, Execute, Program, Request, Source, Step};
 use super::evaluate::{Datum, Scope, truth, whole};
 use super::rows::template;
 use super::slot::{Slot, Values, parameter};
-use super::statement::{Asked, Statement, ask, count, same};
 use super::types::TypeTimes;
 use super::workload::{Seen, Shared};
 use crate::content::{Content, Kind};
-use crate::parameters::recycle;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Notes, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
-use std::sync::Arc;
+use crate::prelude::*;
+use crate::statement::recycle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// After this many successive retries an error is final.
@@ -24,8 +17,16 @@ const MOST_RETRIES: u32 = 100;
 
 pub(super) struct CustomTransaction {
     shared: Arc<Shared>,
-    once: bool,
     state: State,
+}
+
+struct Asked {
+    /// The number of its statement.
+    statement: usize,
+    reply: Reply,
+    /// The variables that the check of the answer reads and that may change before, with their values at the time of
+    /// the request.
+    seen: Vec<(usize, Slot)>,
 }
 
 struct State {
@@ -38,11 +39,11 @@ struct State {
     scratch: Vec<u8>,
     /// The number of draws of each variable in sequence, by its slot.
     drawn: Vec<i64>,
-    /// Each distinct operation, so that it is prepared once.
-    asked: Vec<Asked>,
+    /// One of each distinct request, so that it is prepared once.
+    statements: Vec<Statement>,
     /// By transaction and step; `None` for a step without a request.
-    statements: Vec<Vec<Option<Statement>>>,
-    /// The number of the rollback operation, if a transaction may need it.
+    asked: Vec<Vec<Option<Asked>>>,
+    /// The number of the rollback statement, if a transaction may need it.
     rollback: Option<usize>,
     /// By transaction: the variables that it changes after its first request, with their values at that time. A retry
     /// begins with the same values and the same draws.
@@ -61,35 +62,27 @@ struct State {
 }
 
 impl CustomTransaction {
-    pub(super) fn new(shared: &Arc<Shared>, once: bool, client: Client) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, bind: Bind, client: Client) -> Self {
         let declared = &shared.declared;
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut statements: Vec<Statement> = Vec::new();
         let mut number = |operation: Operation| {
-            asked.iter().position(|known| same(&known.operation, &operation)).unwrap_or_else(|| {
-                asked.push(Asked { operation, prepared: None });
-                asked.len() - 1
+            statements.iter().position(|known| same(&known.operation, &operation)).unwrap_or_else(|| {
+                statements.push(Statement::new(operation, bind));
+                statements.len() - 1
             })
         };
-        let empty = |slot: usize| (slot, Slot::of(&Constant::Null));
-        let mut statement = |program: &Program, number_of_step: usize, step: &Step| match step {
-            Step::Execute(execute) => {
-                let asked = number(execute.request.operation(&shared.relations, &execute.place));
-                let changed = program.changed_from(number_of_step);
-                let mut needed = execute.checked_by();
-                needed.retain(|slot| changed.contains(slot));
-                let seen = needed.into_iter().map(empty).collect();
-                Some(Statement { asked, reply: Reply::new(), seen })
-            }
-            _ => None,
-        };
-        let statements = declared
-            .programs
-            .iter()
-            .map(|program| {
-                let steps = program.steps.iter().enumerate();
-                steps.map(|(number, step)| statement(program, number, step)).collect()
-            })
-            .collect();
+        let empty = |slot: usize| (slot, Slot::default());
+        let mut asked: Vec<Vec<Option<Asked>>> = Vec::with_capacity(declared.programs.len());
+        for program in &declared.programs {
+            let request = |(at, step): (usize, &Step)| {
+                let Step::Execute(execute) = step else { return None };
+                let statement = number(execute.request.operation(&shared.relations, &execute.place));
+                let changed = program.changed_from(at);
+                let needed = execute.checked_by().into_iter().filter(|slot| changed.contains(slot));
+                Some(Asked { statement, reply: Reply::new(), seen: needed.map(empty).collect() })
+            };
+            asked.push(program.steps.iter().enumerate().map(request).collect());
+        }
         let begun = declared.programs.iter().map(|program| {
             let retried = !program.retry.is_empty();
             let changed = if retried { program.changed_from(0) } else { Vec::new() };
@@ -108,21 +101,21 @@ impl CustomTransaction {
         };
         // pgbench's seeds are positive integers.
         let seed = (shared.seed >> 1) as i64;
-        give(super::declared::CLIENT_ID, client.index as i64);
-        give(super::declared::CLIENTS, client.count as i64);
-        give(super::declared::RANDOM_SEED, seed);
-        give(super::declared::DEFAULT_SEED, seed);
+        give(declared::CLIENT_ID, client.index as i64);
+        give(declared::CLIENTS, client.count as i64);
+        give(declared::RANDOM_SEED, seed);
+        give(declared::DEFAULT_SEED, seed);
         let contents = texts(declared, client.seed);
         let state = State {
             client,
             rng: Rng::new(client.seed),
             drawn: vec![0; slots.len()],
             slots,
-            now: declared.variables.find(super::declared::NOW),
+            now: declared.variables.find(declared::NOW),
             contents,
             scratch: Vec::new(),
-            asked,
             statements,
+            asked,
             rollback,
             begun,
             open: false,
@@ -137,7 +130,7 @@ impl CustomTransaction {
             ),
             written: 0,
         };
-        Self { shared: Arc::clone(shared), once, state }
+        Self { shared: Arc::clone(shared), state }
     }
 }
 
@@ -156,13 +149,7 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
 
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        if !self.once {
-            return Ok(());
-        }
-        for asked in &mut self.state.asked {
-            asked.prepared = Some(session.prepare(&asked.operation)?);
-        }
-        Ok(())
+        self.state.statements.iter_mut().try_for_each(|statement| statement.attach(session))
     }
 
     #[inline]
@@ -202,9 +189,9 @@ impl Transaction for CustomTransaction {
         let program = &self.shared.declared.programs[self.state.program];
         let began = self.state.seen.times.is_kept().then(Instant::now);
         if program.retry.is_empty() {
-            self.state.run(program, self.once, session)?;
+            self.state.run(program, session)?;
         } else {
-            self.state.run_again(program, self.once, session)?;
+            self.state.run_again(program, session)?;
         }
         if let Some(began) = began {
             self.state.seen.times.record(self.state.program, began.elapsed());
@@ -239,10 +226,7 @@ impl State {
     fn set(&mut self, slot: usize, source: &Source, place: &str) -> Result<()> {
         match source {
             Source::Expression(expr) => {
-                let slots = &self.slots;
-                let values = |slot: usize| slots.get(slot).map_or(Datum::Null, Slot::datum);
-                let mut scope = Scope { values: &values, rng: &mut self.rng };
-                let datum = scope.value(expr).map_err(|error| error.context(place))?;
+                let datum = self.value(expr, place)?;
                 self.slots[slot].set(datum);
             }
             Source::List(values) => {
@@ -275,11 +259,11 @@ impl State {
         Scope { values: &values, rng: &mut self.rng }.value(expr).map_err(|error| error.context(place))
     }
 
-    fn run(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
+    fn run(&mut self, program: &Program, session: &mut dyn Session) -> Result<()> {
         while let Some(step) = program.steps.get(self.at) {
             let mut next = self.at + 1;
             match step {
-                Step::Execute(execute) => self.execute(execute, once, session)?,
+                Step::Execute(execute) => self.execute(execute, session)?,
                 Step::Set { slot, source, place } => self.set(*slot, source, place)?,
                 Step::Sleep { time, unit, place } => {
                     let time = self.value(time, place).and_then(whole)?;
@@ -298,20 +282,19 @@ impl State {
     }
 
     /// Runs it until it succeeds, as long as the server's error code allows a retry.
-    fn run_again(&mut self, program: &Program, once: bool, session: &mut dyn Session) -> Result<()> {
+    fn run_again(&mut self, program: &Program, session: &mut dyn Session) -> Result<()> {
         let (begin, rng) = (self.at, self.rng.clone());
         for (slot, was) in &mut self.begun[self.program] {
             was.copy(&self.slots[*slot]);
         }
         for _ in 0..MOST_RETRIES {
-            let Err(error) = self.run(program, once, session) else { return Ok(()) };
+            let Err(error) = self.run(program, session) else { return Ok(()) };
             if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
                 return Err(error);
             }
-            if let Some(asked) = self.rollback.filter(|_| self.open).and_then(|number| self.asked.get(number))
-            {
+            if let Some(number) = self.rollback.filter(|_| self.open) {
                 // Some engines roll it back automatically, and may reject another rollback (SQLite).
-                match ask(asked, once, session, &[], &mut Reply::new()) {
+                match self.statements[number].execute(session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
                     _ => self.open = false,
                 }
@@ -324,25 +307,22 @@ impl State {
                 self.slots[*slot].copy(was);
             }
         }
-        self.run(program, once, session)
+        self.run(program, session)
     }
 
     #[inline]
-    fn execute(&mut self, execute: &Execute, once: bool, session: &mut dyn Session) -> Result<()> {
-        let Self { asked, statements, slots, parameters, ran, program, at, open, .. } = self;
-        let Some(Some(statement)) = statements.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
+    fn execute(&mut self, execute: &Execute, session: &mut dyn Session) -> Result<()> {
+        let Self { statements, asked, slots, parameters, ran, program, at, open, .. } = self;
+        let Some(Some(asked)) = asked.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
-        for (slot, seen) in &mut statement.seen {
+        for (slot, seen) in &mut asked.seen {
             seen.copy(&slots[*slot]);
         }
         let now = Values { now: slots, seen: &[] };
         let mut values: Vec<Value<'_>> = std::mem::take(parameters);
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
-        let done = match asked.get(statement.asked) {
-            Some(asked) => ask(asked, once, session, &values, &mut statement.reply),
-            None => Err(Error::new(ErrorKind::Internal, "a statement without a request")),
-        };
+        let done = statements[asked.statement].execute(session, &values, &mut asked.reply);
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
         match execute.request {
@@ -352,29 +332,27 @@ impl State {
         }
         ran.push(*at);
         for (column, slot) in &execute.keep {
-            let value = statement.reply.field(0, *column).ok_or_else(|| {
-                Error::mismatch(format!(
-                    "{}: the answer has no row from which to keep a value",
-                    execute.place
-                ))
-            })?;
-            slots[*slot].set_value(value).map_err(|error| error.context(&execute.place))?;
+            let place = &execute.place;
+            let none =
+                || Error::mismatch(format!("{place}: the answer has no row from which to keep a value"));
+            let value = asked.reply.field(0, *column).ok_or_else(none)?;
+            slots[*slot].set_value(value).map_err(|error| error.context(place))?;
         }
         Ok(())
     }
 
     fn check(&mut self, program: &Program, shared: &Shared) -> Result<()> {
+        let asked = &self.asked[self.program];
+        let of = |step: usize| match (program.steps.get(step), asked.get(step)) {
+            (Some(Step::Execute(execute)), Some(Some(asked))) => Some((&**execute, asked)),
+            _ => None,
+        };
         let mut begun = 0;
         for (number, step) in self.ran.iter().enumerate() {
-            let (Some(Step::Execute(execute)), Some(Some(statement))) =
-                (program.steps.get(*step), self.statements[self.program].get(*step))
-            else {
-                continue;
-            };
-            let reply = &statement.reply;
-            let values = Values { now: &self.slots, seen: &statement.seen };
+            let Some((execute, Asked { reply, seen, .. })) = of(*step) else { continue };
+            let values = Values { now: &self.slots, seen };
             check::answer(execute, reply, values)?;
-            if let Request::Get { relation, fields } = &execute.request {
+            if let Request::Get(relation, fields) = &execute.request {
                 let key = execute.parameters.first().map(|key| parameter(key, values));
                 shared
                     .check_made(*relation, fields, key, reply, &mut self.scratch)
@@ -388,17 +366,35 @@ impl State {
                 Request::Begin => begun = number,
                 // Discards what the transaction did since.
                 Request::Rollback => {
-                    for step in &self.ran[begun..number] {
-                        if let (Some(Step::Execute(execute)), Some(Some(statement))) =
-                            (program.steps.get(*step), self.statements[self.program].get(*step))
-                        {
-                            count(execute, &statement.reply, &mut self.seen.tally, -1);
-                        }
+                    for (execute, asked) in self.ran[begun..number].iter().filter_map(|step| of(*step)) {
+                        count(execute, &asked.reply, &mut self.seen.tally, -1);
                     }
                 }
                 _ => {}
             }
         }
         Ok(())
+    }
+}
+
+/// Whether two steps make the same request, so that one prepared statement serves both.
+fn same(one: &Operation, other: &Operation) -> bool {
+    match (one, other) {
+        // The database does not see the place in the file.
+        (Operation::Raw { statement: one }, Operation::Raw { statement: other }) => {
+            one.texts == other.texts && one.parameters == other.parameters
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// Adds inserted rows and subtracts deleted rows, or the reverse.
+fn count(execute: &Execute, reply: &Reply, tally: &mut [i64], sign: i64) {
+    let rows = reply.affected() as i64 * sign;
+    if let Some(relation) = execute.adds {
+        tally[relation] += rows;
+    }
+    if let Some(relation) = execute.removes {
+        tally[relation] -= rows;
     }
 }

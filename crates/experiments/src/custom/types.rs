@@ -1,7 +1,7 @@
 //! Metrics of each transaction type of a workload that has several: its share and its times.
 
 use super::declared::Program;
-use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
+use crate::prelude::*;
 use kurabe_stats::Histogram;
 use std::time::Duration;
 
@@ -30,7 +30,6 @@ impl TypeTimes {
         self.0.iter_mut().for_each(Histogram::clear);
     }
 
-    /// Adds the times of another client.
     pub(super) fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(&other.0).for_each(|(all, own)| all.merge(own));
     }

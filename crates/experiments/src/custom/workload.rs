@@ -2,25 +2,13 @@
 
 use super::declared::{Constant, Declared, Execute, Request, Step, Traffic, rows_of};
 use super::known::Known;
-use super::place::fault;
 use super::rows::{Rows, most_bytes};
 use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
 use crate::axes;
-use crate::fill::{PARAMETERS, REQUEST_BYTES, count, fill, rows_of_a_request};
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Capability, Namespace, Session};
-use kurabe_core::experiment::{
-    After, Before, Checked, Client, ClientSummary, Dataset, DatasetState, Prepare, Transaction, Workload,
-};
-use kurabe_core::operation::Operation;
-use kurabe_core::planned::{Demand, LoopPolicy, PlannedCell};
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::mix;
-use std::sync::Arc;
+use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
+use crate::prelude::*;
+use crate::readback::returned;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -45,7 +33,7 @@ impl Shared {
         let mut initial = declared.variables.initial.clone();
         let made = declared.relations.iter().filter(|relation| relation.made.is_some());
         if dataset.records.is_some() && made.clone().count() != 1 {
-            return Err(fault("--records requires a workload with one collection")
+            return Err(Error::usage("--records requires a workload with one collection")
                 .hint("use --define with a variable"));
         }
         let mut stores = Vec::with_capacity(declared.relations.len());
@@ -98,12 +86,7 @@ impl Shared {
         }
         for (column, field) in fields.iter().enumerate().filter(|(_, field)| !declared.changed[**field]) {
             let expected = store.rows.make(row, *field, scratch).value(scratch)?;
-            let found = reply.field(0, column);
-            let right = match (found, expected) {
-                (Some(Value::Bytes(found)), Value::Text(text)) => found == text.as_bytes(),
-                (found, expected) => found == Some(expected),
-            };
-            if !right {
+            if reply.field(0, column) != Some(returned(expected)) {
                 let name = declared.fields[*field].name;
                 return Err(Error::mismatch(format!(
                     "field {name} of row {key} differs from its generated value"
@@ -113,29 +96,27 @@ impl Shared {
         Ok(())
     }
 
-    fn fill(&self, relation: usize, session: &mut dyn Session) -> Result<()> {
+    /// Fills an empty collection. On some engines a change of rows invalidates the statistics, which are made anew.
+    fn fill(&self, relation: usize, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<()> {
         let Some(store) = &self.stores[relation] else { return Ok(()) };
         let most = rows_of_a_request(self.relations[relation].fields.len(), store.row_bytes);
         fill(session, &self.relations[relation], store.count, most, |row, field, out| {
             store.rows.make(row, field, out)
         })?;
-        self.check_count(relation, session, store.count as i64).map(drop)
+        self.check_count(relation, session, store.count as i64)?;
+        namespace.analyse(&self.relations[relation])
     }
 
     /// Checks a number of rows, if the server can count them; returns whether it could.
     fn check_count(&self, relation: usize, session: &mut dyn Session, expected: i64) -> Result<bool> {
-        match count(session, &self.relations[relation])? {
-            None => Ok(false),
-            Some(rows) if i64::try_from(rows) == Ok(expected) => Ok(true),
-            Some(rows) => Err(Error::mismatch(format!(
-                "{}: the server counts {rows} rows, expected {expected}",
-                self.declared.relations[relation].name
-            ))),
-        }
+        let name = &self.declared.relations[relation].name;
+        let wrong = |rows| format!("{name}: the server counts {rows} rows, expected {expected}");
+        // No server counts as many rows as a negative number becomes.
+        let counted = check_count(session, &self.relations[relation], expected as u64, wrong)?;
+        Ok(counted.is_some())
     }
 }
 
-/// What a client counted.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     /// For each collection, the inserted rows minus the deleted rows.
@@ -146,13 +127,13 @@ pub(super) struct Seen {
 
 pub(super) struct CustomCell {
     shared: Arc<Shared>,
-    prepare_once: bool,
+    bind: Bind,
 }
 
 impl CustomCell {
     pub(super) fn plan(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let shared = Arc::new(Shared::new(declared, dataset)?);
-        let workload = Self { shared, prepare_once: cell.word("statement")? == "once" };
+        let workload = Self { shared, bind: Bind::parse(cell.word("statement")?)? };
         let (demand, verifies_reads) = (workload.demand(), workload.verifies_reads());
         let policy = LoopPolicy { verifies_reads, ..axes::policy(cell)? };
         Ok(PlannedCell::new("custom", demand, policy, workload))
@@ -190,7 +171,7 @@ impl CustomCell {
         let parameters = operations.iter().map(Operation::parameters).max().unwrap_or(0) as u64;
         Demand {
             operations,
-            capabilities: Vec::from_iter((!self.prepare_once).then_some(Capability::PreparedStatements)),
+            capabilities: Vec::from_iter((self.bind != Bind::Once).then_some(Capability::PreparedStatements)),
             value_bytes,
             request_bytes: value_bytes.max(REQUEST_BYTES),
             parameters: parameters.max(PARAMETERS),
@@ -213,8 +194,7 @@ impl Prepare for CustomCell {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         for (relation, _) in self.made() {
             namespace.create(&self.shared.relations[relation])?;
-            self.shared.fill(relation, session)?;
-            namespace.analyse(&self.shared.relations[relation])?;
+            self.shared.fill(relation, namespace, session)?;
         }
         Ok(DatasetState::default())
     }
@@ -225,9 +205,7 @@ impl Prepare for CustomCell {
             .filter(|(relation, _)| self.shared.declared.relations[*relation].traffic != Traffic::None)
         {
             namespace.clear(&self.shared.relations[relation])?;
-            self.shared.fill(relation, session)?;
-            // On some engines a change of rows invalidates the statistics.
-            namespace.analyse(&self.shared.relations[relation])?;
+            self.shared.fill(relation, namespace, session)?;
         }
         Ok(())
     }
@@ -238,7 +216,7 @@ impl Workload for CustomCell {
         if self.shared.declared.programs.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "a workload without a transaction"));
         }
-        Ok(Box::new(CustomTransaction::new(&self.shared, self.prepare_once, client)))
+        Ok(Box::new(CustomTransaction::new(&self.shared, self.bind, client)))
     }
 
     /// The statements may change the user's own data. The server's acknowledgements are summed, and inserted or

@@ -1,14 +1,25 @@
 //! The layout of sessions in a database: the collection, its fields, and the rows of a session.
 
+use super::INFO;
+use crate::axes::choice;
 use crate::codec::{Codec, Compressor, Encoding};
 use crate::content::{Content, Kind};
-use crate::pieces::{self, PIECE};
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::operation::Operation;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::prelude::*;
 use std::ops::Deref;
-use std::sync::Arc;
+
+/// Bytes of a piece: the longest `varchar` that all databases of the original experiment supported.
+pub(super) const PIECE: usize = 4_000;
+
+/// The number of pieces of a value of `length` bytes. An empty value has one empty piece: a record without rows could
+/// not be distinguished from a missing record.
+fn pieces(length: usize) -> usize {
+    length.div_ceil(PIECE).max(1)
+}
+
+/// The pieces of a value, each with its number from 0. The last one may be shorter.
+pub(super) fn split(value: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    (0..pieces(value.len())).map(|n| (n, &value[n * PIECE..value.len().min((n + 1) * PIECE)]))
+}
 
 /// One large value, or pieces of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +39,6 @@ pub(super) struct Format {
     pub(super) encoding: Encoding,
 }
 
-/// The sessions of a cell.
 #[derive(Debug)]
 pub(super) struct Store {
     format: Format,
@@ -45,33 +55,20 @@ impl Deref for Store {
 
 impl Format {
     pub(super) fn new(cell: &Cell, seed: u64) -> Result<Self> {
-        let unknown =
-            |word: &str| Error::new(ErrorKind::Internal, format!("session: unknown axis value '{word}'"));
+        let compressors = [
+            ("none", Compressor::None),
+            ("gzip", Compressor::Gzip),
+            ("zstd", Compressor::Zstd),
+            ("lz4", Compressor::Lz4),
+        ];
+        let encodings = [("binary", Encoding::Binary), ("base64", Encoding::Base64)];
         Ok(Self {
             seed,
-            kind: match cell.word("content")? {
-                "text" => Kind::Text,
-                "random" => Kind::Random,
-                word => return Err(unknown(word)),
-            },
+            kind: choice(&INFO, cell, "content", &[("text", Kind::Text), ("random", Kind::Random)])?,
             payload: cell.number("payload")? as usize,
-            layout: match cell.word("layout")? {
-                "blob" => Layout::Blob,
-                "rows" => Layout::Rows,
-                word => return Err(unknown(word)),
-            },
-            compressor: match cell.word("compress")? {
-                "none" => Compressor::None,
-                "gzip" => Compressor::Gzip,
-                "zstd" => Compressor::Zstd,
-                "lz4" => Compressor::Lz4,
-                word => return Err(unknown(word)),
-            },
-            encoding: match cell.word("encoding")? {
-                "binary" => Encoding::Binary,
-                "base64" => Encoding::Base64,
-                word => return Err(unknown(word)),
-            },
+            layout: choice(&INFO, cell, "layout", &[("blob", Layout::Blob), ("rows", Layout::Rows)])?,
+            compressor: choice(&INFO, cell, "compress", &compressors)?,
+            encoding: choice(&INFO, cell, "encoding", &encodings)?,
         })
     }
 
@@ -108,7 +105,7 @@ impl Format {
     pub(super) fn rows(&self, stored: usize) -> usize {
         match self.layout {
             Layout::Blob => 1,
-            Layout::Rows => pieces::count(stored),
+            Layout::Rows => pieces(stored),
         }
     }
 
@@ -137,5 +134,29 @@ impl Store {
     pub(super) fn updated(key: u64) -> i64 {
         const BASE: i64 = 1_167_609_600_000_000;
         BASE + (key % 400_000_000) as i64 * 1_000_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_value_is_one_piece() {
+        assert_eq!(split(b"short").collect::<Vec<_>>(), vec![(0, &b"short"[..])]);
+        assert_eq!(split(b"").count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_joined_are_the_value(value in prop::collection::vec(any::<u8>(), 0..20_000)) {
+            let pieces: Vec<_> = split(&value).collect();
+            prop_assert_eq!(pieces.len(), super::pieces(value.len()));
+            prop_assert!(pieces.iter().all(|(_, piece)| piece.len() <= PIECE));
+            prop_assert!(pieces.iter().enumerate().all(|(i, (n, _))| i == *n));
+            let joined: Vec<u8> = pieces.iter().flat_map(|(_, piece)| piece.iter().copied()).collect();
+            prop_assert_eq!(joined, value);
+        }
     }
 }

@@ -1,37 +1,30 @@
 //! The transactions of one client: add a session, or load one.
 
-use super::store::{Layout, Store};
+use super::store::{Layout, Store, split};
 use crate::answer::record;
 use crate::codec::{Codec, Encoding};
-use crate::ident::Ident;
-use crate::parameters::recycle;
-use crate::pieces;
-use kurabe_core::collection::Collection;
-use kurabe_core::driver::{Prepared, Session};
-use kurabe_core::experiment::{Client, Transaction};
-use kurabe_core::operation::Operation;
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::Rng;
+use crate::ident::{Ident, own};
+use crate::prelude::*;
+use crate::statement::recycle;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::hash_map::Entry;
+use std::iter::StepBy;
+use std::ops::RangeFrom;
 
 /// Adds sessions with increasing numbers, distinct from those of the other clients.
 pub(super) struct Write {
     store: Arc<Store>,
     collection: Arc<Collection>,
-    prepare_once: bool,
-    /// Prepared once for each number of rows, which varies with compression.
-    prepared: HashMap<usize, Prepared>,
+    bind: Bind,
+    /// By the number of rows, which varies with compression.
+    statements: HashMap<usize, Statement>,
     codec: Codec,
     payload: Vec<u8>,
     parameters: Vec<Value<'static>>,
     reply: Reply,
+    keys: StepBy<RangeFrom<u64>>,
     key: u64,
     id: Ident,
-    next: u64,
-    step: u64,
     sent_rows: usize,
     written: u64,
 }
@@ -40,46 +33,41 @@ impl Write {
     pub(super) fn new(
         store: &Arc<Store>,
         collection: &Arc<Collection>,
-        once: bool,
+        bind: Bind,
         client: Client,
     ) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
             collection: Arc::clone(collection),
-            prepare_once: once,
-            prepared: HashMap::new(),
+            bind,
+            statements: HashMap::new(),
             codec: store.codec()?,
             payload: Vec::new(),
             parameters: Vec::new(),
             reply: Reply::new(),
+            keys: own(0, client),
             key: 0,
             id: Ident::of(store.seed, 0),
-            next: client.index as u64,
-            step: client.count as u64,
             sent_rows: 0,
             written: 0,
         })
-    }
-
-    /// The numbers of the sessions that a client has added after `completed` transactions.
-    pub(super) fn keys(client: Client, completed: u64) -> impl Iterator<Item = u64> {
-        (0..completed).map(move |n| client.index as u64 + n * client.count as u64)
     }
 }
 
 impl Transaction for Write {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.prepared.clear();
-        if self.prepare_once && self.store.layout == Layout::Blob {
-            self.prepared.insert(1, session.prepare(&self.store.insert(&self.collection, 1))?);
+        self.statements.clear();
+        if self.store.layout == Layout::Blob {
+            let mut statement = Statement::new(self.store.insert(&self.collection, 1), self.bind);
+            statement.attach(session)?;
+            self.statements.insert(1, statement);
         }
         Ok(())
     }
 
     fn prepare_input(&mut self) {
-        self.key = self.next;
-        // Includes a failed transaction: the answer may have been lost after the session was stored.
-        self.next += self.step;
+        // A failed transaction counts too: the answer may have been lost after the session was stored.
+        self.key = self.keys.next().unwrap_or_default();
         self.id = Ident::of(self.store.seed, self.key);
         self.store.content.write(self.key, 0, &mut self.payload);
     }
@@ -93,28 +81,23 @@ impl Transaction for Write {
         if store.layout == Layout::Blob {
             parameters.extend([Value::Text(id.as_str()), data(store.encoding, stored)?, updated]);
         } else {
-            for (n, piece) in pieces::split(stored) {
+            for (n, piece) in split(stored) {
                 let piece = data(store.encoding, piece)?;
                 parameters.extend([Value::Text(id.as_str()), Value::Int(n as i64), piece, updated]);
             }
         }
-        let done = if self.prepare_once {
-            let prepared = match self.prepared.entry(rows) {
-                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => {
-                    entry.insert(session.prepare(&store.insert(&self.collection, rows))?)
-                }
-            };
-            session.execute(prepared, &parameters, reply)
-        } else {
-            let prepared = session.prepare(&store.insert(&self.collection, rows))?;
-            let done = session.execute(&prepared, &parameters, reply);
-            done.and(session.release(prepared))
+        let statement = match self.statements.entry(rows) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let mut statement = Statement::new(store.insert(&self.collection, rows), self.bind);
+                statement.attach(session)?;
+                entry.insert(statement)
+            }
         };
+        let done = statement.execute(session, &parameters, reply);
         self.parameters = recycle(parameters);
-        done?;
         self.sent_rows = rows;
-        Ok(())
+        done
     }
 
     fn check(&mut self) -> Result<()> {
@@ -143,10 +126,8 @@ impl Page for Write {
 /// Loads uniformly drawn sessions.
 pub(super) struct Read {
     store: Arc<Store>,
-    select: Operation,
-    prepare_once: bool,
-    prepared: Option<Prepared>,
-    answer: Answer,
+    statement: Statement,
+    answer: Returned,
     rng: Rng,
     records: u64,
     key: u64,
@@ -157,16 +138,14 @@ impl Read {
     pub(super) fn new(
         store: &Arc<Store>,
         collection: &Arc<Collection>,
-        once: bool,
+        bind: Bind,
         records: u64,
         client: Client,
     ) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
-            select: store.select(collection),
-            prepare_once: once,
-            prepared: None,
-            answer: Answer::new(store)?,
+            statement: Statement::new(store.select(collection), bind),
+            answer: Returned::new(store)?,
             rng: Rng::new(client.seed),
             records,
             key: 0,
@@ -177,10 +156,7 @@ impl Read {
 
 impl Transaction for Read {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        if self.prepare_once {
-            self.prepared = Some(session.prepare(&self.select)?);
-        }
-        Ok(())
+        self.statement.attach(session)
     }
 
     #[inline]
@@ -191,14 +167,7 @@ impl Transaction for Read {
 
     #[inline]
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let parameters = [Value::Text(self.id.as_str())];
-        if let Some(prepared) = &self.prepared {
-            session.execute(prepared, &parameters, &mut self.answer.reply)?;
-        } else {
-            let prepared = session.prepare(&self.select)?;
-            session.execute(&prepared, &parameters, &mut self.answer.reply)?;
-            session.release(prepared)?;
-        }
+        self.statement.execute(session, &[Value::Text(self.id.as_str())], &mut self.answer.reply)?;
         self.answer.open(&self.store)
     }
 
@@ -210,27 +179,31 @@ impl Transaction for Read {
 
 impl Page for Read {
     fn render(&self, out: &mut Vec<u8>) {
-        record(self.id.as_str(), self.answer.payload(&self.store), out);
+        record(self.id.as_str(), self.answer.payload(&self.store).unwrap_or_default(), out);
     }
 }
 
 /// Decodes a returned session as an application does, and checks it.
-pub(super) struct Answer {
+pub(super) struct Returned {
     pub(super) reply: Reply,
     codec: Codec,
     joined: Vec<u8>,
     opened: Vec<u8>,
 }
 
-impl Answer {
+impl Returned {
     pub(super) fn new(store: &Store) -> Result<Self> {
         Ok(Self { reply: Reply::new(), codec: store.codec()?, joined: Vec::new(), opened: Vec::new() })
     }
 
-    /// What an application must do before it can use the session: join the rows, decode, decompress. A session in one
-    /// plain value needs none of this.
+    /// Whether the session is one plain value, which is neither joined nor decoded.
+    fn is_direct(&self, store: &Store) -> bool {
+        store.layout == Layout::Blob && self.codec.is_plain()
+    }
+
+    /// What an application must do before it can use the session: join the rows, decode, decompress.
     pub(super) fn open(&mut self, store: &Store) -> Result<()> {
-        if store.layout == Layout::Blob && self.codec.is_plain() {
+        if self.is_direct(store) {
             return Ok(());
         }
         let stored = match store.layout {
@@ -257,13 +230,9 @@ impl Answer {
         Ok(())
     }
 
-    /// The session's payload after [`Answer::open`].
-    fn payload(&self, store: &Store) -> &[u8] {
-        if store.layout == Layout::Blob && self.codec.is_plain() {
-            self.reply.field_bytes(0, 0).unwrap_or_default()
-        } else {
-            &self.opened
-        }
+    /// The session's payload after [`Returned::open`], if the answer has one.
+    fn payload(&self, store: &Store) -> Option<&[u8]> {
+        if self.is_direct(store) { self.reply.field_bytes(0, 0) } else { Some(&self.opened) }
     }
 
     /// Checks the session: it exists once, each row's timestamp is right, and its bytes are right.
@@ -284,13 +253,10 @@ impl Answer {
                 )));
             }
         }
-        if store.layout == Layout::Blob && self.codec.is_plain() {
-            let bytes = self.reply.field_bytes(0, 0);
-            let bytes = bytes
-                .ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
-            return store.content.check(key, 0, bytes);
-        }
-        store.content.check(key, 0, &self.opened)
+        let bytes = self.payload(store);
+        let bytes =
+            bytes.ok_or_else(|| Error::mismatch(format!("session {key} was returned without its data")))?;
+        store.content.check(key, 0, bytes)
     }
 }
 
@@ -298,8 +264,7 @@ fn data(encoding: Encoding, stored: &[u8]) -> Result<Value<'_>> {
     Ok(match encoding {
         Encoding::Binary => Value::Bytes(stored),
         Encoding::Base64 => Value::Text(
-            std::str::from_utf8(stored)
-                .map_err(|_| Error::new(kurabe_core::ErrorKind::Internal, "base64 is not text"))?,
+            std::str::from_utf8(stored).map_err(|_| Error::new(ErrorKind::Internal, "base64 is not text"))?,
         ),
     })
 }

@@ -4,8 +4,7 @@
 use super::codes::{Codes, PREFIX};
 use super::draws;
 use super::user::User;
-use kurabe_core::value::Value;
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 use std::io::Write;
 
 /// The fields of a user that are shown: all but the password.
@@ -73,41 +72,29 @@ pub(super) fn request(seed: u64, codes: &Codes, result: &RequestResult, logged_i
 /// # Errors
 /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are missing.
 pub(super) fn read(body: &[u8]) -> Result<RequestResult> {
-    let wrong = || Error::mismatch("the answer does not state which user logged in and what was written");
-    let text = std::str::from_utf8(body).map_err(|_| wrong())?;
-    let mut lines = text.lines();
-    let mut parts = |name: &str| -> Option<Vec<&str>> {
-        let line: Vec<&str> = lines.clone().next()?.split('\t').collect();
-        (line.first() == Some(&name)).then(|| {
-            lines.next();
-            line
-        })
-    };
-    let number = |parts: &[&str], at: usize| parts.get(at).and_then(|text| text.parse::<u64>().ok());
-    let user = parts("user").ok_or_else(wrong)?;
-    let line = parts("log").ok_or_else(wrong)?;
+    let wrong = "the answer does not state which user logged in and what was written";
+    parse(body).ok_or_else(|| Error::mismatch(wrong))
+}
+
+fn parse(body: &[u8]) -> Option<RequestResult> {
+    let text = std::str::from_utf8(body).ok()?;
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<&str>>()).peekable();
+    let mut parts = |name: &str| lines.next_if(|line| line.first() == Some(&name));
+    let number = |parts: &[&str], at: usize| parts.get(at)?.parse::<u64>().ok();
+    let (user, line) = (parts("user")?, parts("log")?);
     let changed = match parts("changed") {
-        Some(parts) => Some(number(&parts, 1).ok_or_else(wrong)?),
+        Some(parts) => Some(number(&parts, 1)?),
         None => None,
     };
     let prefix = match parts("found") {
         Some(parts) => {
-            let digits = parts.get(1).and_then(|text| text.as_bytes().try_into().ok());
-            Some(
-                digits
-                    .filter(|digits: &[u8; PREFIX]| digits.iter().all(u8::is_ascii_digit))
-                    .ok_or_else(wrong)?,
-            )
+            let digits: [u8; PREFIX] = parts.get(1)?.as_bytes().try_into().ok()?;
+            Some(digits.iter().all(u8::is_ascii_digit).then_some(digits)?)
         }
         None => None,
     };
-    Ok(RequestResult {
-        user: number(&user, 1).ok_or_else(wrong)?,
-        version: number(&user, 7).ok_or_else(wrong)?,
-        line: number(&line, 1).ok_or_else(wrong)?,
-        changed,
-        prefix,
-    })
+    let (version, line) = (number(&user, 7)?, number(&line, 1)?);
+    Some(RequestResult { user: number(&user, 1)?, version, line, changed, prefix })
 }
 
 #[cfg(test)]

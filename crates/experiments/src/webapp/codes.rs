@@ -2,14 +2,12 @@
 //! (<https://www.post.japanpost.jp/zipcode/dl/utf-zip.html>: CSV in UTF-8, the code in the third column, then
 //! prefecture, city and town in katakana, then the same in kanji).
 
-use super::names::{CITIES, HEADS, PREFECTURES, TAILS, TOWNS, Word};
-use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_stats::rng::{Rng, mix};
+use super::names::{NAMES, Word};
+use crate::prelude::*;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The maximum number of generated postal codes.
 pub(super) const MOST: u64 = 1_000_000;
@@ -38,7 +36,6 @@ pub(super) struct Town {
     pub(super) kana: Box<str>,
 }
 
-/// All towns, in the order of their codes.
 #[derive(Debug)]
 pub(super) struct Codes {
     pub(super) towns: Vec<Town>,
@@ -46,7 +43,6 @@ pub(super) struct Codes {
     pub(super) digest: u64,
 }
 
-/// The source of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Generated { seed: u64, count: u64 },
@@ -134,14 +130,15 @@ fn town(seed: u64, prefix: u64, within: u64, number: u64) -> Town {
     }
     let area = (prefix / 100) as u32;
     let prefecture =
-        PREFECTURES.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
+        NAMES.prefectures.iter().rev().find(|(first, _)| *first <= area).map_or(("", ""), |(_, name)| *name);
     // Towns of one prefix are in one city.
-    let mut place = Rng::new(mix(!seed, prefix));
-    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let city = [pick(&HEADS), pick(&TAILS), pick(&CITIES)];
-    let mut place = Rng::new(mix(mix(!seed, prefix), within));
-    let mut pick = |words: &[Word]| words[place.below(words.len() as u64) as usize];
-    let town = [pick(&HEADS), pick(&TAILS), pick(&TOWNS)];
+    let place = |seed: u64, suffixes: &[Word]| {
+        let mut rng = Rng::new(seed);
+        [&NAMES.heads[..], &NAMES.tails[..], suffixes]
+            .map(|words| words[rng.below(words.len() as u64) as usize])
+    };
+    let city = place(mix(!seed, prefix), &NAMES.cities);
+    let town = place(mix(mix(!seed, prefix), within), &NAMES.towns);
     let written = |words: &[Word]| words.iter().map(|(written, _)| *written).collect::<String>().into();
     let read = |words: &[Word]| words.iter().map(|(_, read)| *read).collect::<String>();
     Town {
@@ -161,7 +158,6 @@ fn read_file(path: &str) -> Result<Vec<Town>> {
     read(file).map_err(|error| error.context(path))
 }
 
-/// Reads a list.
 fn read(from: impl Read) -> Result<Vec<Town>> {
     // Only line feeds end a record, so that the number of a record is that of its line. A carriage return before one
     // belongs to the last column.
@@ -172,14 +168,11 @@ fn read(from: impl Read) -> Result<Vec<Town>> {
         .from_reader(from);
     let mut record = csv::ByteRecord::new();
     let mut towns = Vec::new();
-    loop {
-        let at = |line: u64, what: &str| Error::usage(format!("line {line}: {what}"));
-        let more = lines.read_byte_record(&mut record).map_err(|error| {
-            Error::new(ErrorKind::Usage, format!("line {}: {error}", lines.position().line()))
-        })?;
-        if !more {
-            break;
-        }
+    let at = |line: u64, what: &str| Error::usage(format!("line {line}: {what}"));
+    while lines
+        .read_byte_record(&mut record)
+        .map_err(|error| at(lines.position().line(), &error.to_string()))?
+    {
         let line = record.position().map_or(0, csv::Position::line);
         towns.push(town_of(&record, towns.len() as u64 + 1).map_err(|what| at(line, &what))?);
         if towns.len() as u64 > MOST {

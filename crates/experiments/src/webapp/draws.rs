@@ -4,17 +4,16 @@
 //! once before any twice. A request that only logs in draws any user. So all users are equally likely to be changed,
 //! and the last version of each is known exactly for any number of clients.
 
-use kurabe_core::experiment::Client;
+use crate::prelude::*;
 use kurabe_core::planned::share;
 use kurabe_stats::Permutation;
-use kurabe_stats::rng::{Rng, mix};
+use std::fmt::Write as _;
 
 /// Of this many successive requests, one changes the user.
 pub(super) const CHANGES: u64 = 20;
 /// One request of this many searches the postal codes.
 const SEARCHES: u64 = 10;
 
-/// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Draw {
     /// The number of its line in the log, from 1.
@@ -27,7 +26,6 @@ pub(super) struct Draw {
     pub(super) town: Option<u64>,
 }
 
-/// The successive requests of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     rng: Rng,
@@ -70,10 +68,7 @@ pub(super) fn address(seed: u64, line: u64, out: &mut String) {
     let word = mix(seed ^ 0x6970, line);
     out.clear();
     // Writing to a String cannot fail.
-    let _ = std::fmt::Write::write_fmt(
-        out,
-        format_args!("10.{}.{}.{}", word as u8, (word >> 8) as u8, (word >> 16) as u8),
-    );
+    let _ = write!(out, "10.{}.{}.{}", word as u8, (word >> 8) as u8, (word >> 16) as u8);
 }
 
 /// The time of a log line: a millisecond after the previous line, in microseconds since 1970 UTC.

@@ -1,32 +1,28 @@
-//! E7, a small web application: each request logs a user in, writes a line to the log, and sometimes changes the user
-//! or searches the postal codes.
+//! E7, a small web application.
 //!
-//! On a database, clients do this themselves. Through an application (`kurabe app`), or through several before one
-//! database, each request is one page, and the throughput is summed. A client's seed determines which users log in,
-//! which are changed and what is searched, so that the expected content of every row is known after a trial
-//! ([`draws`]).
+//! A client's seed determines which users log in, which are changed and what is searched, so that the expected content
+//! of every row is known after a trial ([`draws`]).
 
 mod answer;
 mod codes;
 mod draws;
-mod further;
 mod names;
 mod store;
 mod transaction;
 mod user;
 mod via;
-mod workload;
 
-use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA};
+use crate::answer::{COUNT, Count};
+use crate::axes::{self, CLIENTS, CONNECTION_OR_VIA, writes};
+use crate::defect::no_operation;
+use crate::fill::{PARAMETERS, REQUEST_BYTES, acknowledged_rows, check_count};
+use crate::prelude::*;
 use crate::via::ViaWorkload;
-use kurabe_core::Result;
-use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
-use kurabe_core::experiment::{Answer, Dataset, Experiment, ExperimentInfo, OperationInfo};
-use kurabe_core::page::Pages;
-use kurabe_core::planned::PlannedCell;
-
-/// The experiment `webapp`.
-pub(crate) struct WebApplication;
+use draws::{CHANGES, Draws};
+use std::collections::BTreeMap;
+use store::{ROW_BYTES, Store};
+use transaction::Request;
+use user::User;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
@@ -60,34 +56,240 @@ static INFO: ExperimentInfo = ExperimentInfo {
             default: &["auto"],
         },
     ],
-    operations: &[OperationInfo {
-        name: REQUEST,
-        about: "log a user in, write the log, sometimes change the user or search the postal codes",
-        requests: 100_000,
-        writes: true,
-    }],
+    operations: &[writes(
+        REQUEST,
+        "log a user in, write the log, sometimes change the user or search the postal codes",
+        100_000,
+    )],
     metrics: transaction::METRICS,
     chart_axis: "clients",
     answer: Answer::Throughput,
     published: Some("webapp"),
 };
 
-impl Experiment for WebApplication {
-    fn info(&self) -> &'static ExperimentInfo {
-        &INFO
-    }
+pub(crate) static WEBAPP: BuiltIn = BuiltIn { pages: Some(PlanPages(pages)), ..BuiltIn::new(&INFO, plan) };
 
-    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        workload::WebWorkload::plan(cell, dataset)
-    }
+fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+    let store = Arc::new(Store::new(cell, dataset)?);
+    axes::suffice(cell, store.count, "users")?;
+    let demand = Demand {
+        operations: vec![
+            store.log_in(),
+            store.write_log(),
+            store.update(),
+            store.search(),
+            store.get_user(),
+            store.get_line(),
+        ],
+        value_bytes: 4 * codes::NAME as u64,
+        request_bytes: REQUEST_BYTES,
+        parameters: PARAMETERS,
+        loaded_bytes: (store.count + store.codes.towns.len() as u64) * ROW_BYTES,
+        client_bytes: 128_000,
+        ..Demand::default()
+    };
+    let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
+    let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
+    // A connection that lives for one request is not worth four round trips to prepare its statements.
+    let bind = match policy.connections {
+        Connections::PerRequest => Bind::InOne,
+        Connections::Kept | Connections::Pool(_) => Bind::Once,
+    };
+    let (name, workload) = (store.data(), Arc::new(WebWorkload { store, bind }));
+    Ok(PlannedCell::served(name, demand, policy, move || Arc::clone(&workload)))
+}
 
-    fn pages(&self) -> Option<&dyn Pages> {
-        Some(self)
+fn pages(cell: &Cell) -> Result<PlannedCell> {
+    Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
+}
+
+struct WebWorkload {
+    store: Arc<Store>,
+    bind: Bind,
+}
+
+/// What requests wrote.
+#[derive(Debug, Default)]
+struct Written {
+    /// Each line of the log with its user.
+    lines: Vec<(u64, u64)>,
+    /// Each changed user with its last version: the highest one, since a user's versions increase in order.
+    versions: BTreeMap<u64, u64>,
+    changes: u64,
+}
+
+impl Written {
+    fn note_version(&mut self, user: u64, version: u64) {
+        let last = self.versions.entry(user).or_default();
+        *last = (*last).max(version);
     }
 }
 
-impl Pages for WebApplication {
-    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
-        Ok(ViaWorkload::plan(axes::policy(cell)?, via::WebPages::new(cell)))
+impl WebWorkload {
+    fn written(&self, done: &[ClientSummary]) -> Written {
+        let mut written = Written::default();
+        for done in done {
+            let mut draws = Draws::new(done.client, self.store.count, self.store.codes.towns.len() as u64);
+            for _ in 0..done.completed {
+                let draw = draws.next();
+                written.lines.push((draw.line, draw.user));
+                if let Some(version) = draw.version {
+                    written.note_version(draw.user, version);
+                    written.changes += 1;
+                }
+            }
+        }
+        written
+    }
+}
+
+impl Prepare for WebWorkload {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        for collection in [&self.store.log, &self.store.users, &self.store.towns] {
+            namespace.create(collection)?;
+        }
+        self.store.fill(session)?;
+        namespace.analyse(&self.store.users)?;
+        namespace.analyse(&self.store.towns)?;
+        Ok(DatasetState::default())
+    }
+
+    fn before(&self, Before { namespace, .. }: Before<'_>) -> Result<()> {
+        namespace.clear(&self.store.log)
+    }
+}
+
+impl Workload for WebWorkload {
+    fn transaction(
+        &self,
+        operation: &str,
+        state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
+        Ok(self.page(operation, state, client)?)
+    }
+
+    fn after(&self, After { session, clients: done, .. }: After<'_>) -> Result<Checked> {
+        let acknowledged = acknowledged_rows(done, "lines of the log were written")?;
+        let Written { lines, versions, changes } = self.written(done);
+        let counted = check_count(session, &self.store.log, acknowledged, |rows| {
+            format!("the server counts {rows} lines of the log, but acknowledged {acknowledged}")
+        })?;
+        let records = (lines.len() + versions.len()) as u64;
+        let read_back = self.store.read_lines_back(session, lines.into_iter())?
+            + self.store.read_users_back(session, versions.into_iter())?;
+        let verification = Verification {
+            // Each request read its user, and the answer was compared.
+            answers: done.iter().map(|done| done.completed).sum(),
+            writes: acknowledged + changes,
+            records,
+            counted: counted.unwrap_or(0),
+            read_back,
+        };
+        Ok(verification.into())
+    }
+}
+
+impl Serve for WebWorkload {
+    fn further(&self) -> &'static [&'static str] {
+        &[COUNT, LOG, USER]
+    }
+
+    fn facts(&self) -> Vec<(&'static str, u64)> {
+        let codes = &self.store.codes;
+        vec![
+            ("seed", self.store.seed),
+            ("records", self.store.count),
+            ("codes", codes.towns.len() as u64),
+            ("codes_digest", codes.digest),
+        ]
+    }
+
+    fn page(&self, name: &str, _state: &DatasetState, client: Client) -> Result<Box<dyn Page>> {
+        let store = &self.store;
+        match name {
+            REQUEST => Ok(Box::new(Request::new(store, self.bind, client))),
+            COUNT => Ok(Box::new(Count::new(&store.log))),
+            LOG => Ok(Box::new(Show::new(store, Shown::Line))),
+            USER => Ok(Box::new(Show::new(store, Shown::User))),
+            _ => Err(no_operation(INFO.name, name)),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Line,
+    User,
+}
+
+/// Shows the line of the log, or the user, that the client names, so that it can check what the application stored.
+struct Show {
+    store: Arc<Store>,
+    what: Shown,
+    statement: Statement,
+    key: Option<u64>,
+    reply: Reply,
+    user: User,
+}
+
+impl Show {
+    fn new(store: &Arc<Store>, what: Shown) -> Self {
+        let operation = match what {
+            Shown::Line => store.get_line(),
+            Shown::User => store.get_user(),
+        };
+        let statement = Statement::new(operation, Bind::Once);
+        let (store, reply, user) = (Arc::clone(store), Reply::new(), User::default());
+        Self { store, what, statement, key: None, reply, user }
+    }
+}
+
+impl Transaction for Show {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.attach(session)
+    }
+
+    fn prepare_input(&mut self) {
+        self.key = None;
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let key = self.key.and_then(|key| i64::try_from(key).ok());
+        let key = key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
+        self.statement.execute(session, &[Value::Int(key)], &mut self.reply)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        let key = self.key.unwrap_or_default();
+        if self.reply.rows() == 0 {
+            return Err(Error::new(ErrorKind::NotFound, format!("{key} does not exist")));
+        }
+        match self.what {
+            Shown::User => self.store.check_user(key, None, &self.reply, &mut self.user),
+            Shown::Line => {
+                let user = self.reply.field_int(0, 1).and_then(|user| u64::try_from(user).ok());
+                let user =
+                    user.ok_or_else(|| Error::mismatch(format!("line {key} of the log has no user")))?;
+                self.user.number = user;
+                self.store.check_line(key, user, &self.reply)
+            }
+        }
+    }
+}
+
+impl Page for Show {
+    fn set_key(&mut self, key: u64) -> Result<()> {
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn render(&self, out: &mut Vec<u8>) {
+        match self.what {
+            Shown::User => answer::user(&self.user, out),
+            Shown::Line => {
+                answer::line(self.store.seed, self.key.unwrap_or_default(), self.user.number, out);
+            }
+        }
     }
 }

@@ -1,168 +1,47 @@
-//! Words for names and addresses, in kanji and in katakana.
+//! Words for names and addresses, from `names.txt`.
 
-/// A word in kanji, and its reading.
+use std::sync::LazyLock;
+
+/// A word in kanji, and its reading in katakana.
 pub(super) type Word = (&'static str, &'static str);
 
-/// Prefectures by the first three digits of their postal codes: each range ends where the next begins. From Japan
-/// Post's list, in which a few towns at borders have codes of their neighbours.
-pub(super) const PREFECTURES: [(u32, Word); 49] = [
-    (0, ("北海道", "ホッカイドウ")),
-    (10, ("秋田県", "アキタケン")),
-    (20, ("岩手県", "イワテケン")),
-    (30, ("青森県", "アオモリケン")),
-    (40, ("北海道", "ホッカイドウ")),
-    (100, ("東京都", "トウキョウト")),
-    (210, ("神奈川県", "カナガワケン")),
-    (260, ("千葉県", "チバケン")),
-    (300, ("茨城県", "イバラキケン")),
-    (320, ("栃木県", "トチギケン")),
-    (330, ("埼玉県", "サイタマケン")),
-    (370, ("群馬県", "グンマケン")),
-    (380, ("長野県", "ナガノケン")),
-    (400, ("山梨県", "ヤマナシケン")),
-    (410, ("静岡県", "シズオカケン")),
-    (440, ("愛知県", "アイチケン")),
-    (500, ("岐阜県", "ギフケン")),
-    (510, ("三重県", "ミエケン")),
-    (520, ("滋賀県", "シガケン")),
-    (530, ("大阪府", "オオサカフ")),
-    (600, ("京都府", "キョウトフ")),
-    (630, ("奈良県", "ナラケン")),
-    (640, ("和歌山県", "ワカヤマケン")),
-    (650, ("兵庫県", "ヒョウゴケン")),
-    (680, ("鳥取県", "トットリケン")),
-    (690, ("島根県", "シマネケン")),
-    (700, ("岡山県", "オカヤマケン")),
-    (720, ("広島県", "ヒロシマケン")),
-    (740, ("山口県", "ヤマグチケン")),
-    (760, ("香川県", "カガワケン")),
-    (770, ("徳島県", "トクシマケン")),
-    (780, ("高知県", "コウチケン")),
-    (790, ("愛媛県", "エヒメケン")),
-    (800, ("福岡県", "フクオカケン")),
-    (840, ("佐賀県", "サガケン")),
-    (850, ("長崎県", "ナガサキケン")),
-    (860, ("熊本県", "クマモトケン")),
-    (870, ("大分県", "オオイタケン")),
-    (880, ("宮崎県", "ミヤザキケン")),
-    (890, ("鹿児島県", "カゴシマケン")),
-    (900, ("沖縄県", "オキナワケン")),
-    (910, ("福井県", "フクイケン")),
-    (920, ("石川県", "イシカワケン")),
-    (930, ("富山県", "トヤマケン")),
-    (940, ("新潟県", "ニイガタケン")),
-    (960, ("福島県", "フクシマケン")),
-    (980, ("宮城県", "ミヤギケン")),
-    (990, ("山形県", "ヤマガタケン")),
-    (1_000, ("", "")),
-];
+/// The words, by what they are used for.
+pub(super) struct Names {
+    /// Prefectures by the first three digits of their postal codes: each range ends where the next begins. From Japan
+    /// Post's list, in which a few towns at borders have codes of their neighbours.
+    pub(super) prefectures: Vec<(u32, Word)>,
+    /// First parts of place names.
+    pub(super) heads: Vec<Word>,
+    /// Last parts of place names.
+    pub(super) tails: Vec<Word>,
+    /// Suffixes of municipalities.
+    pub(super) cities: Vec<Word>,
+    /// Suffixes of quarters.
+    pub(super) towns: Vec<Word>,
+    /// Family names, in kanji and in Latin letters.
+    pub(super) families: Vec<Word>,
+    /// Given names, without readings.
+    pub(super) given: Vec<Word>,
+}
 
-/// First parts of place names.
-pub(super) const HEADS: [Word; 24] = [
-    ("大", "オオ"),
-    ("小", "オ"),
-    ("新", "シン"),
-    ("上", "カミ"),
-    ("下", "シモ"),
-    ("中", "ナカ"),
-    ("東", "ヒガシ"),
-    ("西", "ニシ"),
-    ("南", "ミナミ"),
-    ("北", "キタ"),
-    ("青", "アオ"),
-    ("赤", "アカ"),
-    ("白", "シラ"),
-    ("黒", "クロ"),
-    ("桜", "サクラ"),
-    ("松", "マツ"),
-    ("竹", "タケ"),
-    ("梅", "ウメ"),
-    ("杉", "スギ"),
-    ("藤", "フジ"),
-    ("若", "ワカ"),
-    ("高", "タカ"),
-    ("長", "ナガ"),
-    ("富", "トミ"),
-];
-
-/// Last parts of place names.
-pub(super) const TAILS: [Word; 20] = [
-    ("川", "カワ"),
-    ("田", "タ"),
-    ("山", "ヤマ"),
-    ("島", "シマ"),
-    ("野", "ノ"),
-    ("原", "ハラ"),
-    ("谷", "タニ"),
-    ("橋", "ハシ"),
-    ("崎", "サキ"),
-    ("浜", "ハマ"),
-    ("沢", "サワ"),
-    ("岡", "オカ"),
-    ("森", "モリ"),
-    ("里", "サト"),
-    ("池", "イケ"),
-    ("井", "イ"),
-    ("津", "ツ"),
-    ("坂", "サカ"),
-    ("木", "キ"),
-    ("宮", "ミヤ"),
-];
-
-/// Suffixes of municipalities.
-pub(super) const CITIES: [Word; 4] = [("市", "シ"), ("市", "シ"), ("町", "チョウ"), ("村", "ムラ")];
-
-/// Suffixes of quarters.
-pub(super) const TOWNS: [Word; 4] = [("町", "マチ"), ("", ""), ("台", "ダイ"), ("本町", "ホンチョウ")];
-
-/// Family names, in kanji and in Latin letters.
-pub(super) const FAMILIES: [Word; 24] = [
-    ("佐藤", "sato"),
-    ("鈴木", "suzuki"),
-    ("高橋", "takahashi"),
-    ("田中", "tanaka"),
-    ("伊藤", "ito"),
-    ("渡辺", "watanabe"),
-    ("山本", "yamamoto"),
-    ("中村", "nakamura"),
-    ("小林", "kobayashi"),
-    ("加藤", "kato"),
-    ("吉田", "yoshida"),
-    ("山田", "yamada"),
-    ("佐々木", "sasaki"),
-    ("山口", "yamaguchi"),
-    ("松本", "matsumoto"),
-    ("井上", "inoue"),
-    ("木村", "kimura"),
-    ("林", "hayashi"),
-    ("斎藤", "saito"),
-    ("清水", "shimizu"),
-    ("山崎", "yamazaki"),
-    ("森", "mori"),
-    ("池田", "ikeda"),
-    ("橋本", "hashimoto"),
-];
-
-/// Given names.
-pub(super) const GIVEN: [&str; 20] = [
-    "太郎",
-    "花子",
-    "健",
-    "美咲",
-    "翔太",
-    "陽子",
-    "大輔",
-    "恵子",
-    "誠",
-    "由美",
-    "拓也",
-    "愛",
-    "直樹",
-    "舞",
-    "浩",
-    "真由美",
-    "翼",
-    "結衣",
-    "学",
-    "さくら",
-];
+pub(super) static NAMES: LazyLock<Names> = LazyLock::new(|| {
+    let lines = |list: &'static str| {
+        let lines = include_str!("names.txt").lines().filter_map(|line| line.split_once(": "));
+        lines.filter(move |(name, _)| *name == list).flat_map(|(_, words)| words.split_whitespace())
+    };
+    let word = |text: &'static str| text.split_once('/').unwrap_or((text, ""));
+    let words = |list| lines(list).map(word).collect();
+    let prefecture = |text| {
+        let (first, name) = word(text);
+        (first.parse().unwrap_or_default(), word(name))
+    };
+    Names {
+        prefectures: lines("prefectures").map(prefecture).collect(),
+        heads: words("heads"),
+        tails: words("tails"),
+        cities: words("cities"),
+        towns: words("towns"),
+        families: words("families"),
+        given: words("given"),
+    }
+});

@@ -3,18 +3,10 @@
 use super::codes::{self, Codes, PREFIX, Source};
 use super::draws;
 use super::user::{self, CHANGES, FIELDS, User};
-use crate::fill::{FieldValue, count, fill, rows_of_a_request};
+use crate::fill::{FieldValue, check_count, fill, rows_of_a_request};
+use crate::prelude::*;
 use crate::readback;
-use kurabe_core::axis::Cell;
-use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::Dataset;
-use kurabe_core::operation::Operation;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use std::sync::Arc;
 
-/// Default number of users.
 const USERS: u64 = 100_000;
 /// Approximate bytes of a row in a request.
 pub(super) const ROW_BYTES: u64 = 250;
@@ -153,14 +145,9 @@ impl Store {
             |row, field, out| made(town_field(&towns[row as usize], field), out),
         )?;
         for (collection, rows) in [(&self.users, self.count), (&self.towns, towns.len() as u64)] {
-            if let Some(counted) = count(session, collection)?
-                && counted != rows
-            {
-                return Err(Error::mismatch(format!(
-                    "the server counts {counted} rows in {}, but {rows} were loaded",
-                    collection.name
-                )));
-            }
+            check_count(session, collection, rows, |counted| {
+                format!("the server counts {counted} rows in {}, but {rows} were loaded", collection.name)
+            })?;
         }
         self.check_load(session).map_err(|error| error.context("after loading"))
     }
@@ -201,11 +188,7 @@ impl Store {
         }
         for (row, town) in expected.iter().enumerate() {
             for field in 0..6 {
-                let value = match town_field(town, field) {
-                    Value::Text(text) => Value::Bytes(text.as_bytes()),
-                    other => other,
-                };
-                if reply.field(row, field) != Some(value) {
+                if reply.field(row, field) != Some(readback::returned(town_field(town, field))) {
                     return Err(wrong(&format!(
                         "returned a wrong field {} of its town {}",
                         field + 1,
@@ -292,15 +275,14 @@ impl Store {
 }
 
 /// A code's digits as a parameter.
-fn digits(code: &[u8; PREFIX]) -> Value<'_> {
+fn digits(code: &[u8]) -> Value<'_> {
     // Digits are UTF-8 and never empty.
     Value::Text(std::str::from_utf8(code).unwrap_or_default())
 }
 
 fn town_field(town: &codes::Town, position: usize) -> Value<'_> {
     match position {
-        // Digits are UTF-8 and never empty.
-        0 => Value::Text(std::str::from_utf8(&town.code).unwrap_or_default()),
+        0 => digits(&town.code),
         1 => Value::Int(town.number as i64),
         2 => Value::Text(&town.prefecture),
         3 => Value::Text(&town.city),

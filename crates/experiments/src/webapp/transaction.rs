@@ -5,16 +5,10 @@ use super::codes::PREFIX;
 use super::draws::{self, Draw, Draws};
 use super::store::{Store, range};
 use super::user::{CHANGES, User};
-use crate::fill::text;
-use crate::statement::{Bind, Statement};
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, Span, Transaction};
-use kurabe_core::metric::{Better, Metric, Unit};
-use kurabe_core::page::Page;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
+use crate::fill::{acknowledged, text};
+use crate::prelude::*;
+use kurabe_core::experiment::Span;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 const fn time(name: &'static str, about: &'static str) -> Metric {
@@ -55,7 +49,6 @@ impl Step {
     }
 }
 
-/// Requests of the application.
 pub(super) struct Request {
     store: Arc<Store>,
     draws: Draws,
@@ -94,22 +87,6 @@ impl Request {
             expected: None,
             written: 0,
         }
-    }
-
-    fn acknowledged(&self, step: usize) -> Result<()> {
-        let acknowledged = self.steps[step].reply.affected();
-        if acknowledged == 1 {
-            return Ok(());
-        }
-        let Draw { line, user, .. } = self.draw;
-        Err(Error::mismatch(match step {
-            1 => {
-                format!("the server acknowledged {acknowledged} rows for line {line} of the log, expected 1")
-            }
-            _ => format!(
-                "the server acknowledged {acknowledged} rows for the change of user {user}, expected 1"
-            ),
-        }))
     }
 }
 
@@ -161,14 +138,14 @@ impl Transaction for Request {
     }
 
     fn check(&mut self) -> Result<()> {
-        let Draw { user, version, town, .. } = self.draw;
+        let Draw { line, user, version, town } = self.draw;
         let mut found = std::mem::take(&mut self.user);
         let checked = self.store.check_user(user, self.expected, &self.steps[0].reply, &mut found);
         self.user = found;
         checked?;
-        self.acknowledged(1)?;
+        acknowledged(&self.steps[1].reply, format_args!("line {line} of the log"))?;
         if let Some(version) = version {
-            self.acknowledged(2)?;
+            acknowledged(&self.steps[2].reply, format_args!("the change of user {user}"))?;
             self.known.insert(user, version);
         }
         if town.is_some() {

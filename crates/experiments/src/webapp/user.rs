@@ -1,12 +1,10 @@
 //! A user: each field is a pure function of seed, number and version.
 
 use super::codes::Codes;
-use super::names::{FAMILIES, GIVEN};
+use super::names::NAMES;
 use crate::ident::hex16;
-use crate::readback::Found;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, Result};
-use kurabe_stats::rng::mix;
+use crate::prelude::*;
+use crate::readback::{Found, returned};
 use std::fmt::Write as _;
 
 /// Domains of the hash for fields that do not change with the version.
@@ -58,7 +56,7 @@ impl User {
         }
         self.full_name.push_str(family(seed, number).0);
         self.full_name.push(' ');
-        self.full_name.push_str(GIVEN[(person(seed, number) >> 32) as usize % GIVEN.len()]);
+        self.full_name.push_str(NAMES.given[(person(seed, number) >> 32) as usize % NAMES.given.len()].0);
         let _ = write!(self.email, "{}.{version}@mail.example.jp", self.name);
         let home = mix(mix(mix(seed, HOME), number), version);
         let town = &codes.towns[home as usize % codes.towns.len()];
@@ -99,11 +97,8 @@ impl User {
     /// Checks all fields of a user, in order.
     pub(super) fn check_record(&self, found: &Found<'_>) -> Result<()> {
         for position in 0..FIELDS {
-            let expected = match self.field(position) {
-                Value::Text(text) => Value::Bytes(text.as_bytes()),
-                other => other,
-            };
-            if found.reply.field(found.row, found.column + position) != Some(expected) {
+            let expected = Some(returned(self.field(position)));
+            if found.reply.field(found.row, found.column + position) != expected {
                 return Err(self.wrong(&format!(
                     "was returned with a wrong field {} for version {}",
                     position + 1,
@@ -134,7 +129,7 @@ fn person(seed: u64, number: u64) -> u64 {
 }
 
 fn family(seed: u64, number: u64) -> (&'static str, &'static str) {
-    FAMILIES[person(seed, number) as u32 as usize % FAMILIES.len()]
+    NAMES.families[person(seed, number) as u32 as usize % NAMES.families.len()]
 }
 
 /// The time of a user's last change, in microseconds since 1970 UTC: a time in 2012 for each user and version.

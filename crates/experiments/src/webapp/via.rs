@@ -4,17 +4,11 @@
 use super::answer;
 use super::codes::{Codes, Source};
 use super::user::User;
-use super::{INFO, LOG, REQUEST, USER};
+use super::{INFO, LOG, REQUEST, USER, Written};
 use crate::defect::no_operation;
+use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
-use kurabe_core::axis::Cell;
-use kurabe_core::driver::Session;
-use kurabe_core::experiment::{Client, ExperimentInfo, Notes};
-use kurabe_core::verification::Verification;
-use kurabe_core::{Error, Result, page};
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The application's description of its data on `/webapp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -28,22 +22,10 @@ struct Facts {
     codes_digest: u64,
 }
 
-/// What is known of the data.
 #[derive(Debug)]
 pub(super) struct Data {
     facts: Facts,
     codes: Arc<Codes>,
-}
-
-/// What the application acknowledged to a client.
-#[derive(Debug, Default)]
-pub(super) struct Acknowledged {
-    /// Each line that was written, with its user.
-    lines: Vec<(u64, u64)>,
-    /// Each changed user, with the highest acknowledged version: an application increases a user's version in order.
-    versions: BTreeMap<u64, u64>,
-    /// The number of changes of users.
-    changes: u64,
 }
 
 pub(super) struct WebPages {
@@ -86,7 +68,8 @@ fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()>
 
 impl PageSet for WebPages {
     type Data = Data;
-    type Acknowledged = Acknowledged;
+    /// What the application acknowledged to a client.
+    type Acknowledged = Written;
 
     const INFO: &'static ExperimentInfo = &INFO;
     const CLIENT_BYTES: u64 = 128_000;
@@ -108,7 +91,7 @@ impl PageSet for WebPages {
             data,
             expected: Vec::new(),
             user: User::default(),
-            acknowledged: Acknowledged::default(),
+            acknowledged: Written::default(),
         }))
     }
 
@@ -116,16 +99,15 @@ impl PageSet for WebPages {
         &self,
         session: &mut dyn Session,
         data: &Data,
-        all: &[&Acknowledged],
+        all: &[&Written],
         added: &Added,
     ) -> Result<Verification> {
-        let mut acknowledged = Acknowledged::default();
+        let mut acknowledged = Written::default();
         for one in all {
             acknowledged.lines.extend(&one.lines);
             acknowledged.changes += one.changes;
             for (user, version) in &one.versions {
-                let last = acknowledged.versions.entry(*user).or_default();
-                *last = (*last).max(*version);
+                acknowledged.note_version(*user, *version);
             }
         }
         acknowledged.lines.sort_unstable();
@@ -156,7 +138,7 @@ struct Request {
     data: Arc<Data>,
     expected: Vec<u8>,
     user: User,
-    acknowledged: Acknowledged,
+    acknowledged: Written,
 }
 
 impl PageClient for Request {
@@ -182,8 +164,7 @@ impl PageClient for Request {
         self.acknowledged.lines.push((line, user));
         if let Some(changed) = changed {
             self.acknowledged.changes += 1;
-            let last = self.acknowledged.versions.entry(user).or_default();
-            *last = (*last).max(changed);
+            self.acknowledged.note_version(user, changed);
         }
         Ok(())
     }

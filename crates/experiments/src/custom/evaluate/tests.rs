@@ -5,10 +5,10 @@ use super::Rng;
 use super::*;
 use proptest::prelude::*;
 
-fn value(text: &str) -> Fault<Datum> {
+fn value(text: &str) -> Result<Datum> {
     let expr = parse(text, &mut |name| match name {
         "scale" | "default_seed" => Ok(0),
-        other => Err(fault(format!("no {other}"))),
+        other => Err(Error::usage(format!("no {other}"))),
     })?;
     let values = |_| Datum::Int(10);
     Scope { values: &values, rng: &mut Rng::new(1) }.value(&expr)

@@ -1,0 +1,47 @@
+//! A built-in experiment: its description and the functions that plan its cells.
+
+use crate::prelude::*;
+
+pub(crate) struct BuiltIn {
+    pub(crate) info: &'static ExperimentInfo,
+    pub(crate) plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
+    pub(crate) pages: Option<PlanPages>,
+    pub(crate) takes_cache: bool,
+}
+
+/// Plans a cell on a target that is an application.
+pub(crate) struct PlanPages(pub(crate) fn(&Cell) -> Result<PlannedCell>);
+
+impl BuiltIn {
+    /// An experiment on databases, without pages and without a cache.
+    pub(crate) const fn new(
+        info: &'static ExperimentInfo,
+        plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
+    ) -> Self {
+        Self { info, plan, pages: None, takes_cache: false }
+    }
+}
+
+impl Experiment for BuiltIn {
+    fn info(&self) -> &'static ExperimentInfo {
+        self.info
+    }
+
+    fn takes_cache(&self) -> bool {
+        self.takes_cache
+    }
+
+    fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        (self.plan)(cell, dataset)
+    }
+
+    fn pages(&self) -> Option<&dyn Pages> {
+        self.pages.as_ref().map(|pages| pages as &dyn Pages)
+    }
+}
+
+impl Pages for PlanPages {
+    fn plan(&self, cell: &Cell) -> Result<PlannedCell> {
+        (self.0)(cell)
+    }
+}
