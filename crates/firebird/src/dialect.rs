@@ -3,7 +3,7 @@
 use kurabe_core::collection::Field;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{self, Dialect, Literals, OwnStatements, Placeholder};
-use kurabe_driver_common::sql::{digits, hex, quoted, read_int, read_micros};
+use kurabe_driver_common::sql::{hex, quoted, read_int, read_micros, standard};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -22,12 +22,10 @@ pub(crate) static DIALECT: Dialect = Dialect {
     quote: '"',
     placeholder: Placeholder::Question,
     literals: Literals {
-        text,
-        bytes,
-        int: digits,
-        time: |out, micros| {
-            digits(out, micros);
-            Ok(())
+        write: |out, value| match value {
+            Value::Text(value) => text(out, value),
+            Value::Bytes(value) => bytes(out, value),
+            _ => standard(out, value),
         },
         read: |kind| match kind {
             FieldType::Int => Some(read_int),

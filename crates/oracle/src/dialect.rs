@@ -113,11 +113,7 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
     }
     let names: Vec<String> = collection.fields.iter().map(|field| d.quoted(field.name)).collect();
     let name = |position: usize| names.get(position).map_or("", String::as_str);
-    let parameter = |(n, name): (usize, &String)| {
-        let mut source = String::new();
-        d.parameter(&mut source, n + 1);
-        source + " AS " + name
-    };
+    let parameter = |(n, name): (usize, &String)| format!("{} AS {name}", d.parameter(n + 1));
     let source: Vec<String> = names.iter().enumerate().map(parameter).collect();
     let same = |field: &usize| format!("t.{0} = s.{0}", name(*field));
     let on: Vec<String> = collection.key.iter().map(same).collect();

@@ -3,7 +3,6 @@
 use super::literal::Literals;
 use crate::prelude::*;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// How parameters are written in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,38 +92,20 @@ impl Dialect {
         format!("{}_{hash:08x}", name.get(..longest.saturating_sub(9)).unwrap_or_default()).into()
     }
 
-    /// Appends a quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is
-    /// doubled nevertheless.
-    pub fn identifier(&self, out: &mut String, name: &str) {
-        out.push(self.quote);
-        for c in self.name(name).chars() {
-            if c == self.quote {
-                out.push(c);
-            }
-            out.push(c);
-        }
-        out.push(self.quote);
-    }
-
-    /// A quoted identifier.
+    /// A quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is doubled
+    /// nevertheless.
     pub fn quoted(&self, name: &str) -> String {
-        let mut out = String::with_capacity(name.len() + 2);
-        self.identifier(&mut out, name);
-        out
+        let quote = self.quote;
+        format!("{quote}{}{quote}", self.name(name).replace(quote, &String::from_iter([quote, quote])))
     }
 
-    /// Appends the placeholder of a parameter; the first is number 1.
-    pub fn parameter(&self, out: &mut String, number: usize) {
+    /// The placeholder of a parameter; the first is number 1.
+    pub fn parameter(&self, number: usize) -> String {
         match self.placeholder {
-            Placeholder::Question => out.push('?'),
-            Placeholder::Gap => out.push(GAP),
-            Placeholder::Dollar => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "${number}");
-            }
-            Placeholder::Colon => {
-                let _ = write!(out, ":{number}");
-            }
+            Placeholder::Question => "?".to_owned(),
+            Placeholder::Gap => GAP.to_string(),
+            Placeholder::Dollar => format!("${number}"),
+            Placeholder::Colon => format!(":{number}"),
         }
     }
 }
