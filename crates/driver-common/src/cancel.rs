@@ -1,8 +1,8 @@
 //! Cancellation of the native clients' connections, when the user stops the run while a server does not answer.
 
-use crate::wire::End;
 use kurabe_core::{Error, ErrorKind};
 use std::io;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -12,7 +12,7 @@ static OPEN: Mutex<Open> = Mutex::new(Open { sockets: Vec::new(), free: Vec::new
 
 /// The open sockets; slots of closed ones are reused.
 struct Open {
-    sockets: Vec<Weak<End>>,
+    sockets: Vec<Weak<TcpStream>>,
     free: Vec<usize>,
 }
 
@@ -26,7 +26,8 @@ pub fn cut_connections() {
     CUT.store(true, Ordering::SeqCst);
     // Sockets that were connected meanwhile are in the list already, or find the flag set.
     for socket in open().sockets.iter().filter_map(Weak::upgrade) {
-        socket.shut_down();
+        // An error means that it is closed already.
+        let _ = socket.shutdown(Shutdown::Both);
     }
 }
 
@@ -50,7 +51,7 @@ pub fn check() -> io::Result<()> {
 pub struct Listed(usize);
 
 /// Adds a socket to the list.
-pub fn list(socket: &Arc<End>) -> io::Result<Listed> {
+pub fn list(socket: &Arc<TcpStream>) -> io::Result<Listed> {
     let mut open = open();
     let place = open.free.pop().unwrap_or_else(|| {
         open.sockets.push(Weak::new());

@@ -6,6 +6,20 @@ use crate::sql::{self, Dialect, Read, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
+pub type Outcome<T> = Result<Result<T>>;
+
+/// The value of a result. Its error is returned as the [`Outcome`] of the exchange: the connection stays usable.
+#[macro_export]
+macro_rules! usable {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+}
+
 /// A connection that can execute SQL as text.
 pub trait Query: Send {
     /// Executes a statement without parameters. The answer is in text format.

@@ -44,3 +44,34 @@ impl<'w, 'v, S: Peer> Outbox<'w, 'v, S> {
         }
     }
 }
+
+/// Destination of a request's values.
+pub trait Sink<'v> {
+    /// The request's bytes so far, without long values that are not copied.
+    fn text(&mut self) -> &mut Vec<u8>;
+
+    /// Appends a value. The lengths before it must have been appended already.
+    fn value(&mut self, value: &'v [u8]) -> Result<()>;
+}
+
+impl<'v, S: Peer> Sink<'v> for Outbox<'_, 'v, S> {
+    fn text(&mut self) -> &mut Vec<u8> {
+        self.text
+    }
+
+    fn value(&mut self, value: &'v [u8]) -> Result<()> {
+        Outbox::value(self, value)
+    }
+}
+
+/// Copies all values.
+impl<'v> Sink<'v> for Vec<u8> {
+    fn text(&mut self) -> &mut Vec<u8> {
+        self
+    }
+
+    fn value(&mut self, value: &'v [u8]) -> Result<()> {
+        self.extend_from_slice(value);
+        Ok(())
+    }
+}

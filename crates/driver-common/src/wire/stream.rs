@@ -1,7 +1,6 @@
 //! The three transports to a server: TCP, a Unix socket, and TLS over TCP.
 
-use super::socket::{End, Socket};
-use super::{MOST, Peer, Place, lost, tls};
+use super::{MOST, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, IoSlice, Read, Write};
@@ -35,21 +34,6 @@ impl Stream {
             session.complete_io(&mut socket).map_err(|e| lost(&e))?;
         }
         Ok(Self { way: Way::Tls(Box::new(StreamOwned::new(session, socket))), most: self.most })
-    }
-
-    /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].
-    pub fn transport(&self) -> String {
-        match &self.way {
-            Way::Plain(socket) => match socket.end() {
-                End::Tcp(_) => "TCP".to_owned(),
-                End::Unix(_) => "Unix socket".to_owned(),
-            },
-            Way::Tls(stream) => match stream.conn.protocol_version() {
-                Some(rustls::ProtocolVersion::TLSv1_3) => "TCP with TLS 1.3".to_owned(),
-                Some(rustls::ProtocolVersion::TLSv1_2) => "TCP with TLS 1.2".to_owned(),
-                _ => "TCP with TLS".to_owned(),
-            },
-        }
     }
 
     /// Whether the peer has closed the connection or sent data, as far as this host knows. Consumes only TLS's own
@@ -91,18 +75,12 @@ impl Stream {
 
     /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
-        match self.socket().end() {
-            End::Tcp(stream) => stream.local_addr().ok().map(|address| address.port()),
-            End::Unix(_) => None,
-        }
+        self.socket().port()
     }
 
     /// Whether the connection is private (TLS or a Unix socket), so that a password may be sent in plain text.
     pub fn is_private(&self) -> bool {
-        match &self.way {
-            Way::Plain(socket) => matches!(socket.end(), End::Unix(_)),
-            Way::Tls(_) => true,
-        }
+        matches!(self.way, Way::Tls(_)) || self.socket().is_unix()
     }
 }
 
@@ -138,6 +116,19 @@ impl Peer for Stream {
 
     fn most(&self) -> u64 {
         self.most
+    }
+
+    fn transport(&self) -> String {
+        let transport = match &self.way {
+            Way::Plain(socket) if socket.is_unix() => "Unix socket",
+            Way::Plain(_) => "TCP",
+            Way::Tls(stream) => match stream.conn.protocol_version() {
+                Some(rustls::ProtocolVersion::TLSv1_3) => "TCP with TLS 1.3",
+                Some(rustls::ProtocolVersion::TLSv1_2) => "TCP with TLS 1.2",
+                _ => "TCP with TLS",
+            },
+        };
+        transport.to_owned()
     }
 }
 

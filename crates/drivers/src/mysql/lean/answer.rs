@@ -1,11 +1,12 @@
 //! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
-use super::Outcome;
-use super::packets::{MOST, Packets, length_encoded};
+use super::packets::{MOST, Packets};
 use crate::datetime::DateTime;
 use crate::mysql::errors;
 use crate::prelude::*;
+use crate::wire::link::Outcome;
 use crate::wire::{Peer, malformed};
+use kurabe_driver_common::usable;
 
 /// Agreed capabilities that affect the format of replies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,35 +61,27 @@ struct Ended {
     more: bool,
 }
 
-/// Reads a reply with binary rows. `columns` are the known column types; new definitions replace them.
-pub(super) fn binary<S: Peer>(
-    packets: &mut Packets<S>,
-    agreed: Agreed,
-    columns: &mut Vec<Kind>,
-    bitmap: &mut Vec<u8>,
-    out: &mut Reply,
-) -> Outcome<()> {
-    all(|| binary_result(packets, agreed, columns, bitmap, out))
-}
-
-/// Reads a reply with text rows.
-pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
-    all(|| text_result(packets, agreed, out))
+/// Format of a reply's rows.
+pub(super) enum Rows<'a> {
+    Text,
+    /// Binary, with the known column types, which new definitions replace, and a buffer for a NULL bitmap.
+    Binary(&'a mut Vec<Kind>, &'a mut Vec<u8>),
 }
 
 /// Reads all results of a reply: `CALL` has those of the procedure's statements and a final one without rows. Several
 /// sets of rows are an error, because [`Reply`] holds one.
-fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
+pub(super) fn read<S: Peer>(
+    packets: &mut Packets<S>,
+    agreed: Agreed,
+    rows: &mut Rows<'_>,
+    out: &mut Reply,
+) -> Outcome<()> {
     let mut sets = 0;
     loop {
-        match one()? {
-            Err(error) => return Ok(Err(error)),
-            Ok(Ended { rows, more }) => {
-                sets += usize::from(rows);
-                if !more {
-                    return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
-                }
-            }
+        let ended = usable!(result(packets, agreed, rows, out)?);
+        sets += usize::from(ended.rows);
+        if !ended.more {
+            return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
         }
     }
 }
@@ -99,55 +92,45 @@ pub(crate) fn several_sets() -> Error {
         .hint("change the procedure to return one")
 }
 
-fn binary_result<S: Peer>(
+fn result<S: Peer>(
     packets: &mut Packets<S>,
     agreed: Agreed,
-    columns: &mut Vec<Kind>,
-    bitmap: &mut Vec<u8>,
+    rows: &mut Rows<'_>,
     out: &mut Reply,
 ) -> Outcome<Ended> {
-    match begin(packets, agreed, Some(columns), out)? {
-        Begun::Ended(result) => return Ok(result),
-        Begun::Rows(count) if count != columns.len() => {
-            return Err(malformed(format!("{count} columns, expected {}", columns.len())));
-        }
-        Begun::Rows(_) => {}
-    }
-    loop {
-        packets.next()?;
-        match packets.first()? {
-            0 => {
-                binary_row(packets, columns, bitmap, out)?;
-                packets.wire.check_reply(out)?;
-            }
-            0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
-            other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
-        }
-    }
-}
-
-fn text_result<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<Ended> {
-    let columns = match begin(packets, agreed, None, out)? {
+    let known = match rows {
+        Rows::Text => None,
+        Rows::Binary(columns, _) => Some(&mut **columns),
+    };
+    let count = match begin(packets, agreed, known, out)? {
         Begun::Ended(result) => return Ok(result),
         Begun::Rows(count) => count,
     };
+    if let Rows::Binary(columns, _) = rows
+        && count != columns.len()
+    {
+        return Err(malformed(format!("{count} columns, expected {}", columns.len())));
+    }
     loop {
         packets.next()?;
-        match packets.first()? {
-            0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
-            _ => {
-                for _ in 0..columns {
+        match (packets.first()?, &mut *rows) {
+            (0xff, _) => return error(packets).map(Err),
+            (0xfe, _) if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
+            (0, Rows::Binary(columns, bitmap)) => binary_row(packets, columns, bitmap, out)?,
+            (other, Rows::Binary(..)) => {
+                return Err(malformed(format!("a row that starts with {other:#04x}")));
+            }
+            (_, Rows::Text) => {
+                for _ in 0..count {
                     match packets.length()? {
                         None => out.push_null(),
                         Some(length) => value(packets, length, out)?,
                     }
                 }
                 end_row(packets, out)?;
-                packets.wire.check_reply(out)?;
             }
         }
+        packets.wire.check_reply(out)?;
     }
 }
 
@@ -205,10 +188,10 @@ fn begin<S: Peer>(
         0xfb => return Err(malformed("the server requests a local file")),
         _ => {}
     }
-    let (count, rest) = length_encoded(packets.rest()?)?;
-    let count = usize::try_from(count).ok().filter(|count| (1..=0xffff).contains(count));
-    let count = count.ok_or_else(|| malformed("an invalid number of columns"))?;
-    let definitions_follow = !(agreed.cached_columns && rest.first() == Some(&0));
+    packets.rest()?;
+    let count = packets.length()?.filter(|count| (1..=0xffff).contains(count));
+    let count = count.ok_or_else(|| malformed("an invalid number of columns"))? as usize;
+    let definitions_follow = !(agreed.cached_columns && packets.left() > 0 && packets.first()? == 0);
     if definitions_follow {
         read_columns(packets, agreed, count, columns)?;
     } else if !agreed.no_eof {

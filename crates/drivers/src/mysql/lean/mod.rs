@@ -14,11 +14,12 @@ mod tests;
 
 use crate::prelude::*;
 use crate::slots::check_parameters;
-use crate::wire::link::{Link, Query};
-use crate::wire::{Outbox, Peer, Stream, malformed};
+use crate::wire::link::{Link, Outcome, Query};
+use crate::wire::{Outbox, Peer, malformed};
 pub(super) use answer::several_sets;
-use answer::{Agreed, Kind};
+use answer::{Agreed, Kind, Rows};
 pub(super) use authentication::cleartext_refused;
+use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,9 +59,6 @@ pub(crate) struct Statement {
     types_sent: bool,
     column_kinds: Vec<Kind>,
 }
-
-/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
-type Outcome<T> = Result<Result<T>>;
 
 impl<S: Peer> Lean<S> {
     fn over(packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
@@ -158,9 +156,7 @@ impl<S: Peer> Lean<S> {
         if allowed == 0 {
             let mut reply = Reply::new();
             self.command(3, b"SELECT @@max_allowed_packet")?;
-            if let Err(error) = answer::text(&mut self.packets, self.agreed, &mut reply)? {
-                return Ok(Err(error));
-            }
+            usable!(answer::read(&mut self.packets, self.agreed, &mut Rows::Text, &mut reply)?);
             let text = reply.field_bytes(0, 0).and_then(|text| std::str::from_utf8(text).ok());
             allowed = text.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
             self.allowed.store(allowed, Ordering::Relaxed);
@@ -176,35 +172,24 @@ impl<S: Peer> Lean<S> {
 
     fn simple(&mut self, command: u8, text: &[u8], out: &mut Reply) -> Result<()> {
         self.exchange(|this| {
-            if let Err(error) = this.check_length(text.len() + 1)? {
-                return Ok(Err(error));
-            }
+            usable!(this.check_length(text.len() + 1)?);
             this.command(command, text)?;
-            answer::text(&mut this.packets, this.agreed, out)
+            answer::read(&mut this.packets, this.agreed, &mut Rows::Text, out)
         })
     }
 
     fn send_execute(&mut self, statement: &mut Statement, parameters: &[Value<'_>]) -> Outcome<()> {
         let with_types = execute::retype(&mut statement.parameter_types, parameters) || !statement.types_sent;
-        let length = match execute::length(parameters, with_types) {
-            Ok(length) => length,
-            Err(error) => {
-                statement.types_sent = false;
-                return Ok(Err(error));
-            }
-        };
-        if let Err(error) = self.check_length(length)? {
-            statement.types_sent = false;
-            return Ok(Err(error));
-        }
+        statement.types_sent = false;
+        let length = usable!(execute::length(parameters, with_types));
+        usable!(self.check_length(length)?);
         let fits = length < MOST;
         self.out.clear();
-        if !fits {
-            self.send_closes()?;
-        }
         if fits {
             self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
+        } else {
+            self.send_closes()?;
         }
         execute::head(&mut self.out, statement.number, &statement.parameter_types, parameters, with_types);
         statement.types_sent = true;
@@ -219,21 +204,7 @@ impl<S: Peer> Lean<S> {
     }
 }
 
-/// Description of a connection's transport.
-pub(crate) trait Transport {
-    fn description(&self) -> String;
-}
-
-impl Transport for Lean<Stream> {
-    fn description(&self) -> String {
-        self.packets.wire.stream().transport()
-    }
-}
-
-impl<S: Peer + Send> Query for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Query for Lean<S> {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
         self.simple(COM_QUERY, sql.as_bytes(), out)
     }
@@ -264,7 +235,7 @@ where
     }
 
     fn transport(&self) -> String {
-        self.description()
+        self.packets.wire.stream().transport()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {
@@ -272,10 +243,7 @@ where
     }
 }
 
-impl<S: Peer + Send> Link for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Link for Lean<S> {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
@@ -323,10 +291,9 @@ where
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         check_parameters("the statement", statement.parameter_types.len(), parameters.len())?;
         self.exchange(|this| {
-            if let Err(error) = this.send_execute(statement, parameters)? {
-                return Ok(Err(error));
-            }
-            answer::binary(&mut this.packets, this.agreed, &mut statement.column_kinds, &mut this.bitmap, out)
+            usable!(this.send_execute(statement, parameters)?);
+            let mut rows = Rows::Binary(&mut statement.column_kinds, &mut this.bitmap);
+            answer::read(&mut this.packets, this.agreed, &mut rows, out)
         })
     }
 

@@ -157,23 +157,6 @@ impl<S: Peer> Packets<S> {
     }
 }
 
-/// Splits off a length-encoded integer at the start of `bytes`; returns it and the remaining bytes.
-pub(super) fn length_encoded(bytes: &[u8]) -> Result<(u64, &[u8])> {
-    let short = || malformed("a truncated length");
-    let (&first, rest) = bytes.split_first().ok_or_else(short)?;
-    let width = match first {
-        0xfc => 2,
-        0xfd => 3,
-        0xfe => 8,
-        0xfb | 0xff => return Err(malformed("an invalid length")),
-        short => return Ok((short.into(), rest)),
-    };
-    let (number, rest) = rest.split_at_checked(width).ok_or_else(short)?;
-    let mut eight = [0; 8];
-    eight[..width].copy_from_slice(number);
-    Ok((u64::from_le_bytes(eight), rest))
-}
-
 /// Encoded size of a length, in bytes.
 pub(super) fn length_width(length: usize) -> usize {
     match length {

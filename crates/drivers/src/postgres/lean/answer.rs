@@ -1,9 +1,9 @@
 //! Replies of the server, up to `ReadyForQuery`.
 
-use super::Outcome;
 use crate::postgres::errors;
 use crate::postgres::values::Form;
 use crate::prelude::*;
+use crate::wire::link::Outcome;
 use crate::wire::{Peer, Wire, malformed};
 
 /// Maximum message other than a row: the description of 65,535 columns with long names is shorter.

@@ -2,7 +2,7 @@
 
 use crate::postgres::values::{Encoded, Form};
 use crate::prelude::*;
-use crate::wire::{Outbox, Peer};
+use crate::wire::Sink;
 
 /// Maximum message that the server accepts (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
@@ -139,37 +139,20 @@ pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Res
         .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
 }
 
-/// Appends the parameters to an outbox, which borrows long values.
-pub(super) fn parameters<'v, S: Peer>(
-    outbox: &mut Outbox<'_, 'v, S>,
+/// Appends the parameters.
+pub(super) fn parameters<'v>(
+    sink: &mut impl Sink<'v>,
     forms: &[Form],
     parameters: &[Value<'v>],
 ) -> Result<()> {
     for (form, value) in forms.iter().zip(parameters) {
         let encoded = form.encode(value)?;
-        length_before(outbox.text, &encoded);
+        let length = encoded.bytes().map_or(-1, |bytes| bytes.len() as i32);
+        sink.text().extend_from_slice(&length.to_be_bytes());
         match encoded {
-            Encoded::Slice(bytes) => outbox.value(bytes)?,
-            short => outbox.text.extend_from_slice(short.bytes().unwrap_or_default()),
+            Encoded::Slice(bytes) => sink.value(bytes)?,
+            short => sink.text().extend_from_slice(short.bytes().unwrap_or_default()),
         }
     }
     Ok(())
-}
-
-/// Appends copies of the parameters, for one of several requests.
-pub(super) fn copied(out: &mut Vec<u8>, forms: &[Form], parameters: &[Value<'_>]) -> Result<()> {
-    for (form, value) in forms.iter().zip(parameters) {
-        let encoded = form.encode(value)?;
-        length_before(out, &encoded);
-        out.extend_from_slice(encoded.bytes().unwrap_or_default());
-    }
-    Ok(())
-}
-
-/// Appends a parameter's length field: its length, or -1 for NULL.
-fn length_before(out: &mut Vec<u8>, encoded: &Encoded<'_>) {
-    match encoded.bytes() {
-        None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
-        Some(bytes) => out.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
-    }
 }
