@@ -2,7 +2,7 @@
 
 use super::config::{Config, folder_and_port};
 use super::values::{Encoded, Form};
-use super::wrapped_tls::{Plain, Rustls, StreamLimits};
+use super::wrapped_tls::{MakeStream, StreamLimits};
 use super::{binary, errors};
 use crate::prelude::*;
 use crate::slots::check_parameters;
@@ -13,7 +13,7 @@ use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::private::BytesMut;
 use postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{
-    Client, NoTls, SimpleQueryMessage, Statement,
+    Client, SimpleQueryMessage, Statement,
     config::{SslMode, SslNegotiation},
 };
 use std::error::Error as StdError;
@@ -50,27 +50,21 @@ impl Wrapped {
             options.password(password.expose());
         }
         match &config.place {
-            Place::Tcp { host, port } => options.host(host).port(*port),
+            Place::Tcp { host, port } => options.host(host).port(*port).ssl_mode(SslMode::Require),
             Place::Unix(path) => {
                 let (folder, port) = folder_and_port(path)
                     .ok_or_else(|| Error::usage("client=driver supports only sockets named .s.PGSQL.PORT"))?;
-                options.host_path(folder).port(port)
+                options.host_path(folder).port(port).ssl_mode(SslMode::Disable)
             }
         };
+        if config.tls.is_off() {
+            // "Direct" sends no SSLRequest, so `MakeStream` can wrap the unencrypted stream.
+            options.ssl_negotiation(SslNegotiation::Direct);
+        }
         // The crate's buffer doubles; while it grows, the old and the new buffer coexist.
         let stream = StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer));
-        let limits = stream.clone();
-        let tls = config.tls.config().map(|tls| Rustls::new(tls, stream.clone()));
-        let unix = matches!(config.place, Place::Unix(_));
-        let connect = move || match tls {
-            Some(tls) => options.ssl_mode(SslMode::Require).connect(tls),
-            None if unix => options.ssl_mode(SslMode::Disable).connect(NoTls),
-            // "Direct" sends no SSLRequest, so `Plain` can wrap the unencrypted stream.
-            None => {
-                let plain = Plain(limits);
-                options.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct).connect(plain)
-            }
-        };
+        let streams = MakeStream::new(config.tls.config(), stream.clone());
+        let connect = move || options.connect(streams);
         let client = within(timeout, connect, drop)?
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
             .map_err(|e| refused(&e, config))?;

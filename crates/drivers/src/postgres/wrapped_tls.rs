@@ -4,8 +4,7 @@ use crate::wire::{tls, too_much};
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use rustls::ClientConfig;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
-use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,86 +67,73 @@ impl StreamLimits {
     }
 }
 
-/// Applies the limits to a stream without TLS.
+/// Makes streams with limits, and with TLS if it is configured.
 #[derive(Clone)]
-pub(crate) struct Plain(pub(crate) StreamLimits);
+pub(crate) struct MakeStream {
+    tls: Option<TlsConnector>,
+    limits: StreamLimits,
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Plain {
-    type Stream = Limited<S>;
-    type TlsConnect = Self;
-    type Error = Infallible;
-
-    fn make_tls_connect(&mut self, _: &str) -> Result<Self, Infallible> {
-        Ok(self.clone())
+impl MakeStream {
+    pub(crate) fn new(config: Option<&Arc<ClientConfig>>, limits: StreamLimits) -> Self {
+        if config.is_some() {
+            tls::install_provider();
+        }
+        Self { tls: config.map(|config| TlsConnector::from(Arc::clone(config))), limits }
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Plain {
-    type Stream = Limited<S>;
-    type Error = Infallible;
-    type Future = Ready<Result<Limited<S>, Infallible>>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        ready(Ok(Limited { stream, limits: self.0 }))
-    }
-}
-
-/// Creates TLS connections with this configuration.
-#[derive(Clone)]
-pub(crate) struct Rustls(TlsConnector, StreamLimits);
-
-impl Rustls {
-    pub(crate) fn new(config: &Arc<ClientConfig>, limits: StreamLimits) -> Self {
-        tls::install_provider();
-        Self(TlsConnector::from(Arc::clone(config)), limits)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Rustls {
-    type Stream = Limited<tokio_rustls::client::TlsStream<S>>;
+impl<S: Transport + 'static> MakeTlsConnect<S> for MakeStream {
+    type Stream = Limited;
     type TlsConnect = ToHost;
     type Error = InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<ToHost, InvalidDnsNameError> {
-        let host = ServerName::try_from(domain.to_owned())?;
-        Ok(ToHost { connector: self.0.clone(), limits: self.1.clone(), host })
+        let host = |tls| ServerName::try_from(domain.to_owned()).map(|host| (tls, host));
+        Ok(ToHost { tls: self.tls.clone().map(host).transpose()?, limits: self.limits.clone() })
     }
 }
 
-/// Creates TLS connections to one host.
+/// Makes the streams to one host.
 pub(crate) struct ToHost {
-    connector: TlsConnector,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
     limits: StreamLimits,
-    host: ServerName<'static>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToHost {
-    type Stream = Limited<tokio_rustls::client::TlsStream<S>>;
+impl<S: Transport + 'static> TlsConnect<S> for ToHost {
+    type Stream = Limited;
     type Error = io::Error;
-    type Future =
-        Pin<Box<dyn Future<Output = io::Result<Limited<tokio_rustls::client::TlsStream<S>>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Limited>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let stream = self.connector.connect(self.host, stream).await?;
+            let stream: Box<dyn Transport> = match self.tls {
+                Some((tls, host)) => Box::new(tls.connect(host, stream).await?),
+                None => Box::new(stream),
+            };
             Ok(Limited { stream, limits: self.limits })
         })
     }
 }
 
+/// A connection, encrypted or not.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
+
 /// A stream with limits.
-pub(crate) struct Limited<S> {
-    stream: S,
+pub(crate) struct Limited {
+    stream: Box<dyn Transport>,
     limits: StreamLimits,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Limited<S> {
+impl TlsStream for Limited {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Limited<S> {
+impl AsyncRead for Limited {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -161,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Limited<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Limited<S> {
+impl AsyncWrite for Limited {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
