@@ -12,7 +12,6 @@ const MOST_TEXT: u32 = 4_000;
 /// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
 const MOST_BYTES: u32 = 2_000;
 
-/// The dialect for the URL's options.
 pub(crate) fn dialect(config: &Config) -> Dialect {
     Dialect {
         engine: "Oracle",

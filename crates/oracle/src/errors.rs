@@ -122,7 +122,6 @@ fn stream(text: &str, place: &str) -> Error {
         .hint("check the host and port")
 }
 
-/// Converts a listener's refusal.
 fn refused(number: usize, place: &str) -> Error {
     let (kind, what, hint) = match number {
         12_516 | 12_518 | 12_519 | 12_520 | 12_564 => (
@@ -146,7 +145,6 @@ fn refused(number: usize, place: &str) -> Error {
     Error::new(kind, format!("the listener at {place} {what}")).code(format!("ORA-{number:05}")).hint(hint)
 }
 
-/// Converts a server error, with a hint.
 pub(crate) fn server(number: usize, message: &str) -> Error {
     let code = format!("ORA-{number:05}");
     // "ORA-00001: unique constraint (…) violated", which lines of help may follow.

@@ -56,7 +56,6 @@ pub(crate) fn parameters() -> String {
     format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({names}) ORDER BY NAME")
 }
 
-/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
     let mut notes = vec![
         "Each change outside a transaction is two round trips, the statement and the commit: the client crate \

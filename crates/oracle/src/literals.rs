@@ -1,7 +1,6 @@
 //! Literals in statements (SQL Language Reference, "Literals"). Empty texts and bytes are encoded as in
 //! [`Bind`](super::values::Bind).
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::sql::{Literals, hex, quoted, standard};
 use std::fmt::Write as _;

@@ -12,7 +12,6 @@ use crate::prelude::*;
 use crate::sql::{self, Dialect, MARKER, SqlNamespaceOps};
 use crate::wire::link::try_lock;
 
-/// A connection that manages the namespace.
 pub(crate) struct OracleNamespace {
     config: Config,
     dialect: Dialect,
@@ -69,7 +68,6 @@ pub(crate) fn take_lock() -> String {
     format!("{} FOR UPDATE NOWAIT", lock_row())
 }
 
-/// Writes the holder's name.
 pub(crate) fn write_holder(holder: &str) -> String {
     format!("UPDATE \"{MARKER}\" SET \"made_by\" = '{holder}' WHERE \"name\" = '{MARKER}'")
 }

@@ -12,7 +12,6 @@ use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::Dialect;
 use std::sync::Arc;
 
-/// An open session.
 pub(crate) struct OracleSession {
     link: Link,
     dialect: Dialect,
@@ -24,7 +23,6 @@ pub(crate) struct OracleSession {
     in_transaction: bool,
 }
 
-/// A prepared operation.
 enum Slot {
     Bound(Arc<Plan>),
     Literal(Arc<LiteralPlan>),

@@ -5,7 +5,6 @@
 //! and in byte order. All other texts are stored unchanged.
 
 use super::errors;
-use crate::datetime::DateTime;
 use crate::prelude::*;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
@@ -64,7 +63,6 @@ impl<'a> Bind<'a> {
         }
     }
 
-    /// The value that the crate binds.
     pub(crate) fn as_crate(&self) -> &(dyn ToDbValue + '_) {
         match self {
             Self::Text(value) => value,
@@ -117,7 +115,6 @@ fn micros(at: &OracleTimestamp) -> Option<i64> {
     .micros()
 }
 
-/// Appends a row with columns of these types.
 pub(crate) fn push_row(row: &mut Row, kinds: &[FieldType], out: &mut Reply) -> Result<()> {
     let found = row.columns().len();
     if found != kinds.len() {

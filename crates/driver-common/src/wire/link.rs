@@ -124,7 +124,6 @@ pub fn try_lock(mut lock: impl FnMut() -> Result<bool>) -> Result<bool> {
     lock()
 }
 
-/// A prepared operation.
 enum Slot<S> {
     Ping,
     /// An unprepared statement: those of transactions.

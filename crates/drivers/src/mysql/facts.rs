@@ -42,7 +42,6 @@ const OTHERS: &[&str] = &[
     "sql_mode",
 ];
 
-/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
     let names = listed(OTHERS.iter().chain(&["max_user_connections"]));

@@ -1,9 +1,7 @@
 //! Literals in statements, and fields in text format (MySQL manual, "Literal Values").
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::sql::{Literals, Read, quoted, quoted_hex, read_int, standard};
-use crate::wire::malformed;
 use std::fmt::Write as _;
 
 pub(super) const LITERALS: Literals = Literals { write, read };

@@ -5,14 +5,10 @@
 //! Connection IDs increase: a connection with a higher ID than the probe's was opened after it.
 
 use super::lean::Lean;
+use crate::prelude::*;
 use crate::reported::listed;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
-    StatsProbe, WaitState, shortened,
-};
-use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counters of the whole server, always exact. The redo log's counts all bytes written to its files; a block that is
@@ -36,11 +32,9 @@ const SESSIONS: &[(Counter, &str)] = &[
 /// State of a transaction that waits for a lock.
 const LOCK_WAIT: &str = "LOCK WAIT";
 
-/// The stats probe's connection.
 pub(super) struct MysqlStatsProbe {
     link: Lean<Stream>,
     mariadb: bool,
-    /// Whether the server writes a binary log.
     binlog: bool,
     /// Whether the performance schema is enabled.
     digests: bool,

@@ -17,8 +17,6 @@ mod version;
 mod wrapped;
 
 use crate::charset;
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
@@ -99,7 +97,6 @@ impl Mysql {
 }
 
 impl Mysql {
-    /// The storage engine of our tables, if known.
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
     }

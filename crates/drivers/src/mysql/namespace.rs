@@ -13,7 +13,6 @@ const COUNT_LIMIT: u64 = 100_000;
 /// close.
 const FAR: u64 = 20;
 
-/// A connection that manages the namespace.
 pub(crate) struct MysqlNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,

@@ -3,9 +3,7 @@
 use super::config::Config;
 use super::errors;
 use super::lean::{cleartext_refused, several_sets};
-use crate::datetime::DateTime;
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
@@ -20,10 +18,8 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "mysql crate 26";
 
-/// A connection of the `mysql` crate.
 pub(crate) struct Wrapped {
     connection: Conn,
     watched: Watched,
@@ -33,7 +29,6 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// Connects.
     pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
         let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = OptsBuilder::new()

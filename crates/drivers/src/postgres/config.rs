@@ -113,7 +113,6 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
-/// libpq's TLS parameters and their environment variables.
 const SSL: [(&str, &str); 4] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
@@ -166,7 +165,6 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
     tls::Mode::on(tls::Wanted { check, ca, identity })
 }
 
-/// The folder and the port in a socket's path.
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
     Some((socket.parent()?, port))

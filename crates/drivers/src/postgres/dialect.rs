@@ -8,7 +8,6 @@ use std::borrow::Cow;
 /// Characters of the longest `varchar` (PostgreSQL manual, "Character Types").
 const MOST_TEXT: u32 = 10_485_760;
 
-/// The dialect.
 pub(crate) fn dialect() -> Dialect {
     Dialect {
         engine: "PostgreSQL",

@@ -1,7 +1,6 @@
 //! Literals in statements, and fields in text format (manual, "Lexical Structure", "Constants"; "Date/Time Types";
 //! "Binary Data Types").
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::sql::{Literals, Read, hex, quoted, read_int, standard};
 use crate::wire::{malformed, unhex};

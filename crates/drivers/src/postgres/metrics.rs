@@ -7,13 +7,9 @@
 //! leaves `pg_stat_activity`. Before version 15 a collector delayed them further, so they are not read there.
 
 use super::lean::Lean;
+use crate::prelude::*;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use kurabe_core::Result;
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
-    StatsProbe, WaitState, shortened,
-};
 use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,7 +31,6 @@ const PREPARE: &str = "PREPARE kurabe_sessions AS \
      AND pid <> pg_backend_pid()";
 const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
-/// The stats probe's connection.
 pub(super) struct PostgresStatsProbe {
     link: Lean<Stream>,
     version: u32,

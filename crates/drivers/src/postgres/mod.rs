@@ -17,8 +17,6 @@ mod wrapped;
 mod wrapped_tls;
 
 use crate::charset;
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};

@@ -12,7 +12,6 @@ const LOCK: i64 = 0x6b75_7261_6265;
 /// accurate.
 const FAR: u64 = 3;
 
-/// A connection that manages the namespace.
 pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,

@@ -5,7 +5,6 @@ use super::values::{Encoded, Form};
 use super::wrapped_tls::{MakeStream, StreamLimits};
 use super::{binary, errors};
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
@@ -19,7 +18,6 @@ use postgres::{
 use std::error::Error as StdError;
 use std::time::Duration;
 
-/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "postgres crate 0.19";
 
 /// A connection of the `postgres` crate. The crate limits neither the time nor the size of a reply, so the stream that
@@ -32,7 +30,6 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// Connects.
     pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
         let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = postgres::Config::new();

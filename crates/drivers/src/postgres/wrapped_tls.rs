@@ -59,7 +59,6 @@ impl StreamLimits {
         if self.0.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
-    /// Counts bytes after a read.
     fn received(&self, bytes: usize) -> io::Result<()> {
         let before = self.0.received.fetch_add(bytes as u64, Ordering::Relaxed);
         let over = before + bytes as u64 > self.0.most;
@@ -121,7 +120,6 @@ pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
 
-/// A stream with limits.
 pub(crate) struct Limited {
     stream: Box<dyn Transport>,
     limits: StreamLimits,

@@ -11,8 +11,6 @@ mod session;
 mod settings;
 
 use crate::embedded::{Place, ProcessStatsProbe};
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
 use error::explain;

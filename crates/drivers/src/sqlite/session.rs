@@ -32,7 +32,6 @@ pub(super) struct SqliteSession {
     capacity: usize,
 }
 
-/// A prepared operation.
 enum Slot {
     Statement(Arc<Statement>),
     Literal(Arc<Template>),

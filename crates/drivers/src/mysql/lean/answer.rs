@@ -1,7 +1,6 @@
 //! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
 use super::packets::{MOST, Packets};
-use crate::datetime::DateTime;
 use crate::mysql::errors;
 use crate::prelude::*;
 use crate::wire::link::Outcome;

@@ -7,7 +7,6 @@ use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
 use mysql_common::scramble::{create_response_for_ed25519, scramble_native, scramble_sha256};
 
-/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
     Native,

@@ -1,7 +1,6 @@
 //! Request that executes a prepared statement (`COM_STMT_EXECUTE`, "Binary Protocol Value").
 
 use super::packets::{length_width, push_length};
-use crate::datetime::DateTime;
 use crate::packed::bytes_of;
 use crate::prelude::*;
 use crate::wire::Sink;
@@ -78,7 +77,6 @@ pub(super) fn head(
     }
 }
 
-/// Appends the values.
 pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> Result<()> {
     for value in parameters {
         match *value {

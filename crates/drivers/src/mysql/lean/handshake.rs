@@ -39,12 +39,10 @@ const UTF8MB4: u8 = 45;
 const MOST_TAKEN: u32 = 1 << 30;
 
 impl Lean<Stream> {
-    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.packets.wire.stream().port()
     }
 
-    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(
         config: &Config,
         options: &ConnectOptions,
@@ -107,7 +105,6 @@ pub(super) struct Greeting {
     plugin: Vec<u8>,
 }
 
-/// The capabilities of both sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours {
     capabilities: u32,

@@ -13,7 +13,6 @@ mod packets;
 mod tests;
 
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, malformed};
 pub(super) use answer::several_sets;
@@ -24,7 +23,6 @@ use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
@@ -44,14 +42,12 @@ pub(crate) struct Lean<S> {
     allowed: Arc<AtomicUsize>,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
-    /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
 }
 
 /// A statement as text (`COM_QUERY`).
 const COM_QUERY: u8 = 3;
 
-/// A prepared statement.
 pub(crate) struct Statement {
     number: u32,
     /// Parameter types last sent; 6 (NULL) before the first execution.

@@ -33,7 +33,6 @@ impl<S: Peer> Packets<S> {
         })
     }
 
-    /// Returns the sequence number for the next packet to send.
     pub(super) fn take_number(&mut self) -> u8 {
         let number = self.number;
         self.number = number.wrapping_add(1);
@@ -132,7 +131,6 @@ impl<S: Peer> Packets<S> {
         Ok(())
     }
 
-    /// Appends the next `n` bytes to `out`.
     pub(super) fn take_into(&mut self, mut n: usize, out: &mut Vec<u8>) -> Result<()> {
         while n > 0 {
             self.go_on()?;
@@ -181,7 +179,6 @@ pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Appends a packet's header.
 pub(super) fn push_header(out: &mut Vec<u8>, length: usize, number: u8) {
     let [a, b, c, ..] = length.to_le_bytes();
     out.extend_from_slice(&[a, b, c, number]);

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 /// PostgreSQL's default is 4,096 (`scram_iterations`).
 const MAX_ITERATIONS: u64 = 1_000_000;
 
-/// State of a SCRAM exchange.
 enum Scram {
     NotRequested,
     Begun(Box<ScramSha256>),

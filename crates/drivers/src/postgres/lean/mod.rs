@@ -11,13 +11,11 @@ mod tests;
 
 use super::values::Form;
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
 use kurabe_driver_common::usable;
 
-/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
@@ -34,11 +32,9 @@ pub(crate) struct Lean<S> {
     closes: Vec<u8>,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
-    /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
 }
 
-/// A prepared statement.
 pub(crate) struct Statement {
     name: String,
     /// Bind up to the parameter count.

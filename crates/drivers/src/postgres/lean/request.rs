@@ -37,17 +37,14 @@ fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Resul
     close_message(out, at)
 }
 
-/// Query.
 pub(super) fn query(out: &mut Vec<u8>, sql: &str) -> Result<()> {
     message(out, b'Q', |out| text(out, sql))
 }
 
-/// Sync.
 pub(super) fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
 }
 
-/// Terminate.
 pub(super) fn terminate(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
 }
@@ -76,7 +73,6 @@ pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// Close of a statement.
 pub(super) fn close(out: &mut Vec<u8>, name: &str) {
     // Cannot fail: the names are generated and short.
     let _ = message(out, b'C', |out| {
@@ -139,7 +135,6 @@ pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Res
         .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
 }
 
-/// Appends the parameters.
 pub(super) fn parameters<'v>(
     sink: &mut impl Sink<'v>,
     forms: &[Form],

@@ -15,12 +15,10 @@ const VERSION: u32 = 196_608;
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 impl Lean<Stream> {
-    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.wire.stream().port()
     }
 
-    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
         let mut wire = Wire::new(Stream::connect(&config.place, options)?);
@@ -87,7 +85,6 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     authentication::authenticate(wire, config, private)
 }
 
-/// Reads messages until the server is ready.
 fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     loop {
         let (kind, length) = answer::header(wire)?;
