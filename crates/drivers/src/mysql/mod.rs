@@ -94,9 +94,7 @@ impl Mysql {
         }
         Ok(link)
     }
-}
 
-impl Mysql {
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
     }

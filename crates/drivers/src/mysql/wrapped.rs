@@ -50,14 +50,13 @@ impl Wrapped {
             Place::Unix(path) => options.socket(Some(path.to_string_lossy())),
             Place::Tcp { host, port } => options.ip_or_hostname(Some(host)).tcp_port(*port),
         };
-        let (ssl, transport) = match (&config.tls, &config.place) {
-            (tls::Mode::Off, Place::Unix(_)) => (None, "Unix socket"),
-            (tls::Mode::Off, Place::Tcp { .. }) => (None, "TCP"),
-            (tls::Mode::On { wanted, .. }, _) => (Some(ssl_options(wanted)), "TCP with TLS"),
+        let ssl = match &config.tls {
+            tls::Mode::Off => None,
+            tls::Mode::On { wanted, .. } => {
+                tls::install_provider();
+                Some(ssl_options(wanted))
+            }
         };
-        if ssl.is_some() {
-            tls::install_provider();
-        }
         // The crate's timeouts apply to single reads, and its name lookup has none.
         let made = within(timeout, move || Conn::new(options.ssl_opts(ssl)), drop)?;
         let connection = made
@@ -69,6 +68,7 @@ impl Wrapped {
                 let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }
         })?;
+        let transport = config.tls.transport(&config.place);
         Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport })
     }
 }

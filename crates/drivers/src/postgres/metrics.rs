@@ -140,24 +140,18 @@ impl PostgresStatsProbe {
             "SELECT coalesce(sum({hits} + {reads}), 0)::bigint, coalesce(sum({reads}), 0)::bigint \
              FROM pg_catalog.pg_statio_user_tables"
         );
-        self.count(
-            reading,
-            &pages,
-            &[
-                (
-                    Counter::PagesRequested,
-                    "pg_statio_user_tables.*_blks_hit + *_blks_read",
-                    CounterScope::Database,
-                ),
-                (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
-            ],
-        )?;
+        let counters = [
+            (
+                Counter::PagesRequested,
+                "pg_statio_user_tables.*_blks_hit + *_blks_read",
+                CounterScope::Database,
+            ),
+            (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
+        ];
+        self.count(reading, &pages, &counters)?;
         let files = "SELECT temp_files FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
-        self.count(
-            reading,
-            files,
-            &[(Counter::Temporary, "pg_stat_database.temp_files", CounterScope::Database)],
-        )?;
+        let from = "pg_stat_database.temp_files";
+        self.count(reading, files, &[(Counter::Temporary, from, CounterScope::Database)])?;
         let (checkpoints, from) = if self.version < CHECKPOINTER {
             (
                 "SELECT checkpoints_timed + checkpoints_req FROM pg_catalog.pg_stat_bgwriter",

@@ -67,12 +67,7 @@ impl Wrapped {
             .map_err(|e| refused(&e, config))?;
         let ending = stream.clone();
         let watched = Watched::new(timeout, move || ending.end())?;
-        let transport = match (&config.place, config.tls.is_off()) {
-            (Place::Unix(_), _) => "Unix socket",
-            (Place::Tcp { .. }, true) => "TCP",
-            (Place::Tcp { .. }, false) => "TCP with TLS",
-        };
-        Ok(Self { client: Some(client), stream, watched, transport })
+        Ok(Self { client: Some(client), stream, watched, transport: config.tls.transport(&config.place) })
     }
 
     /// Runs one exchange with the server, within the limits.

@@ -159,16 +159,8 @@ fn run_text(
     column_types: &[FieldType],
     out: &mut Reply,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(sql)?;
-    if column_types.is_empty() {
-        out.set_affected(statement.raw_execute()? as u64);
-        return Ok(());
-    }
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next()? {
-        push_row(row, column_types, out)?;
-    }
-    Ok(())
+    let columns = (!column_types.is_empty()).then_some(column_types.len());
+    execute(&mut connection.prepare(sql)?, columns, Some(column_types), out)
 }
 
 fn run(
@@ -181,19 +173,28 @@ fn run(
     for (i, (value, kind)) in parameters.iter().zip(&statement.parameter_types).enumerate() {
         prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
     }
-    if statement.raw && prepared.column_count() > 0 {
-        let columns = prepared.column_count();
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next()? {
-            push_untyped(row, columns, out)?;
-        }
-    } else if statement.reads {
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next()? {
-            push_row(row, &statement.column_types, out)?;
-        }
-    } else {
-        out.set_affected(prepared.raw_execute()? as u64);
+    if statement.raw {
+        let columns = Some(prepared.column_count()).filter(|columns| *columns > 0);
+        return execute(&mut prepared, columns, None, out);
+    }
+    let columns = statement.reads.then_some(statement.column_types.len());
+    execute(&mut prepared, columns, Some(&statement.column_types), out)
+}
+
+/// Executes a statement whose parameters are bound, and reads this number of columns; `None` if it returns no rows.
+fn execute(
+    statement: &mut rusqlite::Statement<'_>,
+    columns: Option<usize>,
+    column_types: Option<&[FieldType]>,
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
+    let Some(columns) = columns else {
+        out.set_affected(statement.raw_execute()? as u64);
+        return Ok(());
+    };
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        push_row(row, columns, column_types, out)?;
     }
     Ok(())
 }
@@ -214,30 +215,21 @@ fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     }
 }
 
-/// Appends a row of columns without declared types; a floating-point number as text.
-fn push_untyped(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Result<()> {
+/// Appends a row. Without declared types, a floating-point number becomes text.
+fn push_row(
+    row: &Row<'_>,
+    columns: usize,
+    column_types: Option<&[FieldType]>,
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
     for i in 0..columns {
+        let kind = column_types.and_then(|kinds| kinds.get(i));
         match row.get_ref(i)? {
             ValueRef::Null => out.push_null(),
-            ValueRef::Integer(n) => out.push_int(n),
-            ValueRef::Real(n) => out.push_bytes(n.to_string().as_bytes()),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
-        }
-    }
-    out.end_row();
-    Ok(())
-}
-
-fn push_row(row: &Row<'_>, column_types: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {
-    if column_types.is_empty() {
-        return Ok(());
-    }
-    for (i, kind) in column_types.iter().enumerate() {
-        match row.get_ref(i)? {
-            ValueRef::Null => out.push_null(),
-            ValueRef::Integer(micros) if *kind == FieldType::Timestamp => out.push_time(micros),
+            ValueRef::Integer(micros) if kind == Some(&FieldType::Timestamp) => out.push_time(micros),
             ValueRef::Integer(n) => out.push_int(n),
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
+            ValueRef::Real(n) if kind.is_none() => out.push_bytes(n.to_string().as_bytes()),
             ValueRef::Real(_) => {
                 return Err(rusqlite::Error::InvalidColumnType(
                     i,
@@ -247,6 +239,8 @@ fn push_row(row: &Row<'_>, column_types: &[FieldType], out: &mut Reply) -> rusql
             }
         }
     }
-    out.end_row();
+    if columns > 0 {
+        out.end_row();
+    }
     Ok(())
 }
