@@ -3,7 +3,7 @@
 use super::answer::{self, Agreed};
 use super::authentication::{self, Plugin};
 use super::packets::{Packets, push_length};
-use super::{COM_QUERY, Lean, push_header};
+use super::{COM_QUERY, Lean};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
@@ -56,9 +56,8 @@ impl Lean<Stream> {
         let ours = greeting.agree(!config.tls.is_off())?;
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             let mut request = Vec::new();
-            push_header(&mut request, 32, packets.take_number());
             ours.push(&mut request);
-            packets.wire.send(&request)?;
+            packets.send(&request)?;
             packets = packets.rewire(|stream| stream.encrypt(&config.tls, host))?;
             times.tls = Some(laps.lap());
         }
@@ -87,11 +86,7 @@ pub(super) fn log_in<S: Peer>(
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
     let nonce = plugin.nonce(&greeting.nonce)?;
     let proof = plugin.first_answer(config, nonce, private)?;
-    let response = response(config, ours, plugin, &proof)?;
-    let mut out = Vec::with_capacity(response.len() + 4);
-    push_header(&mut out, response.len(), packets.take_number());
-    out.extend_from_slice(&response);
-    packets.wire.send(&out)?;
+    packets.send(&response(config, ours, plugin, &proof)?)?;
     authentication::finish(packets, config, plugin, nonce.to_vec(), private)
 }
 

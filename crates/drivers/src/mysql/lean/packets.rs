@@ -33,10 +33,13 @@ impl<S: Peer> Packets<S> {
         })
     }
 
-    pub(super) fn take_number(&mut self) -> u8 {
-        let number = self.number;
-        self.number = number.wrapping_add(1);
-        number
+    /// Sends a packet while connecting.
+    pub(super) fn send(&mut self, payload: &[u8]) -> Result<()> {
+        let mut out = Vec::with_capacity(payload.len() + 4);
+        push_header(&mut out, payload.len(), self.number);
+        self.number = self.number.wrapping_add(1);
+        out.extend_from_slice(payload);
+        self.wire.send(&out)
     }
 
     /// Prepares for the reply to a command of `sent` packets, whose numbers continue from there.

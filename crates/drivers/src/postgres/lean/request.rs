@@ -20,13 +20,18 @@ fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
 }
 
 /// Writes a message's length at `at`. The length counts itself but not the type byte.
-pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
-    let length = out.len() - at;
+fn put_length(out: &mut [u8], at: usize, length: usize) -> Result<()> {
     if length > LONGEST {
         return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
     }
     out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
     Ok(())
+}
+
+/// Writes the length of a message that ends with `out`.
+pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
+    let length = out.len() - at;
+    put_length(out, at, length)
 }
 
 fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
@@ -119,12 +124,7 @@ pub(super) fn bind_tail(column_forms: &[Form]) -> Vec<u8> {
 pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -> Result<()> {
     let at = out.len() + 1;
     out.extend_from_slice(head);
-    let length = head.len() - 1 + length + tail.len() - TAIL.len();
-    if length > LONGEST {
-        return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
-    }
-    out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
-    Ok(())
+    put_length(out, at, head.len() - 1 + length + tail.len() - TAIL.len())
 }
 
 /// Encoded size of the parameters, including their length fields, in bytes.
