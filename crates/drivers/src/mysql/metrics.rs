@@ -6,10 +6,10 @@
 
 use super::lean::Lean;
 use crate::prelude::*;
-use crate::reported::listed;
+use crate::reported::{Reported, listed};
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Counters of the whole server, always exact. The redo log's counts all bytes written to its files; a block that is
 /// written again when more of it is filled counts each time.
@@ -67,14 +67,10 @@ impl MysqlStatsProbe {
         Ok(Self { link, mariadb, binlog, digests, own, database, last: None, processlist })
     }
 
-    fn status(&mut self, scope: &str) -> Result<BTreeMap<String, u64>> {
+    fn status(&mut self, scope: &str) -> Result<Reported> {
         let names = SERVER.iter().map(|(_, name, _)| name).chain(SESSIONS.iter().map(|(_, name)| name));
         let sql = format!("SHOW {scope} STATUS WHERE Variable_name IN ({})", listed(names));
-        let pair = |row: Vec<String>| {
-            let [name, value] = <[String; 2]>::try_from(row).ok()?;
-            Some((name, value.parse().ok()?))
-        };
-        Ok(rows(&mut self.link, &sql)?.into_iter().filter_map(pair).collect())
+        rows(&mut self.link, &sql).map(Reported::of)
     }
 
     /// Adds the total size of the binary logs. Its growth is the bytes written, if no log is purged meanwhile.
@@ -201,12 +197,13 @@ impl StatsProbe for MysqlStatsProbe {
         // The same order in both snapshots: the probe's own queries then cancel out in the difference.
         let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
         for (what, name, unit) in SERVER {
-            let value = global.get(*name).map(|value| value * unit);
+            let value = global.number(&name.to_ascii_lowercase()).map(|value| value * unit);
             reading.count(*what, value, name, CounterScope::Server, "this version has no such counter");
         }
         for (what, name) in SESSIONS {
-            if let (Some(all), Some(own)) = (global.get(*name), own.get(*name)) {
-                let value = all.saturating_sub(*own);
+            let [all, own] = [&global, &own].map(|found| found.number(&name.to_ascii_lowercase()));
+            if let (Some(all), Some(own)) = (all, own) {
+                let value = all.saturating_sub(own);
                 reading.counts.push(EngineCount::new(*what, value, name, CounterScope::Server));
             }
         }

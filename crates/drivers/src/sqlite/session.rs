@@ -11,18 +11,14 @@ use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Cache capacity beyond the statements in use, which rusqlite needs.
 const SPARE: usize = 8;
 
-/// Maximum number of operations whose text is cached; more than any experiment has.
-const TEXTS: usize = 64;
-
 pub(super) struct SqliteSession {
     connection: Connection,
-    texts: Vec<(Operation, Arc<Statement>)>,
+    texts: Known<Statement>,
     templates: Known<Template>,
     slots: Slots<Slot>,
     /// Buffer of a statement with literals, reused.
@@ -37,6 +33,7 @@ enum Slot {
     Literal(Arc<Template>),
 }
 
+#[derive(Clone)]
 struct Statement {
     name: &'static str,
     sql: String,
@@ -53,7 +50,7 @@ impl SqliteSession {
         connection.set_prepared_statement_cache_capacity(SPARE);
         Self {
             connection,
-            texts: Vec::new(),
+            texts: Known::default(),
             templates: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
@@ -64,36 +61,29 @@ impl SqliteSession {
     }
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
-        let known = self.texts.iter().find(|(known, _)| known == operation).map(|(_, statement)| statement);
-        // One reference is in `texts`; another means that the statement is prepared and not released.
-        if let Some(statement) = known.filter(|statement| Arc::strong_count(statement) == 1) {
-            return Ok(Arc::clone(statement));
+        let known = self.texts.get(operation, || Statement::new(operation))?;
+        // One reference is in `texts`, one is here; another means that the statement is prepared and not released.
+        if Arc::strong_count(&known) == 2 {
+            return Ok(known);
         }
-        let in_use = known.is_some();
+        // A different text makes a separate cache entry.
+        self.made += 1;
+        let sql = format!("{} -- {}", known.sql, self.made);
+        Ok(Arc::new(Statement { sql, ..Statement::clone(&known) }))
+    }
+}
+
+impl Statement {
+    fn new(operation: &Operation) -> Result<Self> {
         let shape = shape(operation)?;
-        let mut sql = text(&DIALECT, operation)?;
-        if in_use {
-            // A different text makes a separate cache entry.
-            self.made += 1;
-            // Writing to a String cannot fail.
-            let _ = write!(sql, " -- {}", self.made);
-        }
-        let reads = matches!(operation, Operation::Ping) || !shape.gives.is_empty();
-        let statement = Arc::new(Statement {
+        Ok(Self {
             name: operation.name(),
-            sql,
+            sql: text(&DIALECT, operation)?,
+            reads: matches!(operation, Operation::Ping) || !shape.gives.is_empty(),
+            raw: matches!(operation, Operation::Raw { .. }),
             parameter_types: shape.takes,
             column_types: shape.gives,
-            reads,
-            raw: matches!(operation, Operation::Raw { .. }),
-        });
-        if !in_use {
-            if self.texts.len() == TEXTS {
-                self.texts.clear();
-            }
-            self.texts.push((operation.clone(), Arc::clone(&statement)));
-        }
-        Ok(statement)
+        })
     }
 }
 
