@@ -36,8 +36,8 @@ pub struct Dialect {
     /// The column type of a field, including a collation that compares text by bytes. `in_key` is true for fields of
     /// the primary key or an index, for engines whose long types cannot be indexed.
     pub column_type: fn(kind: FieldType, in_key: bool) -> Cow<'static, str>,
-    /// The clause that makes `INSERT … VALUES (…)` an upsert, with a leading space.
-    pub upsert: fn(&Dialect, &Collection) -> String,
+    /// The statement that adds or replaces a row.
+    pub put: fn(&Dialect, &Collection) -> Result<String>,
     /// The clause after `CREATE TABLE … (…)`, with a leading space (` ENGINE=InnoDB`), or empty.
     pub create_tail: Cow<'static, str>,
     /// The statement that clears a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
@@ -62,8 +62,6 @@ pub type Casts = fn(&Collection, rows: usize) -> Vec<Cow<'static, str>>;
 /// Statements that one engine writes differently from all others.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnStatements {
-    /// Adds or replaces a row, instead of an `INSERT` with [`Dialect::upsert`].
-    pub put: fn(&Dialect, &Collection) -> Result<String>,
     /// Removes a table with its indexes, if it exists.
     pub drop_table: fn(&Dialect, &str) -> String,
     /// A further clause after [`Dialect::create_tail`], with a leading space.
@@ -108,15 +106,4 @@ impl Dialect {
             Placeholder::Colon => format!(":{number}"),
         }
     }
-}
-
-/// The upsert of PostgreSQL and SQLite: ` ON CONFLICT (key) DO UPDATE SET …`.
-pub fn on_conflict_do_update(dialect: &Dialect, collection: &Collection) -> String {
-    let name =
-        |&field: &usize| collection.fields.get(field).map_or_else(String::new, |f| dialect.quoted(f.name));
-    let key: Vec<String> = collection.key.iter().map(name).collect();
-    let set = |field: &usize| format!("{0} = excluded.{0}", name(field));
-    let set: Vec<String> = collection.rest().iter().map(set).collect();
-    let what = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
-    format!(" ON CONFLICT ({}) DO {what}", key.join(", "))
 }

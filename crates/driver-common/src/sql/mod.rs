@@ -9,7 +9,7 @@ mod statement;
 mod statistics;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Casts, Dialect, OwnStatements, Placeholder, on_conflict_do_update};
+pub use dialect::{Casts, Dialect, OwnStatements, Placeholder};
 pub use literal::{
     Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, with_gaps,
 };
@@ -17,5 +17,7 @@ pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
-pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
+pub use statement::{
+    clear_table, create_indexes, create_table, drop_table, insert, joined, on_conflict_do_update, text,
+};
 pub use statistics::outgrown;

@@ -32,10 +32,7 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
                 None => insert(d, collection, if by_array { 1 } else { *rows })?,
             }
         }
-        Operation::Put { collection } => match d.own {
-            Some(own) => (own.put)(d, collection)?,
-            None => insert(d, collection, 1)? + &(d.upsert)(d, collection),
-        },
+        Operation::Put { collection } => (d.put)(d, collection)?,
         Operation::Update { collection, fields } => {
             let set = equal(d, collection, fields, ", ", 1)?;
             let key = equal(d, collection, &collection.key, " AND ", fields.len() + 1)?;
@@ -115,7 +112,8 @@ fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<Stri
     Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.quoted(&collection.name)))
 }
 
-fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
+/// `INSERT INTO … VALUES (…), (…)`, of this number of rows.
+pub fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
     if rows == 0 {
         return Err(defect(collection, "has an insert of no rows"));
     }
@@ -163,8 +161,19 @@ fn equal(
     joined(collection, fields, between, |n, name| format!("{} = {}", d.quoted(name), d.parameter(first + n)))
 }
 
-/// The texts for these fields, at least one.
-fn joined(
+/// The upsert of PostgreSQL and SQLite: `INSERT … ON CONFLICT (key) DO UPDATE SET …`.
+pub fn on_conflict_do_update(d: &Dialect, collection: &Collection) -> Result<String> {
+    let (insert, key) = (insert(d, collection, 1)?, names(d, collection, &collection.key)?);
+    let rest = collection.rest();
+    if rest.is_empty() {
+        return Ok(format!("{insert} ON CONFLICT ({key}) DO NOTHING"));
+    }
+    let set = joined(collection, &rest, ", ", |_, name| format!("{0} = excluded.{0}", d.quoted(name)))?;
+    Ok(format!("{insert} ON CONFLICT ({key}) DO UPDATE SET {set}"))
+}
+
+/// Joins a text for each of these fields, at least one, from its number, beginning with 0, and its name.
+pub fn joined(
     collection: &Collection,
     fields: &[usize],
     between: &str,

@@ -16,7 +16,7 @@ pub(crate) fn dialect() -> Dialect {
         placeholder: Placeholder::Dollar,
         literals: LITERALS,
         column_type,
-        upsert: on_conflict_do_update,
+        put: on_conflict_do_update,
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
         analyse: Some("ANALYZE"),

@@ -52,7 +52,7 @@ pub static DIALECT: Dialect = Dialect {
     placeholder: Placeholder::Question,
     literals: literals::LITERALS,
     column_type,
-    upsert: on_conflict_do_update,
+    put: on_conflict_do_update,
     create_tail: Cow::Borrowed(""),
     clear: "DELETE FROM",
     analyse: Some("ANALYZE"),
