@@ -85,11 +85,8 @@ fn lobs_out_of_row(dialect: &Dialect, collection: &Collection) -> String {
 
 /// ` LOB ("a", "b") STORE AS (…)`. The server's setting `db_securefile` decides whether it is a `SecureFile`.
 fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String {
-    let names: Vec<String> = lobs(dialect, collection)
-        .into_iter()
-        .filter_map(|position| collection.fields.get(position))
-        .map(|field| dialect.quoted(field.name))
-        .collect();
+    let name = |position| collection.fields.get::<usize>(position).map(|field| dialect.quoted(field.name));
+    let names: Vec<String> = lobs(dialect, collection).into_iter().filter_map(name).collect();
     if names.is_empty() { String::new() } else { format!(" LOB ({}) STORE AS ({how})", names.join(", ")) }
 }
 

@@ -84,10 +84,8 @@ pub(crate) fn objects_named(name: &str) -> String {
 /// Name of this process and the run, in printable ASCII and at most 60 characters, the column's length.
 fn holder_name(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != ':' && c != '"' { c } else { '_' };
-    format!("process {} run {}", std::process::id(), run.chars().map(plain).collect::<String>())
-        .chars()
-        .take(60)
-        .collect()
+    let run: String = run.chars().map(plain).collect();
+    format!("process {} run {run}", std::process::id()).chars().take(60).collect()
 }
 
 impl SqlNamespaceOps for OracleNamespace {

@@ -121,13 +121,9 @@ impl Session for OracleSession {
             }
         };
         check_parameters(plan.name, plan.shape.takes.len(), parameters.len())?;
-        let binds: Vec<Bind<'_>> = plan
-            .shape
-            .takes
-            .iter()
-            .zip(parameters)
-            .map(|(kind, value)| Bind::new(*kind, value))
-            .collect::<Result<_>>()?;
+        let takes = plan.shape.takes.iter().zip(parameters);
+        let binds: Vec<Bind<'_>> =
+            takes.map(|(kind, value)| Bind::new(*kind, value)).collect::<Result<_>>()?;
         let changed = match &plan.steps {
             Steps::Ping => return self.link.ping(),
             Steps::Begin => {

@@ -6,6 +6,7 @@
 
 use super::errors;
 use crate::prelude::*;
+use crate::sql::unfit;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
 
@@ -73,10 +74,6 @@ impl<'a> Bind<'a> {
             Self::Time(value) => value,
         }
     }
-}
-
-fn unfit(kind: FieldType, what: &str) -> Error {
-    Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
 }
 
 /// Reverses the encoding of [`Bind`] for text or bytes.

@@ -108,7 +108,8 @@ pub fn with_gaps(dialect: &Dialect) -> Dialect {
     Dialect { placeholder: Placeholder::Gap, ..dialect.clone() }
 }
 
-fn unfit(kind: FieldType, what: &str) -> Error {
+/// The error of a value that a field of this type cannot have.
+pub fn unfit(kind: FieldType, what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
 }
 

@@ -11,7 +11,8 @@ mod statistics;
 pub use crate::ownership::MARKER;
 pub use dialect::{Casts, Dialect, OwnStatements, Placeholder};
 pub use literal::{
-    Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, with_gaps,
+    Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
+    with_gaps,
 };
 pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};

@@ -93,14 +93,10 @@ impl Durability {
     /// The error if another class is required: its settings are global, so only an administrator can change them.
     pub(crate) fn refusal(&self, class: DurabilityClass) -> Error {
         let (found, _) = self.class();
-        let others: Vec<&str> = self
-            .engines
-            .iter()
-            .map(|engine| engine.name.as_str())
-            .filter(|name| ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name))
-            .filter(|name| self.of(name, &mut Vec::new()) == class)
-            .collect();
-        let hint = match others.first() {
+        let has_class = |name: &&str| {
+            ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name) && self.of(name, &mut Vec::new()) == class
+        };
+        let hint = match self.engines.iter().map(|engine| engine.name.as_str()).find(has_class) {
             Some(other) => {
                 format!("{other} tables have class '{class}' here: add engine={other} to the target")
             }

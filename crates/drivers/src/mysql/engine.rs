@@ -58,11 +58,10 @@ fn has_long_column(collection: &Collection) -> bool {
 pub(crate) fn all(link: &mut dyn Query) -> Result<Vec<StorageEngine>> {
     let sql =
         "SELECT engine, transactions FROM information_schema.engines WHERE support IN ('YES', 'DEFAULT')";
-    Ok(rows(link, sql)?
-        .into_iter()
-        .filter_map(|row| <[String; 2]>::try_from(row).ok())
-        .map(|[name, transactions]| StorageEngine { name, transactions: transactions == "YES" })
-        .collect())
+    let rows = rows(link, sql)?.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
+    let engine =
+        |[name, transactions]: [String; 2]| StorageEngine { name, transactions: transactions == "YES" };
+    Ok(rows.map(engine).collect())
 }
 
 /// Finds a storage engine by its name, in any case.
