@@ -1,7 +1,7 @@
 //! Authentication ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
 
+use super::key;
 use super::packets::Packets;
-use super::{answer, key};
 use crate::mysql::config::Config;
 use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -81,7 +81,7 @@ pub(super) fn finish<S: Peer>(
         packets.next()?;
         match packets.first()? {
             0 => return packets.skip_rest(),
-            0xff => return Err(answer::error(packets)?),
+            0xff => return Err(packets.error()?),
             // "Protocol::AuthSwitchRequest"
             0xfe => {
                 let body = packets.rest()?.get(1..).unwrap_or_default();
@@ -118,7 +118,7 @@ fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
     packets.next()?;
     match packets.first()? {
         1 => {}
-        0xff => return Err(answer::error(packets)?),
+        0xff => return Err(packets.error()?),
         other => return Err(malformed(format!("byte {other:#04x} instead of an RSA key"))),
     }
     let key = packets.rest()?[1..].to_vec();

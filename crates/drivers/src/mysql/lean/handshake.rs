@@ -1,6 +1,6 @@
 //! Connection set-up ("Connection Phase").
 
-use super::answer::{self, Agreed};
+use super::answer::Agreed;
 use super::authentication::{self, Plugin};
 use super::packets::{Packets, push_length};
 use super::{COM_QUERY, Lean};
@@ -112,7 +112,7 @@ impl Greeting {
         packets.next()?;
         match packets.first()? {
             10 => {}
-            0xff => return Err(answer::error(packets)?),
+            0xff => return Err(packets.error()?),
             other => {
                 return Err(
                     Error::new(ErrorKind::Unsupported, format!("protocol version {other}")).hint(NEEDED)

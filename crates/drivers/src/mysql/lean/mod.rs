@@ -31,7 +31,6 @@ const SURELY_TAKEN: usize = 1_000_000;
 /// A connection that is ready for commands.
 pub(crate) struct Lean<S> {
     packets: Packets<S>,
-    agreed: Agreed,
     /// Buffer of the request, reused.
     out: Vec<u8>,
     /// Buffer of a row's NULL bitmap, reused.
@@ -57,9 +56,10 @@ pub(crate) struct Statement {
 }
 
 impl<S: Peer> Lean<S> {
-    fn over(packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
+    fn over(mut packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
+        packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { packets, agreed, out, bitmap, closes, allowed, broken: false, times: None }
+        Self { packets, out, bitmap, closes, allowed, broken: false, times: None }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -135,7 +135,7 @@ impl<S: Peer> Lean<S> {
         if error.kind() == ErrorKind::ConnectionLost
             && self.packets.next().is_ok()
             && self.packets.first() == Ok(0xff)
-            && let Ok(reason) = answer::error(&mut self.packets)
+            && let Ok(reason) = self.packets.error()
         {
             return reason;
         }
@@ -152,7 +152,7 @@ impl<S: Peer> Lean<S> {
         if allowed == 0 {
             let mut reply = Reply::new();
             self.command(3, b"SELECT @@max_allowed_packet")?;
-            usable!(answer::read(&mut self.packets, self.agreed, &mut Rows::Text, &mut reply)?);
+            usable!(self.packets.read(&mut Rows::Text, &mut reply)?);
             let text = reply.field_bytes(0, 0).and_then(|text| std::str::from_utf8(text).ok());
             allowed = text.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
             self.allowed.store(allowed, Ordering::Relaxed);
@@ -170,7 +170,7 @@ impl<S: Peer> Lean<S> {
         self.exchange(|this| {
             usable!(this.check_length(text.len() + 1)?);
             this.command(command, text)?;
-            answer::read(&mut this.packets, this.agreed, &mut Rows::Text, out)
+            this.packets.read(&mut Rows::Text, out)
         })
     }
 
@@ -253,7 +253,7 @@ impl<S: Peer + Send> Link for Lean<S> {
             this.packets.next()?;
             match this.packets.first()? {
                 0 => {}
-                0xff => return answer::error(&mut this.packets).map(Err),
+                0xff => return this.packets.error().map(Err),
                 other => {
                     return Err(malformed(format!(
                         "a reply to a prepared statement that starts with {other:#04x}"
@@ -267,9 +267,9 @@ impl<S: Peer + Send> Link for Lean<S> {
             let number = u32::from_le_bytes([a, b, c, d]);
             let columns = usize::from(u16::from_le_bytes([columns_low, columns_high]));
             let parameters = usize::from(u16::from_le_bytes([low, high]));
-            answer::read_columns(&mut this.packets, this.agreed, parameters, None)?;
+            this.packets.read_columns(parameters, None)?;
             let mut column_kinds = Vec::with_capacity(columns);
-            answer::read_columns(&mut this.packets, this.agreed, columns, Some(&mut column_kinds))?;
+            this.packets.read_columns(columns, Some(&mut column_kinds))?;
             this.packets.skip_rest()?;
             if column_kinds.contains(&Kind::Foreign) {
                 this.close_with_next_request(number);
@@ -289,7 +289,7 @@ impl<S: Peer + Send> Link for Lean<S> {
         self.exchange(|this| {
             usable!(this.send_execute(statement, parameters)?);
             let mut rows = Rows::Binary(&mut statement.column_kinds, &mut this.bitmap);
-            answer::read(&mut this.packets, this.agreed, &mut rows, out)
+            this.packets.read(&mut rows, out)
         })
     }
 

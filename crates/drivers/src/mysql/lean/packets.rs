@@ -1,6 +1,7 @@
 //! Packets: pieces of at most 16 MB, each with a length and a sequence number (MySQL Source Code Documentation,
 //! "MySQL Packets").
 
+use super::answer::Agreed;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 
@@ -16,11 +17,12 @@ pub(super) struct Packets<S> {
     left: usize,
     /// Whether the next packet continues the current one.
     continued: bool,
+    pub(super) agreed: Agreed,
 }
 
 impl<S: Peer> Packets<S> {
     pub(super) fn new(wire: Wire<S>) -> Self {
-        Self { wire, number: 0, left: 0, continued: false }
+        Self { wire, number: 0, left: 0, continued: false, agreed: Agreed::default() }
     }
 
     /// Replaces the stream, to add TLS.
@@ -30,6 +32,7 @@ impl<S: Peer> Packets<S> {
             number: self.number,
             left: self.left,
             continued: self.continued,
+            agreed: self.agreed,
         })
     }
 
