@@ -33,10 +33,7 @@ pub(crate) fn connecting(error: &oracledb::Error, place: &str) -> Error {
             Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))
         }
         Crate::StreamOperation | Crate::TlsOperation => stream(&text, place),
-        Crate::DeadConnection | Crate::NotConnected | Crate::UnableToRecover => {
-            Error::new(ErrorKind::ConnectionLost, format!("{place} closed the connection during connection set-up"))
-                .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)")
-        }
+        Crate::DeadConnection | Crate::NotConnected | Crate::UnableToRecover => closed(place),
         Crate::InvalidConnectString(..)
         | Crate::InvalidDescriptorNode(..)
         | Crate::ParseError(..)
@@ -108,11 +105,7 @@ fn stream(text: &str, place: &str) -> Error {
         || has("close_notify")
         || has("UnexpectedEof")
     {
-        return Error::new(
-            ErrorKind::ConnectionLost,
-            format!("{place} closed the connection during connection set-up"),
-        )
-        .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)");
+        return closed(place);
     }
     if has("os error 24") || has("os error 23") {
         return Error::new(ErrorKind::Limit, format!("no more connections from this machine: {cause}"))
@@ -120,6 +113,12 @@ fn stream(text: &str, place: &str) -> Error {
     }
     Error::new(ErrorKind::Unreachable, format!("cannot reach {place}: {cause}"))
         .hint("check the host and port")
+}
+
+fn closed(place: &str) -> Error {
+    let message = format!("{place} closed the connection during connection set-up");
+    Error::new(ErrorKind::ConnectionLost, message)
+        .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)")
 }
 
 fn refused(number: usize, place: &str) -> Error {

@@ -85,31 +85,14 @@ fn stored(bytes: &[u8]) -> &[u8] {
 }
 
 fn timestamp(micros: i64) -> Result<OracleTimestamp> {
-    let at = DateTime::from_micros(micros)?;
-    Ok(OracleTimestamp::new_timestamp(
-        at.year as i16,
-        at.month,
-        at.day,
-        at.hour,
-        at.minute,
-        at.second,
-        at.micros * 1_000,
-    ))
+    let DateTime { year, month, day, hour, minute, second, micros } = DateTime::from_micros(micros)?;
+    Ok(OracleTimestamp::new_timestamp(year as i16, month, day, hour, minute, second, micros * 1_000))
 }
 
 fn micros(at: &OracleTimestamp) -> Option<i64> {
-    let year = u16::try_from(at.year()).ok()?;
-    let micros = at.nanoseconds() / 1_000;
-    DateTime {
-        year,
-        month: at.month(),
-        day: at.day(),
-        hour: at.hour(),
-        minute: at.minute(),
-        second: at.second(),
-        micros,
-    }
-    .micros()
+    let (year, month, day) = (u16::try_from(at.year()).ok()?, at.month(), at.day());
+    let (hour, minute, second, micros) = (at.hour(), at.minute(), at.second(), at.nanoseconds() / 1_000);
+    DateTime { year, month, day, hour, minute, second, micros }.micros()
 }
 
 pub(crate) fn push_row(row: &mut Row, kinds: &[FieldType], out: &mut Reply) -> Result<()> {

@@ -94,7 +94,7 @@ impl Dialect {
     /// nevertheless.
     pub fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
-        format!("{quote}{}{quote}", self.name(name).replace(quote, &String::from_iter([quote, quote])))
+        format!("{quote}{}{quote}", self.name(name).replace(quote, &format!("{quote}{quote}")))
     }
 
     /// The placeholder of a parameter; the first is number 1.

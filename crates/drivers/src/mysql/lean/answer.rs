@@ -258,15 +258,9 @@ impl<S: Peer> Packets<S> {
             return Err(malformed(format!("a timestamp of {length} bytes")));
         }
         let mut part = |from: u64, bytes: usize| if length > from { self.int(bytes) } else { Ok(0) };
-        Ok(DateTime {
-            year: part(0, 2)? as u16,
-            month: part(0, 1)? as u8,
-            day: part(0, 1)? as u8,
-            hour: part(4, 1)? as u8,
-            minute: part(4, 1)? as u8,
-            second: part(4, 1)? as u8,
-            micros: part(7, 4)? as u32,
-        })
+        let (year, month, day) = (part(0, 2)? as u16, part(0, 1)? as u8, part(0, 1)? as u8);
+        let (hour, minute, second) = (part(4, 1)? as u8, part(4, 1)? as u8, part(4, 1)? as u8);
+        Ok(DateTime { year, month, day, hour, minute, second, micros: part(7, 4)? as u32 })
     }
 
     /// Reads the current packet as `ERR_Packet`.
