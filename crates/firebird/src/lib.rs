@@ -97,7 +97,7 @@ impl Driver for Firebird {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let (link, driver) = (FirebirdLink(Connection::open(self, options, None)?), self.clone());
         let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
-        Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone())).with_support(Some(supports))))
+        Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone()), Some(supports))))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -151,25 +151,18 @@ pub struct LinkSession<L: Link> {
 }
 
 impl<L: Link> LinkSession<L> {
-    /// Creates a session on a connection.
-    pub fn new(link: L, dialect: Arc<Dialect>) -> Self {
+    /// Creates a session on a connection. With `supports`, it refuses to prepare unsupported operations.
+    pub fn new(link: L, dialect: Arc<Dialect>, supports: Option<Supports>) -> Self {
         Self {
             link,
             dialect,
-            supports: None,
+            supports,
             texts: Known::default(),
             templates: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
             raw: Reply::new(),
         }
-    }
-
-    /// Makes the session refuse to prepare unsupported operations.
-    #[must_use]
-    pub fn with_support(mut self, supports: Option<Supports>) -> Self {
-        self.supports = supports;
-        self
     }
 
     fn check_support(&self, operation: &Operation) -> Result<()> {

@@ -145,10 +145,9 @@ impl Driver for Mysql {
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
         Ok(if self.config.wrapped {
-            let link = Wrapped::connect(&self.config, options)?;
-            Box::new(LinkSession::new(link, dialect).with_support(supports))
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect, supports))
         } else {
-            Box::new(LinkSession::new(self.lean(options)?, dialect).with_support(supports))
+            Box::new(LinkSession::new(self.lean(options)?, dialect, supports))
         })
     }
 
