@@ -16,6 +16,7 @@ use postgres::{
     config::{SslMode, SslNegotiation},
 };
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "postgres crate 0.19";
@@ -24,7 +25,7 @@ pub(crate) const CLIENT: &str = "postgres crate 0.19";
 /// it reads from does. For a Unix socket there are no such limits, because the crate does not expose the stream.
 pub(crate) struct Wrapped {
     client: Option<Client>,
-    stream: StreamLimits,
+    stream: Arc<StreamLimits>,
     watched: Watched,
     transport: &'static str,
 }
@@ -59,13 +60,13 @@ impl Wrapped {
             options.ssl_negotiation(SslNegotiation::Direct);
         }
         // The crate's buffer doubles; while it grows, the old and the new buffer coexist.
-        let stream = StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer));
-        let streams = MakeStream::new(config.tls.config(), stream.clone());
+        let stream = Arc::new(StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer)));
+        let streams = MakeStream::new(config.tls.config(), Arc::clone(&stream));
         let connect = move || options.connect(streams);
         let client = within(timeout, connect, drop)?
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
             .map_err(|e| refused(&e, config))?;
-        let ending = stream.clone();
+        let ending = Arc::clone(&stream);
         let watched = Watched::new(timeout, move || ending.end())?;
         Ok(Self { client: Some(client), stream, watched, transport: config.tls.transport(&config.place) })
     }
@@ -143,7 +144,7 @@ impl Link for Wrapped {
         let expected = statement.params().len();
         check_parameters("the statement", expected, parameters.len())?;
         let parameters = parameters.iter().map(|value| Parameter(*value));
-        let most = self.stream.most();
+        let most = self.stream.most;
         self.exchange(|client| {
             let mut rows = client.query_raw(&*statement, parameters).map_err(|e| failed(&e))?;
             while let Some(row) = rows.next().map_err(|e| failed(&e))? {

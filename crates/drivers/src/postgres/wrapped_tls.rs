@@ -14,12 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
 /// Limits of a stream: too many bytes of one reply end it, and another thread can end it.
-#[derive(Clone)]
-pub(crate) struct StreamLimits(Arc<Limits>);
-
-struct Limits {
+pub(crate) struct StreamLimits {
     received: AtomicU64,
-    most: u64,
+    pub(crate) most: u64,
     ended: AtomicBool,
     /// The task that waits for data.
     reader: Mutex<Option<Waker>>,
@@ -28,22 +25,18 @@ struct Limits {
 impl StreamLimits {
     pub(crate) fn new(most: u64) -> Self {
         let (received, ended) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self(Arc::new(Limits { received, most, ended, reader: Mutex::default() }))
-    }
-
-    pub(crate) fn most(&self) -> u64 {
-        self.0.most
+        Self { received, most, ended, reader: Mutex::default() }
     }
 
     /// Resets the byte count at the start of a request.
     pub(crate) fn begin(&self) {
-        self.0.received.store(0, Ordering::Relaxed);
+        self.received.store(0, Ordering::Relaxed);
     }
 
     /// Ends the stream: a pending read returns an error.
     pub(crate) fn end(&self) {
-        self.0.ended.store(true, Ordering::SeqCst);
-        let reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.ended.store(true, Ordering::SeqCst);
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -51,18 +44,18 @@ impl StreamLimits {
 
     /// Checks, before a read or write, whether the stream was ended.
     fn check(&self, context: &Context<'_>) -> io::Result<()> {
-        let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         if !reader.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
             *reader = Some(context.waker().clone());
         }
         drop(reader);
-        if self.0.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        if self.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
     fn received(&self, bytes: usize) -> io::Result<()> {
-        let before = self.0.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        let over = before + bytes as u64 > self.0.most;
-        if over { Err(io::Error::other(too_much(self.0.most))) } else { Ok(()) }
+        let before = self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        let over = before + bytes as u64 > self.most;
+        if over { Err(io::Error::other(too_much(self.most))) } else { Ok(()) }
     }
 }
 
@@ -70,11 +63,11 @@ impl StreamLimits {
 #[derive(Clone)]
 pub(crate) struct MakeStream {
     tls: Option<TlsConnector>,
-    limits: StreamLimits,
+    limits: Arc<StreamLimits>,
 }
 
 impl MakeStream {
-    pub(crate) fn new(config: Option<&Arc<ClientConfig>>, limits: StreamLimits) -> Self {
+    pub(crate) fn new(config: Option<&Arc<ClientConfig>>, limits: Arc<StreamLimits>) -> Self {
         if config.is_some() {
             tls::install_provider();
         }
@@ -89,14 +82,14 @@ impl<S: Transport + 'static> MakeTlsConnect<S> for MakeStream {
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<ToHost, InvalidDnsNameError> {
         let host = |tls| ServerName::try_from(domain.to_owned()).map(|host| (tls, host));
-        Ok(ToHost { tls: self.tls.clone().map(host).transpose()?, limits: self.limits.clone() })
+        Ok(ToHost { tls: self.tls.clone().map(host).transpose()?, limits: Arc::clone(&self.limits) })
     }
 }
 
 /// Makes the streams to one host.
 pub(crate) struct ToHost {
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    limits: StreamLimits,
+    limits: Arc<StreamLimits>,
 }
 
 impl<S: Transport + 'static> TlsConnect<S> for ToHost {
@@ -122,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
 
 pub(crate) struct Limited {
     stream: Box<dyn Transport>,
-    limits: StreamLimits,
+    limits: Arc<StreamLimits>,
 }
 
 impl TlsStream for Limited {

@@ -73,22 +73,31 @@ impl<S: Peer> Lean<S> {
         result
     }
 
-    /// Sends a command without parameters.
-    fn command(&mut self, command: u8, text: &[u8]) -> Result<()> {
-        let length = text.len() + 1;
+    /// Starts a command of this length; returns whether it fits into one packet. Queued commands are sent with it, or
+    /// before a request of several packets.
+    fn start(&mut self, length: usize) -> Result<bool> {
         self.out.clear();
-        if length < MOST {
+        let fits = length < MOST;
+        if fits {
             self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
-            self.out.push(command);
-            self.out.extend_from_slice(text);
-            self.packets.expect_answer(1);
-            return self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e));
+        } else if !self.closes.is_empty() {
+            self.packets.wire.send(&self.closes)?;
+            self.closes.clear();
         }
-        self.send_closes()?;
+        Ok(fits)
+    }
+
+    /// Sends a command without parameters.
+    fn command(&mut self, command: u8, text: &[u8]) -> Result<()> {
+        let fits = self.start(text.len() + 1)?;
         self.out.push(command);
         self.out.extend_from_slice(text);
-        self.send_long()
+        if !fits {
+            return self.send_long();
+        }
+        self.packets.expect_answer(1);
+        self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e))
     }
 
     /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
@@ -96,15 +105,6 @@ impl<S: Peer> Lean<S> {
         push_header(&mut self.closes, 5, 0);
         self.closes.push(0x19);
         self.closes.extend_from_slice(&statement.to_le_bytes());
-    }
-
-    /// Sends queued commands before a request of several packets, which is sent separately.
-    fn send_closes(&mut self) -> Result<()> {
-        if !self.closes.is_empty() {
-            self.packets.wire.send(&self.closes)?;
-            self.closes.clear();
-        }
-        Ok(())
     }
 
     /// Sends the content of `out` as one command of several packets.
@@ -179,14 +179,7 @@ impl<S: Peer> Lean<S> {
         statement.types_sent = false;
         let length = usable!(execute::length(parameters, with_types));
         usable!(self.check_length(length)?);
-        let fits = length < MOST;
-        self.out.clear();
-        if fits {
-            self.out.append(&mut self.closes);
-            push_header(&mut self.out, length, 0);
-        } else {
-            self.send_closes()?;
-        }
+        let fits = self.start(length)?;
         execute::head(&mut self.out, statement.number, &statement.parameter_types, parameters, with_types);
         statement.types_sent = true;
         if fits {
