@@ -37,15 +37,10 @@ impl DateTime {
         let Some(at) = known.filter(|at| at.year() >= 1) else {
             return Err(Error::new(ErrorKind::Usage, "a datetime must be in the years 1 to 9999"));
         };
-        Ok(Self {
-            year: at.year().unsigned_abs(),
-            month: at.month().unsigned_abs(),
-            day: at.day().unsigned_abs(),
-            hour: at.hour().unsigned_abs(),
-            minute: at.minute().unsigned_abs(),
-            second: at.second().unsigned_abs(),
-            micros: at.subsec_nanosecond().unsigned_abs() / 1_000,
-        })
+        let parts = [at.month(), at.day(), at.hour(), at.minute(), at.second()];
+        let [month, day, hour, minute, second] = parts.map(i8::unsigned_abs);
+        let (year, nanos) = (at.year().unsigned_abs(), at.subsec_nanosecond().unsigned_abs());
+        Ok(Self { year, month, day, hour, minute, second, micros: nanos / 1_000 })
     }
 
     /// Parses the format of `Display`, with up to six fractional digits.

@@ -2,7 +2,7 @@
 
 use kurabe_core::collection::Field;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::sql::{Dialect, Literals, OwnStatements, Placeholder};
+use kurabe_driver_common::sql::{Dialect, Literals, OwnStatements};
 use kurabe_driver_common::sql::{hex, insert, joined, quoted, read_int, read_micros, standard};
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
     engine: "Firebird",
     words: &["firebird"],
     quote: '"',
-    placeholder: Placeholder::Question,
+    parameter: |_| "?".to_owned(),
     literals: Literals {
         write: |out, value| match value {
             Value::Text(value) => text(out, value),

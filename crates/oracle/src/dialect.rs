@@ -3,7 +3,7 @@
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
 use crate::prelude::*;
-use crate::sql::{Dialect, OwnStatements, Placeholder, joined};
+use crate::sql::{Dialect, OwnStatements, joined};
 use std::borrow::Cow;
 
 /// Bytes of the longest `VARCHAR2` with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
@@ -17,7 +17,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         engine: "Oracle",
         words: &["oracle"],
         quote: '"',
-        placeholder: Placeholder::Colon,
+        parameter: |number| format!(":{number}"),
         literals: LITERALS,
         column_type: if config.text_as_clob { column_type_clob } else { column_type },
         put: merge,
@@ -107,7 +107,7 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
     }
     let all: Vec<usize> = (0..collection.fields.len()).collect();
     let source =
-        joined(collection, &all, ", ", |n, name| format!("{} AS {}", d.parameter(n + 1), d.quoted(name)))?;
+        joined(collection, &all, ", ", |n, name| format!("{} AS {}", (d.parameter)(n + 1), d.quoted(name)))?;
     let same = |_, name: &str| format!("t.{0} = s.{0}", d.quoted(name));
     let on = joined(collection, &collection.key, " AND ", same)?;
     let rest = collection.rest();

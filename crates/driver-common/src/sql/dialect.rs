@@ -4,20 +4,7 @@ use super::literal::Literals;
 use crate::prelude::*;
 use std::borrow::Cow;
 
-/// How parameters are written in a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placeholder {
-    /// `?` for each, in order.
-    Question,
-    /// `$1`, `$2`, …
-    Dollar,
-    /// `:1`, `:2`, …
-    Colon,
-    /// A gap, into which a literal is written.
-    Gap,
-}
-
-/// The character for a gap while a statement is generated; no statement contains it otherwise.
+/// The placeholder of a gap, into which a literal is written. No statement contains it otherwise.
 pub(super) const GAP: char = '\0';
 
 /// An engine's SQL. Each driver defines its dialect; if options change the SQL, the driver changes a copy.
@@ -29,8 +16,8 @@ pub struct Dialect {
     pub words: &'static [&'static str],
     /// The quote character of identifiers.
     pub quote: char,
-    /// How parameters are written.
-    pub placeholder: Placeholder,
+    /// The placeholder of a parameter; the first is number 1.
+    pub parameter: fn(number: usize) -> String,
     /// How values are written as literals.
     pub literals: Literals,
     /// The column type of a field, including a collation that compares text by bytes. `in_key` is true for fields of
@@ -95,15 +82,5 @@ impl Dialect {
     pub fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
         format!("{quote}{}{quote}", self.name(name).replace(quote, &format!("{quote}{quote}")))
-    }
-
-    /// The placeholder of a parameter; the first is number 1.
-    pub fn parameter(&self, number: usize) -> String {
-        match self.placeholder {
-            Placeholder::Question => "?".to_owned(),
-            Placeholder::Gap => GAP.to_string(),
-            Placeholder::Dollar => format!("${number}"),
-            Placeholder::Colon => format!(":{number}"),
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! A literal must have the same meaning under all server settings (`sql_mode`, `standard_conforming_strings`, …), and
 //! no text may end it early. Each engine's rules are defined with its dialect.
 
-use super::dialect::{Dialect, GAP, Placeholder};
+use super::dialect::{Dialect, GAP};
 use super::shape::{Shape, shape};
 use super::statement;
 use crate::prelude::*;
@@ -105,7 +105,7 @@ impl Template {
 
 /// The dialect with a gap for each value.
 pub fn with_gaps(dialect: &Dialect) -> Dialect {
-    Dialect { placeholder: Placeholder::Gap, ..dialect.clone() }
+    Dialect { parameter: |_| GAP.to_string(), ..dialect.clone() }
 }
 
 /// The error of a value that a field of this type cannot have.

@@ -9,7 +9,7 @@ mod statement;
 mod statistics;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Casts, Dialect, OwnStatements, Placeholder};
+pub use dialect::{Casts, Dialect, OwnStatements};
 pub use literal::{
     Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
     with_gaps,

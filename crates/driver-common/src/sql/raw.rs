@@ -38,7 +38,7 @@ pub(super) fn text(dialect: &Dialect, statement: &RawStatement) -> Result<String
             RawPiece::Table(name) => sql += &dialect.quoted(name),
             RawPiece::Parameter => {
                 number += 1;
-                sql += &dialect.parameter(number);
+                sql += &(dialect.parameter)(number);
             }
         }
     }

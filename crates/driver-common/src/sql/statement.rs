@@ -50,7 +50,7 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         Operation::FindRange { collection, by, fields } => {
             let select = select(d, collection, fields)?;
             let name = d.quoted(field(collection, *by)?.name);
-            let (from, to) = (d.parameter(1), d.parameter(2));
+            let (from, to) = ((d.parameter)(1), (d.parameter)(2));
             let further = collection.key.iter().filter(|field| *field != by);
             let order: Vec<usize> = [by].into_iter().chain(further).copied().collect();
             let order = names(d, collection, &order)?;
@@ -120,7 +120,7 @@ pub fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<Strin
     let width = collection.fields.len();
     let names = names(d, collection, &(0..width).collect::<Vec<_>>())?;
     let row = |row: usize| {
-        let parameters = (1..=width).map(|field| d.parameter(row * width + field));
+        let parameters = (1..=width).map(|field| (d.parameter)(row * width + field));
         format!("({})", parameters.collect::<Vec<_>>().join(", "))
     };
     let rows = (0..rows).map(row).collect::<Vec<_>>().join(", ");
@@ -138,7 +138,7 @@ fn insert_selected(
     let insert = insert(d, collection, rows.min(1))?;
     let (into, _) = insert.split_once(" VALUES ").unwrap_or_default();
     let row = |row: usize| {
-        let cast = |(number, cast)| format!("CAST({} AS {cast})", d.parameter(number));
+        let cast = |(number, cast)| format!("CAST({} AS {cast})", (d.parameter)(number));
         let casts = (row * casts.len() + 1..).zip(casts).map(cast);
         format!("SELECT {}{from}", casts.collect::<Vec<_>>().join(", "))
     };
@@ -158,7 +158,9 @@ fn equal(
     between: &str,
     first: usize,
 ) -> Result<String> {
-    joined(collection, fields, between, |n, name| format!("{} = {}", d.quoted(name), d.parameter(first + n)))
+    joined(collection, fields, between, |n, name| {
+        format!("{} = {}", d.quoted(name), (d.parameter)(first + n))
+    })
 }
 
 /// The upsert of PostgreSQL and SQLite: `INSERT … ON CONFLICT (key) DO UPDATE SET …`.

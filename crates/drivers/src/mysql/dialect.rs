@@ -3,7 +3,7 @@
 use super::engine::StorageEngine;
 use super::literals::LITERALS;
 use crate::prelude::*;
-use crate::sql::{Dialect, Placeholder, insert, joined};
+use crate::sql::{Dialect, insert, joined};
 use crate::wire::link::{Query, rows};
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         engine: "MySQL",
         words: &["mysql", "mariadb"],
         quote: '`',
-        placeholder: Placeholder::Question,
+        parameter: |_| "?".to_owned(),
         literals: LITERALS,
         column_type,
         put,

@@ -1,7 +1,7 @@
 //! The SQL of PostgreSQL.
 
 use super::literals::LITERALS;
-use crate::sql::{Dialect, Placeholder, on_conflict_do_update};
+use crate::sql::{Dialect, on_conflict_do_update};
 use kurabe_core::collection::FieldType;
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) fn dialect() -> Dialect {
         engine: "PostgreSQL",
         words: &["postgres", "postgresql"],
         quote: '"',
-        placeholder: Placeholder::Dollar,
+        parameter: |number| format!("${number}"),
         literals: LITERALS,
         column_type,
         put: on_conflict_do_update,

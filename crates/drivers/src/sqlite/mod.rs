@@ -12,7 +12,7 @@ mod settings;
 
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
-use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
+use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use rusqlite::limits::Limit;
@@ -49,7 +49,7 @@ pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
     words: &["sqlite"],
     quote: '"',
-    placeholder: Placeholder::Question,
+    parameter: |_| "?".to_owned(),
     literals: literals::LITERALS,
     column_type,
     put: on_conflict_do_update,
