@@ -9,7 +9,8 @@ use std::time::Duration;
 /// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
 pub type Outcome<T> = Result<Result<T>>;
 
-/// The value of a result. Its error is returned as the [`Outcome`] of the exchange: the connection stays usable.
+/// The value of a result. Its error is returned as the [`Outcome`](crate::wire::link::Outcome) of the exchange: the connection
+/// stays usable.
 #[macro_export]
 macro_rules! usable {
     ($result:expr) => {

@@ -18,7 +18,7 @@ pub mod tls;
 
 pub use digits::{UNRESERVED, hex, percent, push_number, unhex, version};
 pub use laps::Laps;
-pub use outbox::{Outbox, Sink};
+pub use outbox::Outbox;
 pub use place::Place;
 pub use socket::Socket;
 pub use stream::Stream;

@@ -3,7 +3,7 @@
 use super::packets::{length_width, push_length};
 use crate::packed::bytes_of;
 use crate::prelude::*;
-use crate::wire::Sink;
+use crate::wire::{Outbox, Peer};
 
 /// Command, statement (4), flags, iterations (4).
 const HEAD: usize = 10;
@@ -77,22 +77,22 @@ pub(super) fn head(
     }
 }
 
-pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> Result<()> {
+pub(super) fn values<'v, S: Peer>(outbox: &mut Outbox<'_, 'v, S>, parameters: &[Value<'v>]) -> Result<()> {
     for value in parameters {
         match *value {
             Value::Null => {}
-            Value::Int(n) => sink.text().extend_from_slice(&n.to_le_bytes()),
-            Value::Bool(truth) => sink.text().extend_from_slice(&i64::from(truth).to_le_bytes()),
+            Value::Int(n) => outbox.text.extend_from_slice(&n.to_le_bytes()),
+            Value::Bool(truth) => outbox.text.extend_from_slice(&i64::from(truth).to_le_bytes()),
             Value::Time(micros) => {
                 let t = DateTime::from_micros(micros)?;
                 let [low, high] = t.year.to_le_bytes();
-                sink.text().extend_from_slice(&[11, low, high, t.month, t.day, t.hour, t.minute, t.second]);
-                sink.text().extend_from_slice(&t.micros.to_le_bytes());
+                outbox.text.extend_from_slice(&[11, low, high, t.month, t.day, t.hour, t.minute, t.second]);
+                outbox.text.extend_from_slice(&t.micros.to_le_bytes());
             }
             Value::Text(_) | Value::Bytes(_) => {
                 let bytes = bytes_of(value).unwrap_or_default();
-                push_length(sink.text(), bytes.len());
-                sink.value(bytes)?;
+                push_length(outbox.text, bytes.len());
+                outbox.value(bytes)?;
             }
         }
     }

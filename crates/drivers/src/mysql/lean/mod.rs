@@ -188,7 +188,7 @@ impl<S: Peer> Lean<S> {
             self.packets.expect_answer(1);
             return sent.map(Ok).map_err(|e| self.server_reason(e));
         }
-        execute::values(&mut self.out, parameters)?;
+        execute::values(&mut Outbox::<S>::copying(&mut self.out), parameters)?;
         self.send_long().map(Ok)
     }
 }

@@ -207,7 +207,7 @@ impl<S: Peer + Send> Link for Lean<S> {
             for values in requests {
                 let length = usable!(request::parameters_length(forms, values));
                 usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
-                request::parameters(&mut this.out, forms, values)?;
+                request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
             this.send()?;

@@ -2,7 +2,7 @@
 
 use crate::postgres::values::{Encoded, Form};
 use crate::prelude::*;
-use crate::wire::Sink;
+use crate::wire::{Outbox, Peer};
 
 /// Maximum message that the server accepts (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_fffe;
@@ -129,24 +129,22 @@ pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -
 
 /// Encoded size of the parameters, including their length fields, in bytes.
 pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Result<usize> {
-    forms
-        .iter()
-        .zip(parameters)
-        .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
+    let mut pairs = forms.iter().zip(parameters);
+    pairs.try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
 }
 
-pub(super) fn parameters<'v>(
-    sink: &mut impl Sink<'v>,
+pub(super) fn parameters<'v, S: Peer>(
+    outbox: &mut Outbox<'_, 'v, S>,
     forms: &[Form],
     parameters: &[Value<'v>],
 ) -> Result<()> {
     for (form, value) in forms.iter().zip(parameters) {
         let encoded = form.encode(value)?;
         let length = encoded.bytes().map_or(-1, |bytes| bytes.len() as i32);
-        sink.text().extend_from_slice(&length.to_be_bytes());
+        outbox.text.extend_from_slice(&length.to_be_bytes());
         match encoded {
-            Encoded::Slice(bytes) => sink.value(bytes)?,
-            short => sink.text().extend_from_slice(short.bytes().unwrap_or_default()),
+            Encoded::Slice(bytes) => outbox.value(bytes)?,
+            short => outbox.text.extend_from_slice(short.bytes().unwrap_or_default()),
         }
     }
     Ok(())
