@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use jiff::civil;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::fmt;
 
 /// 1970-01-01 00:00:00.
@@ -35,7 +35,7 @@ impl DateTime {
     pub fn from_micros(micros: i64) -> Result<Self> {
         let known = EPOCH.checked_add(SignedDuration::from_micros(micros)).ok();
         let Some(at) = known.filter(|at| at.year() >= 1) else {
-            return Err(Error::new(ErrorKind::Usage, "a datetime must be in the years 1 to 9999"));
+            return Err(Error::usage("a datetime must be in the years 1 to 9999"));
         };
         let parts = [at.month(), at.day(), at.hour(), at.minute(), at.second()];
         let [month, day, hour, minute, second] = parts.map(i8::unsigned_abs);

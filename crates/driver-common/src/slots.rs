@@ -88,8 +88,6 @@ pub fn check_parameters(operation: &'static str, takes: usize, given: usize) -> 
     if takes == given {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Internal,
-        format!("{operation} takes {takes} parameters and was given {given}"),
-    ))
+    let message = format!("{operation} takes {takes} parameters and was given {given}");
+    Err(Error::new(ErrorKind::Internal, message))
 }

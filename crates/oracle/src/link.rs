@@ -196,10 +196,8 @@ impl Link {
             closed.and_then(|closed| closed.map_err(|error| errors::executing(&error)))
         })?;
         closed.unwrap_or_else(|| {
-            Err(Error::new(
-                ErrorKind::Timeout,
-                "the server did not close the connection within the time allowed",
-            ))
+            let message = "the server did not close the connection within the time allowed";
+            Err(Error::new(ErrorKind::Timeout, message))
         })
     }
 }

@@ -157,10 +157,8 @@ fn push_lob(lob: &mut Lob, out: &mut Reply) -> Result<()> {
             Ok(0) => break,
             Ok(n) => read += n,
             Err(error) => {
-                return Err(Error::new(
-                    ErrorKind::ConnectionLost,
-                    format!("a LOB could not be read: {error}"),
-                ));
+                let message = format!("a LOB could not be read: {error}");
+                return Err(Error::new(ErrorKind::ConnectionLost, message));
             }
         }
     }

@@ -81,9 +81,10 @@ impl Template {
         let is_text = matches!(kind, FieldType::Text { .. } | FieldType::LongText);
         let is_bytes = matches!(kind, FieldType::Bytes { .. } | FieldType::LongBytes);
         let fitting = match value {
-            Value::Bytes(bytes) if is_text => Value::Text(std::str::from_utf8(bytes).map_err(|_| {
-                Error::new(ErrorKind::Usage, "a field of text is given bytes that are not UTF-8")
-            })?),
+            Value::Bytes(bytes) if is_text => Value::Text(
+                std::str::from_utf8(bytes)
+                    .map_err(|_| Error::usage("a field of text is given bytes that are not UTF-8"))?,
+            ),
             Value::Text(text) if is_bytes => Value::Bytes(text.as_bytes()),
             Value::Int(_) if kind != FieldType::Int => return Err(unfit(kind, "a number")),
             Value::Time(_) if kind != FieldType::Timestamp => return Err(unfit(kind, "a timestamp")),

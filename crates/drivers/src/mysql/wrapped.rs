@@ -219,7 +219,7 @@ fn failed(error: mysql::Error) -> Error {
         mysql::Error::IoError(error) | mysql::Error::CodecError(PacketCodecError::Io(error)) => lost(&error),
         mysql::Error::DriverError(DriverError::PacketTooLarge) => errors::server(1153, "packet too large"),
         mysql::Error::DriverError(DriverError::TlsNotSupported) => {
-            Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
+            Error::unsupported("the server does not support TLS").hint("remove tls=")
         }
         mysql::Error::DriverError(DriverError::CleartextPluginDisabled) => cleartext_refused(),
         mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)) if name == "mysql_clear_password" => {

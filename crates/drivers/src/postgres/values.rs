@@ -167,7 +167,7 @@ fn kind_of(value: &Value<'_>) -> &'static str {
 }
 
 fn out_of_range(what: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("a value is out of the range of {what}"))
+    Error::usage(format!("a value is out of the range of {what}"))
 }
 
 fn digits(text: &[u8]) -> Result<i64> {

@@ -254,7 +254,7 @@ fn refused(error: &postgres::Error, config: &Config) -> Error {
     let cause = StdError::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let text = error.to_string();
     if cause.contains("does not support TLS") {
-        return Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=");
+        return Error::unsupported("the server does not support TLS").hint("remove tls=");
     }
     let kind = if text.contains("authentication") || cause.contains("password") {
         ErrorKind::Denied

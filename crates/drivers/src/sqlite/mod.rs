@@ -189,5 +189,5 @@ impl Driver for Sqlite {
 
 /// The error for an invalid value of an option.
 fn bad_value(option: &str, value: &str, hint: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("sqlite: {option}={value} is not valid")).hint(hint)
+    Error::usage(format!("sqlite: {option}={value} is not valid")).hint(hint)
 }

@@ -114,9 +114,7 @@ impl Greeting {
             10 => {}
             0xff => return Err(packets.error()?),
             other => {
-                return Err(
-                    Error::new(ErrorKind::Unsupported, format!("protocol version {other}")).hint(NEEDED)
-                );
+                return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED));
             }
         }
         let greeting = Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a truncated greeting"))?;
@@ -153,9 +151,7 @@ impl Greeting {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & TLS == 0 {
-            return Err(
-                Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
-            );
+            return Err(Error::unsupported("the server does not support TLS").hint("remove tls="));
         }
         let wanted = needed
             | LONG_PASSWORD

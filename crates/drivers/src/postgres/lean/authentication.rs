@@ -85,12 +85,9 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 _ => return Err(malformed("SCRAM ends before its start")),
             },
             other => {
-                return Err(Error::new(
-                    ErrorKind::Denied,
-                    "the server requests an unsupported authentication method",
-                )
-                .code(other)
-                .hint("supported: trust, password, md5, scram-sha-256"));
+                let message = "the server requests an unsupported authentication method";
+                let error = Error::new(ErrorKind::Denied, message).code(other);
+                return Err(error.hint("supported: trust, password, md5, scram-sha-256"));
             }
         }
         wire.consume(length);

@@ -12,7 +12,7 @@ const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::new(ErrorKind::Usage, "a text for the server contains a zero byte"));
+        return Err(Error::usage("a text for the server contains a zero byte"));
     }
     out.extend_from_slice(text.as_bytes());
     out.push(0);

@@ -52,9 +52,7 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     wire.consume(1);
     match answer {
         b'S' => Ok(()),
-        b'N' => {
-            Err(Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls="))
-        }
+        b'N' => Err(Error::unsupported("the server does not support TLS").hint("remove tls=")),
         // The error message is unauthenticated, so it is not shown (CVE-2024-10977).
         b'E' => Err(Error::new(ErrorKind::Unreachable, "the server refused the connection before TLS")
             .hint("it may have too many connections")),
