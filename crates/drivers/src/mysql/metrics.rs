@@ -79,14 +79,11 @@ impl MysqlStatsProbe {
             reading.add_unavailable("binary log bytes", "the server writes no binary log");
             return Ok(());
         }
-        if let Some(files) =
-            reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?
-        {
-            let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
-            let count =
-                EngineCount::new(Counter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", CounterScope::Server);
-            reading.counts.push(count);
-        }
+        let files = reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?;
+        let Some(files) = files else { return Ok(()) };
+        let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
+        let from = "SHOW BINARY LOGS";
+        reading.count(Counter::BinlogBytes, Some(sizes.sum()), from, CounterScope::Server, "");
         Ok(())
     }
 

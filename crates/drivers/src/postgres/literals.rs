@@ -33,9 +33,8 @@ fn write(out: &mut String, value: Value<'_>) -> Result<()> {
 /// `E'…'` it always is.
 fn text(out: &mut String, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(
-            Error::new(ErrorKind::Server, "PostgreSQL does not allow a zero character in text").code("22021")
-        );
+        let message = "PostgreSQL does not allow a zero character in text";
+        return Err(Error::new(ErrorKind::Server, message).code("22021"));
     }
     if text.contains('\\') {
         out.push('E');

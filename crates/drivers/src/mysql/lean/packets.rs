@@ -173,16 +173,14 @@ pub(super) fn length_width(length: usize) -> usize {
 
 /// Appends a length-encoded integer.
 pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
-    let bytes = (length as u64).to_le_bytes();
-    match length_width(length) {
-        1 => out.push(bytes[0]),
-        3 => out.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
-        4 => out.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
-        _ => {
-            out.push(0xfe);
-            out.extend_from_slice(&bytes);
-        }
-    }
+    let (marker, width) = match length_width(length) {
+        1 => (None, 1),
+        3 => (Some(0xfc), 2),
+        4 => (Some(0xfd), 3),
+        _ => (Some(0xfe), 8),
+    };
+    out.extend(marker);
+    out.extend_from_slice(&(length as u64).to_le_bytes()[..width]);
 }
 
 pub(super) fn push_header(out: &mut Vec<u8>, length: usize, number: u8) {
