@@ -113,9 +113,7 @@ impl Greeting {
         match packets.first()? {
             10 => {}
             0xff => return Err(packets.error()?),
-            other => {
-                return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED));
-            }
+            other => return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED)),
         }
         let greeting = Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a truncated greeting"))?;
         packets.skip_rest()?;
