@@ -203,10 +203,21 @@ impl<L: Link> Session for LinkSession<L> {
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
             Slot::Literal(template, readers) => {
-                let (sql, raw) = (&mut self.sql, &mut self.raw);
-                template
-                    .fill(parameters, sql)
-                    .and_then(|()| literal(&mut self.link, sql, template, readers, raw, out))
+                let (link, sql, raw) = (&mut self.link, &mut self.sql, &mut self.raw);
+                template.fill(parameters, sql).and_then(|()| {
+                    if readers.is_empty() {
+                        link.query(sql, out)?;
+                    } else {
+                        raw.clear();
+                        link.query(sql, raw)?;
+                        read_rows(raw, readers, out)?;
+                    }
+                    if !template.gives().is_empty() {
+                        // Some clients report the number of returned rows, but none was changed.
+                        out.set_affected(0);
+                    }
+                    Ok(())
+                })
             }
         }
         .inspect_err(|_| out.clear())
@@ -249,27 +260,4 @@ impl<L: Link> Session for LinkSession<L> {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.link.quit_checked()
     }
-}
-
-/// Executes a statement with literal values.
-fn literal(
-    link: &mut impl Query,
-    sql: &str,
-    template: &Template,
-    readers: &[Option<Read>],
-    raw: &mut Reply,
-    out: &mut Reply,
-) -> Result<()> {
-    if readers.is_empty() {
-        link.query(sql, out)?;
-    } else {
-        raw.clear();
-        link.query(sql, raw)?;
-        read_rows(raw, readers, out)?;
-    }
-    if !template.gives().is_empty() {
-        // Some clients report the number of returned rows, but none was changed.
-        out.set_affected(0);
-    }
-    Ok(())
 }
