@@ -1,22 +1,18 @@
 //! Cancellation of the native clients' connections, when the user stops the run while a server does not answer.
 
-use crate::wire::End;
 use kurabe_core::{Error, ErrorKind};
+use slab::Slab;
 use std::io;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Set once connections were shut down: no new one is opened.
 static CUT: AtomicBool = AtomicBool::new(false);
-static OPEN: Mutex<Open> = Mutex::new(Open { sockets: Vec::new(), free: Vec::new() });
+/// The open sockets.
+static OPEN: Mutex<Slab<Weak<TcpStream>>> = Mutex::new(Slab::new());
 
-/// The open sockets; slots of closed ones are reused.
-struct Open {
-    sockets: Vec<Weak<End>>,
-    free: Vec<usize>,
-}
-
-fn open() -> MutexGuard<'static, Open> {
+fn open() -> MutexGuard<'static, Slab<Weak<TcpStream>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -25,8 +21,9 @@ fn open() -> MutexGuard<'static, Open> {
 pub fn cut_connections() {
     CUT.store(true, Ordering::SeqCst);
     // Sockets that were connected meanwhile are in the list already, or find the flag set.
-    for socket in open().sockets.iter().filter_map(Weak::upgrade) {
-        socket.shut_down();
+    for socket in open().iter().filter_map(|(_, socket)| socket.upgrade()) {
+        // An error means that it is closed already.
+        let _ = socket.shutdown(Shutdown::Both);
     }
 }
 
@@ -50,22 +47,13 @@ pub fn check() -> io::Result<()> {
 pub struct Listed(usize);
 
 /// Adds a socket to the list.
-pub fn list(socket: &Arc<End>) -> io::Result<Listed> {
-    let mut open = open();
-    let place = open.free.pop().unwrap_or_else(|| {
-        open.sockets.push(Weak::new());
-        open.sockets.len() - 1
-    });
-    open.sockets[place] = Arc::downgrade(socket);
-    drop(open);
-    let listed = Listed(place);
+pub fn list(socket: &Arc<TcpStream>) -> io::Result<Listed> {
+    let listed = Listed(open().insert(Arc::downgrade(socket)));
     check().map(|()| listed)
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        let mut open = open();
-        open.sockets[self.0] = Weak::new();
-        open.free.push(self.0);
+        open().try_remove(self.0);
     }
 }

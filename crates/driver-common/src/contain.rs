@@ -26,11 +26,9 @@ pub fn contain<T>(client: &str, doing: &str, call: impl FnOnce() -> T) -> Result
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a message")
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message")
 }
 
 /// Installs a panic hook that does not print contained panics; others go to the previous hook.

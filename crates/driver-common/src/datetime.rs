@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use jiff::civil;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 use std::fmt;
 
 /// 1970-01-01 00:00:00.
@@ -35,17 +35,12 @@ impl DateTime {
     pub fn from_micros(micros: i64) -> Result<Self> {
         let known = EPOCH.checked_add(SignedDuration::from_micros(micros)).ok();
         let Some(at) = known.filter(|at| at.year() >= 1) else {
-            return Err(Error::new(ErrorKind::Usage, "a datetime must be in the years 1 to 9999"));
+            return Err(Error::usage("a datetime must be in the years 1 to 9999"));
         };
-        Ok(Self {
-            year: at.year().unsigned_abs(),
-            month: at.month().unsigned_abs(),
-            day: at.day().unsigned_abs(),
-            hour: at.hour().unsigned_abs(),
-            minute: at.minute().unsigned_abs(),
-            second: at.second().unsigned_abs(),
-            micros: at.subsec_nanosecond().unsigned_abs() / 1_000,
-        })
+        let parts = [at.month(), at.day(), at.hour(), at.minute(), at.second()];
+        let [month, day, hour, minute, second] = parts.map(i8::unsigned_abs);
+        let (year, nanos) = (at.year().unsigned_abs(), at.subsec_nanosecond().unsigned_abs());
+        Ok(Self { year, month, day, hour, minute, second, micros: nanos / 1_000 })
     }
 
     /// Parses the format of `Display`, with up to six fractional digits.

@@ -29,17 +29,11 @@ pub struct BenchmarkClause {
     /// Where it is published.
     pub source: &'static str,
     /// Whether it applies to the server with these facts: editions of an engine may have different licences.
-    /// [`every_edition`] if it applies to all.
     pub holds_for: fn(&ServerFacts) -> bool,
 }
 
 /// Extracts the statements from all bytes that a client sent on a connection; `None` if the connection is encrypted.
 pub type ReadStatements = fn(&[u8]) -> Option<Vec<String>>;
-
-/// For a clause that applies to every edition of the engine.
-pub fn every_edition(_: &ServerFacts) -> bool {
-    true
-}
 
 /// Static information about a driver.
 #[derive(Debug)]

@@ -20,8 +20,13 @@ pub const LONGEST: usize = u32::MAX as usize;
 
 /// The source of a value: the connection, or bytes that were received before.
 pub trait Source {
-    /// The next `N` bytes.
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]>;
+    /// The next `N` (at most eight) bytes.
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.look(N)?);
+        self.skip(N)?;
+        Ok(bytes)
+    }
     /// The next `n` (at most eight) bytes, without consuming them.
     fn look(&mut self, n: usize) -> Result<&[u8]>;
     /// Appends the next `n` bytes.
@@ -31,13 +36,6 @@ pub trait Source {
 }
 
 impl<S: Peer> Source for Wire<S> {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(self.peek(N)?);
-        self.consume(N);
-        Ok(bytes)
-    }
-
     fn look(&mut self, n: usize) -> Result<&[u8]> {
         self.peek(n)
     }
@@ -52,12 +50,6 @@ impl<S: Peer> Source for Wire<S> {
 }
 
 impl Source for &[u8] {
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (first, rest) = self.split_first_chunk::<N>().ok_or_else(short)?;
-        *self = rest;
-        Ok(*first)
-    }
-
     fn look(&mut self, n: usize) -> Result<&[u8]> {
         self.get(..n).ok_or_else(short)
     }

@@ -1,5 +1,10 @@
-//! Items of `kurabe-core` that every driver uses.
+//! Items that drivers use.
 
+pub use crate::datetime::DateTime;
+pub use crate::info::{DriverInfo, OptionInfo};
+pub use crate::ownership::Owned;
+pub use crate::slots::check_parameters;
+pub use crate::wire::malformed;
 pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::driver::{
     Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
@@ -9,7 +14,10 @@ pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 pub use kurabe_core::observation::Endpoint;
 pub use kurabe_core::operation::Operation;
 pub use kurabe_core::secret::Secret;
-pub use kurabe_core::stats_probe::StatsProbe;
+pub use kurabe_core::stats_probe::{
+    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
+    StatsProbe, WaitState, shortened,
+};
 pub use kurabe_core::target::TargetUrl;
 pub use kurabe_core::value::{Reply, Value};
 pub use kurabe_core::{Error, ErrorKind, Result};

@@ -1,5 +1,6 @@
 //! A row as one byte string, and an order-preserving encoding of keys.
 
+use crate::packed::bytes_of;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -21,7 +22,7 @@ pub fn pack<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = Value<'
             Value::Time(n) => (TIME, n as u64),
             Value::Bool(truth) => (INT, u64::from(truth)),
             Value::Text(_) | Value::Bytes(_) => {
-                end += bytes(value).map_or(0, <[u8]>::len) as u64;
+                end += bytes_of(&value).map_or(0, <[u8]>::len) as u64;
                 (BYTES, end)
             }
         };
@@ -29,7 +30,7 @@ pub fn pack<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = Value<'
         out.extend_from_slice(&number.to_le_bytes());
     }
     for value in fields {
-        out.extend_from_slice(bytes(value).unwrap_or_default());
+        out.extend_from_slice(bytes_of(&value).unwrap_or_default());
     }
 }
 
@@ -120,14 +121,6 @@ pub fn push(out: &mut Reply, value: Value<'_>) {
     }
 }
 
-fn bytes(value: Value<'_>) -> Option<&[u8]> {
-    match value {
-        Value::Text(text) => Some(text.as_bytes()),
-        Value::Bytes(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
 /// Appends a field of a key so that the bytes of keys compare as their fields do, one after the other. Only the last
 /// field of a key may omit the terminator. `false` for `Null`, which is invalid in a key.
 pub fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
@@ -137,7 +130,7 @@ pub fn encode(out: &mut Vec<u8>, value: Value<'_>, last: bool) -> bool {
         Value::Int(n) | Value::Time(n) => out.extend_from_slice(&((n as u64) ^ (1 << 63)).to_be_bytes()),
         Value::Bool(truth) => return encode(out, Value::Int(i64::from(truth)), last),
         Value::Text(_) | Value::Bytes(_) => {
-            let bytes = bytes(value).unwrap_or_default();
+            let bytes = bytes_of(&value).unwrap_or_default();
             if last {
                 out.extend_from_slice(bytes);
             } else {

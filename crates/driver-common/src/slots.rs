@@ -1,49 +1,39 @@
 //! The prepared operations of a session, by number.
 
 use crate::prelude::*;
+use slab::Slab;
 use std::sync::Arc;
 
 /// Prepared operations of a session. Numbers of released ones are reused, so that preparing per request needs no more
 /// memory.
 #[derive(Debug)]
-pub struct Slots<T> {
-    taken: Vec<Option<T>>,
-    free: Vec<usize>,
-}
+pub struct Slots<T>(Slab<T>);
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { taken: Vec::new(), free: Vec::new() }
+        Self(Slab::new())
     }
 }
 
 impl<T> Slots<T> {
     /// Stores `value` and returns its handle.
     pub fn insert(&mut self, value: T) -> Prepared {
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.taken.push(None);
-            self.taken.len() - 1
-        });
-        self.taken[number] = Some(value);
-        Prepared(number)
+        Prepared(self.0.insert(value))
     }
 
     /// The value of a handle.
     pub fn get(&self, prepared: &Prepared) -> Result<&T> {
-        self.taken.get(prepared.0).and_then(Option::as_ref).ok_or_else(|| unknown(prepared.0))
+        self.0.get(prepared.0).ok_or_else(|| unknown(prepared.0))
     }
 
     /// The value of a handle, mutable.
     pub fn get_mut(&mut self, prepared: &Prepared) -> Result<&mut T> {
-        self.taken.get_mut(prepared.0).and_then(Option::as_mut).ok_or_else(|| unknown(prepared.0))
+        self.0.get_mut(prepared.0).ok_or_else(|| unknown(prepared.0))
     }
 
     /// Removes and returns the value of a handle.
     pub fn remove(&mut self, prepared: &Prepared) -> Result<T> {
-        let value =
-            self.taken.get_mut(prepared.0).and_then(Option::take).ok_or_else(|| unknown(prepared.0))?;
-        self.free.push(prepared.0);
-        Ok(value)
+        self.0.try_remove(prepared.0).ok_or_else(|| unknown(prepared.0))
     }
 }
 
@@ -98,8 +88,6 @@ pub fn check_parameters(operation: &'static str, takes: usize, given: usize) -> 
     if takes == given {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Internal,
-        format!("{operation} takes {takes} parameters and was given {given}"),
-    ))
+    let message = format!("{operation} takes {takes} parameters and was given {given}");
+    Err(Error::new(ErrorKind::Internal, message))
 }

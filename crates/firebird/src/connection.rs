@@ -4,7 +4,6 @@
 use crate::{CLIENT, Firebird, explain};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_driver_common::contain::contain;
-use kurabe_driver_common::datetime::DateTime;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::Shape;
 use kurabe_driver_common::watchdog::{Watched, own_socket, within};
@@ -50,7 +49,6 @@ pub struct Connection {
     /// The transaction of queries.
     reading: Option<TrHandle>,
     transaction: Option<TrHandle>,
-    /// The prepared statements by number.
     prepared: HashMap<u64, (StmtType, <RustFbClient as FirebirdClientSqlOps>::StmtHandle)>,
     /// `None`: the connection is not used again.
     watched: Option<Watched>,

@@ -2,10 +2,9 @@
 
 use kurabe_core::collection::Field;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::sql::{self, Dialect, Literals, OwnStatements, Placeholder};
-use kurabe_driver_common::sql::{digits, hex, quoted, read_int, read_micros};
+use kurabe_driver_common::sql::{Dialect, Literals, OwnStatements};
+use kurabe_driver_common::sql::{hex, insert, joined, quoted, read_int, read_micros, standard};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// The maximum length of a text in characters, and of bytes, that is stored in the row, which has at most 64 KiB.
 const IN_ROW: u32 = 4_000;
@@ -20,14 +19,12 @@ pub(crate) static DIALECT: Dialect = Dialect {
     engine: "Firebird",
     words: &["firebird"],
     quote: '"',
-    placeholder: Placeholder::Question,
+    parameter: |_| "?".to_owned(),
     literals: Literals {
-        text,
-        bytes,
-        int: digits,
-        time: |out, micros| {
-            digits(out, micros);
-            Ok(())
+        write: |out, value| match value {
+            Value::Text(value) => text(out, value),
+            Value::Bytes(value) => bytes(out, value),
+            _ => standard(out, value),
         },
         read: |kind| match kind {
             FieldType::Int => Some(read_int),
@@ -36,8 +33,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         },
     },
     column_type,
-    // `own.put` replaces it.
-    upsert: |_, _| String::new(),
+    put,
     create_tail: Cow::Borrowed(""),
     clear: "DELETE FROM",
     analyse: None,
@@ -46,7 +42,6 @@ pub(crate) static DIALECT: Dialect = Dialect {
     commit: "COMMIT",
     rollback: "ROLLBACK",
     own: Some(OwnStatements {
-        put,
         drop_table,
         create_tail: |_, _| String::new(),
         rows_by_array: false,
@@ -72,10 +67,8 @@ fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
 }
 
 fn put(d: &Dialect, collection: &Collection) -> Result<String> {
-    let insert = sql::text(d, &Operation::Insert { collection: Arc::new(collection.clone()) })?;
-    let key = collection.key.iter().filter_map(|at| collection.fields.get(*at));
-    let key = key.map(|field| d.quoted(field.name)).collect::<Vec<_>>().join(", ");
-    Ok(format!("UPDATE OR {insert} MATCHING ({key})"))
+    let key = joined(collection, &collection.key, ", ", |_, name| d.quoted(name))?;
+    Ok(format!("UPDATE OR {} MATCHING ({key})", insert(d, collection, 1)?))
 }
 
 /// A statement has at most 64 KiB of declared parameters. A BLOB counts 8 bytes.

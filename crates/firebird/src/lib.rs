@@ -6,10 +6,7 @@ mod namespace;
 
 use connection::{Connection, Statement, lock, text};
 use dialect::{DIALECT, MOST_ROWS};
-use kurabe_driver_common::info::DriverInfo;
-use kurabe_driver_common::ownership::Owned;
 use kurabe_driver_common::prelude::*;
-use kurabe_driver_common::slots::check_parameters;
 use kurabe_driver_common::sql::{self, shape};
 use kurabe_driver_common::wire::link::{Link, LinkSession, Query, rows};
 use kurabe_driver_common::wire::{Place, lost};
@@ -32,7 +29,6 @@ pub static INFO: DriverInfo = DriverInfo {
     open,
 };
 
-/// The place of the database and the credentials.
 #[derive(Clone)]
 struct Firebird {
     place: Place,
@@ -101,7 +97,7 @@ impl Driver for Firebird {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let (link, driver) = (FirebirdLink(Connection::open(self, options, None)?), self.clone());
         let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
-        Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone())).with_support(Some(supports))))
+        Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone()), Some(supports))))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -54,10 +54,8 @@ impl Config {
     }
 
     pub(crate) fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        let user = url
-            .user
-            .clone()
-            .ok_or_else(|| url.wrong("no user is given").hint("oracle://user@host/service"))?;
+        let user = url.user.clone();
+        let user = user.ok_or_else(|| url.wrong("no user is given").hint("oracle://user@host/service"))?;
         let password = url
             .password
             .clone()

@@ -3,7 +3,7 @@
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
 use crate::prelude::*;
-use crate::sql::{Dialect, OwnStatements, Placeholder};
+use crate::sql::{Dialect, OwnStatements, joined};
 use std::borrow::Cow;
 
 /// Bytes of the longest `VARCHAR2` with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
@@ -12,17 +12,15 @@ const MOST_TEXT: u32 = 4_000;
 /// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
 const MOST_BYTES: u32 = 2_000;
 
-/// The dialect for the URL's options.
 pub(crate) fn dialect(config: &Config) -> Dialect {
     Dialect {
         engine: "Oracle",
         words: &["oracle"],
         quote: '"',
-        placeholder: Placeholder::Colon,
+        parameter: |number| format!(":{number}"),
         literals: LITERALS,
         column_type: if config.text_as_clob { column_type_clob } else { column_type },
-        // Unused: `own.put` replaces it.
-        upsert: |_, _| String::new(),
+        put: merge,
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
         // Would be a PL/SQL call, which could not be tested without a server. Oracle gathers statistics every night.
@@ -33,7 +31,6 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
         commit: "COMMIT",
         rollback: "ROLLBACK",
         own: Some(OwnStatements {
-            put: merge,
             drop_table,
             create_tail: if config.lob == Lob::OutOfRow { lobs_out_of_row } else { lobs_in_row },
             rows_by_array: true,
@@ -88,11 +85,8 @@ fn lobs_out_of_row(dialect: &Dialect, collection: &Collection) -> String {
 
 /// ` LOB ("a", "b") STORE AS (…)`. The server's setting `db_securefile` decides whether it is a `SecureFile`.
 fn lob_storage(dialect: &Dialect, collection: &Collection, how: &str) -> String {
-    let names: Vec<String> = lobs(dialect, collection)
-        .into_iter()
-        .filter_map(|position| collection.fields.get(position))
-        .map(|field| dialect.quoted(field.name))
-        .collect();
+    let name = |position| collection.fields.get::<usize>(position).map(|field| dialect.quoted(field.name));
+    let names: Vec<String> = lobs(dialect, collection).into_iter().filter_map(name).collect();
     if names.is_empty() { String::new() } else { format!(" LOB ({}) STORE AS ({how})", names.join(", ")) }
 }
 
@@ -111,29 +105,22 @@ fn merge(d: &Dialect, collection: &Collection) -> Result<String> {
         let message = format!("collection {} has no key", collection.name);
         return Err(Error::new(ErrorKind::Internal, message));
     }
-    let names: Vec<String> = collection.fields.iter().map(|field| d.quoted(field.name)).collect();
-    let name = |position: usize| names.get(position).map_or("", String::as_str);
-    let parameter = |(n, name): (usize, &String)| {
-        let mut source = String::new();
-        d.parameter(&mut source, n + 1);
-        source + " AS " + name
-    };
-    let source: Vec<String> = names.iter().enumerate().map(parameter).collect();
-    let same = |field: &usize| format!("t.{0} = s.{0}", name(*field));
-    let on: Vec<String> = collection.key.iter().map(same).collect();
-    let set: Vec<String> = collection.rest().iter().map(same).collect();
-    let matched = if set.is_empty() {
+    let all: Vec<usize> = (0..collection.fields.len()).collect();
+    let source =
+        joined(collection, &all, ", ", |n, name| format!("{} AS {}", (d.parameter)(n + 1), d.quoted(name)))?;
+    let same = |_, name: &str| format!("t.{0} = s.{0}", d.quoted(name));
+    let on = joined(collection, &collection.key, " AND ", same)?;
+    let rest = collection.rest();
+    let matched = if rest.is_empty() {
         String::new()
     } else {
-        format!(" WHEN MATCHED THEN UPDATE SET {}", set.join(", "))
+        format!(" WHEN MATCHED THEN UPDATE SET {}", joined(collection, &rest, ", ", same)?)
     };
-    let values: Vec<String> = names.iter().map(|name| format!("s.{name}")).collect();
+    let names = joined(collection, &all, ", ", |_, name| d.quoted(name))?;
+    let values = joined(collection, &all, ", ", |_, name| format!("s.{}", d.quoted(name)))?;
     Ok(format!(
-        "MERGE INTO {} t USING (SELECT {} FROM DUAL) s ON ({}){matched} WHEN NOT MATCHED THEN INSERT ({}) VALUES ({})",
-        d.quoted(&collection.name),
-        source.join(", "),
-        on.join(" AND "),
-        names.join(", "),
-        values.join(", ")
+        "MERGE INTO {} t USING (SELECT {source} FROM DUAL) s ON ({on}){matched} WHEN NOT MATCHED THEN INSERT ({names}) \
+         VALUES ({values})",
+        d.quoted(&collection.name)
     ))
 }

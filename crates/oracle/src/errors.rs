@@ -33,10 +33,7 @@ pub(crate) fn connecting(error: &oracledb::Error, place: &str) -> Error {
             Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))
         }
         Crate::StreamOperation | Crate::TlsOperation => stream(&text, place),
-        Crate::DeadConnection | Crate::NotConnected | Crate::UnableToRecover => {
-            Error::new(ErrorKind::ConnectionLost, format!("{place} closed the connection during connection set-up"))
-                .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)")
-        }
+        Crate::DeadConnection | Crate::NotConnected | Crate::UnableToRecover => closed(place),
         Crate::InvalidConnectString(..)
         | Crate::InvalidDescriptorNode(..)
         | Crate::ParseError(..)
@@ -108,11 +105,7 @@ fn stream(text: &str, place: &str) -> Error {
         || has("close_notify")
         || has("UnexpectedEof")
     {
-        return Error::new(
-            ErrorKind::ConnectionLost,
-            format!("{place} closed the connection during connection set-up"),
-        )
-        .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)");
+        return closed(place);
     }
     if has("os error 24") || has("os error 23") {
         return Error::new(ErrorKind::Limit, format!("no more connections from this machine: {cause}"))
@@ -122,7 +115,12 @@ fn stream(text: &str, place: &str) -> Error {
         .hint("check the host and port")
 }
 
-/// Converts a listener's refusal.
+fn closed(place: &str) -> Error {
+    let message = format!("{place} closed the connection during connection set-up");
+    Error::new(ErrorKind::ConnectionLost, message)
+        .hint("check that this is the port of an Oracle listener, and whether it requires TLS (tls=verify)")
+}
+
 fn refused(number: usize, place: &str) -> Error {
     let (kind, what, hint) = match number {
         12_516 | 12_518 | 12_519 | 12_520 | 12_564 => (
@@ -146,7 +144,6 @@ fn refused(number: usize, place: &str) -> Error {
     Error::new(kind, format!("the listener at {place} {what}")).code(format!("ORA-{number:05}")).hint(hint)
 }
 
-/// Converts a server error, with a hint.
 pub(crate) fn server(number: usize, message: &str) -> Error {
     let code = format!("ORA-{number:05}");
     // "ORA-00001: unique constraint (…) violated", which lines of help may follow.

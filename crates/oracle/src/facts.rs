@@ -56,18 +56,17 @@ pub(crate) fn parameters() -> String {
     format!("SELECT NAME, VALUE FROM V$PARAMETER WHERE NAME IN ({names}) ORDER BY NAME")
 }
 
-/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
-    let mut notes = vec![
+    let mut notes = [
         "Each change outside a transaction is two round trips, the statement and the commit: the client crate \
-         cannot commit with the statement."
-            .to_owned(),
-        "Beginning a transaction sends nothing; inserting many rows within one sets a savepoint first.".to_owned(),
+         cannot commit with the statement.",
+        "Beginning a transaction sends nothing; inserting many rows within one sets a savepoint first.",
         "Adding or replacing a row of a table with LOBs is an UPDATE, and an INSERT if there was no row: MERGE \
-         accepts no value of more than 4,000 bytes."
-            .to_owned(),
-        "Oracle treats empty text as NULL; an empty text is stored as one zero character.".to_owned(),
-    ];
+         accepts no value of more than 4,000 bytes.",
+        "Oracle treats empty text as NULL; an empty text is stored as one zero character.",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     if config.lob == Lob::Locator {
         notes.push(
             "LOBs are read by locator: one round trip for each value in addition to the query's.".to_owned(),

@@ -17,12 +17,9 @@ mod session;
 mod tests;
 mod values;
 
-use kurabe_driver_common::{
-    contain, datetime, info, ownership, prelude, reported, slots, sql, watchdog, wire,
-};
+use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdog, wire};
 
-use crate::info::{BenchmarkClause, DriverInfo, OptionInfo};
-use crate::ownership::Owned;
+use crate::info::BenchmarkClause;
 use crate::prelude::*;
 use config::Config;
 use link::Link;

@@ -12,13 +12,11 @@ use crate::prelude::*;
 use oracledb::{BindParameters, Connection, Row, Statement, ToDbValue};
 use std::time::Duration;
 
-/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "oracledb crate 26.0.0-beta.5";
 
 /// Maximum time to close a connection.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// An open connection.
 pub(crate) struct Link {
     connection: Option<Connection>,
     timeout: Duration,
@@ -166,7 +164,6 @@ impl Link {
         })
     }
 
-    /// Calls the crate.
     fn call<T>(
         &mut self,
         doing: &str,
@@ -199,10 +196,8 @@ impl Link {
             closed.and_then(|closed| closed.map_err(|error| errors::executing(&error)))
         })?;
         closed.unwrap_or_else(|| {
-            Err(Error::new(
-                ErrorKind::Timeout,
-                "the server did not close the connection within the time allowed",
-            ))
+            let message = "the server did not close the connection within the time allowed";
+            Err(Error::new(ErrorKind::Timeout, message))
         })
     }
 }

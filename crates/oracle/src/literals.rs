@@ -1,19 +1,31 @@
 //! Literals in statements (SQL Language Reference, "Literals"). Empty texts and bytes are encoded as in
 //! [`Bind`](super::values::Bind).
 
-use crate::datetime::DateTime;
-use crate::sql::{Literals, digits, hex, quoted};
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
+use crate::sql::{Literals, hex, quoted, standard};
 use std::fmt::Write as _;
 
 /// Replies always have the types of their columns.
-pub(super) const LITERALS: Literals = Literals { text, bytes, int: digits, time, read: |_| None };
+pub(super) const LITERALS: Literals = Literals { write, read: |_| None };
 
 /// Bytes of the longest text literal with `MAX_STRING_SIZE=STANDARD`.
 const MOST_TEXT: usize = 4_000;
 
 /// Bytes of the longest `RAW`; each byte is two digits of a text literal.
 const MOST_BYTES: usize = 2_000;
+
+fn write(out: &mut String, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Text(value) => text(out, value)?,
+        Value::Bytes(value) => bytes(out, value)?,
+        Value::Time(micros) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "TIMESTAMP '{}'", DateTime::from_micros(micros)?);
+        }
+        _ => standard(out, value)?,
+    }
+    Ok(())
+}
 
 /// Writes a text literal. Only the quote needs escaping, by doubling, so Oracle's alternative quotes (`q'[…]'`), which
 /// a text could end early, are not used. A zero character is written as a function call, because some layers would end
@@ -57,12 +69,6 @@ fn bytes(out: &mut String, bytes: &[u8]) -> Result<()> {
         out.push_str("00");
     }
     out.push_str("')");
-    Ok(())
-}
-
-fn time(out: &mut String, micros: i64) -> Result<()> {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "TIMESTAMP '{}'", DateTime::from_micros(micros)?);
     Ok(())
 }
 

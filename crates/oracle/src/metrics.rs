@@ -4,11 +4,8 @@
 //! The probe reads nothing of the Diagnostics Pack, such as `V$ACTIVE_SESSION_HISTORY`, which needs a separate licence.
 
 use super::link::Link;
+use crate::prelude::*;
 use crate::reported::{Reported, listed};
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe, WaitState, shortened,
-};
-use kurabe_core::{Error, Result};
 use std::collections::HashSet;
 
 /// Counters of the whole instance; a logical read is a block requested from the buffer cache.
@@ -26,7 +23,6 @@ pub(crate) const SESSIONS: &str = "SELECT s.SID || ',' || s.SERIAL#, s.STATUS, s
      WHERE s.USERNAME = USER AND s.TYPE = 'USER' AND s.SID <> SYS_CONTEXT('USERENV', 'SID') \
      AND s.PROCESS = (SELECT o.PROCESS FROM V$SESSION o WHERE o.SID = SYS_CONTEXT('USERENV', 'SID'))";
 
-/// The stats probe's connection.
 pub(super) struct OracleStatsProbe {
     link: Link,
     /// Sessions that existed before the first client.

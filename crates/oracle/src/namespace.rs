@@ -12,7 +12,6 @@ use crate::prelude::*;
 use crate::sql::{self, Dialect, MARKER, SqlNamespaceOps};
 use crate::wire::link::try_lock;
 
-/// A connection that manages the namespace.
 pub(crate) struct OracleNamespace {
     config: Config,
     dialect: Dialect,
@@ -69,7 +68,6 @@ pub(crate) fn take_lock() -> String {
     format!("{} FOR UPDATE NOWAIT", lock_row())
 }
 
-/// Writes the holder's name.
 pub(crate) fn write_holder(holder: &str) -> String {
     format!("UPDATE \"{MARKER}\" SET \"made_by\" = '{holder}' WHERE \"name\" = '{MARKER}'")
 }
@@ -86,10 +84,8 @@ pub(crate) fn objects_named(name: &str) -> String {
 /// Name of this process and the run, in printable ASCII and at most 60 characters, the column's length.
 fn holder_name(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != ':' && c != '"' { c } else { '_' };
-    format!("process {} run {}", std::process::id(), run.chars().map(plain).collect::<String>())
-        .chars()
-        .take(60)
-        .collect()
+    let run: String = run.chars().map(plain).collect();
+    format!("process {} run {run}", std::process::id()).chars().take(60).collect()
 }
 
 impl SqlNamespaceOps for OracleNamespace {

@@ -9,7 +9,6 @@ use crate::sql::{self, Dialect, Shape};
 /// which could not be tested without a server.
 pub(crate) const NO_RAW: &str = "custom statements are not yet supported on Oracle";
 
-/// A prepared operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) name: &'static str,
@@ -20,17 +19,12 @@ pub(crate) struct Plan {
 /// The requests of an operation, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Steps {
-    /// The protocol's own ping.
     Ping,
     /// Nothing is sent, because a transaction begins implicitly. Until it ends, changes are not committed individually.
     Begin,
-    /// The protocol's own commit.
     Commit,
-    /// The protocol's own rollback.
     Rollback,
-    /// A query.
     Query(String),
-    /// One change.
     Change(String),
     /// One statement with many sets of parameters, in one request. Rows before a failing one remain until they are
     /// rolled back.

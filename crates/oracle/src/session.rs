@@ -12,7 +12,6 @@ use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::Dialect;
 use std::sync::Arc;
 
-/// An open session.
 pub(crate) struct OracleSession {
     link: Link,
     dialect: Dialect,
@@ -24,7 +23,6 @@ pub(crate) struct OracleSession {
     in_transaction: bool,
 }
 
-/// A prepared operation.
 enum Slot {
     Bound(Arc<Plan>),
     Literal(Arc<LiteralPlan>),
@@ -123,13 +121,9 @@ impl Session for OracleSession {
             }
         };
         check_parameters(plan.name, plan.shape.takes.len(), parameters.len())?;
-        let binds: Vec<Bind<'_>> = plan
-            .shape
-            .takes
-            .iter()
-            .zip(parameters)
-            .map(|(kind, value)| Bind::new(*kind, value))
-            .collect::<Result<_>>()?;
+        let takes = plan.shape.takes.iter().zip(parameters);
+        let binds: Vec<Bind<'_>> =
+            takes.map(|(kind, value)| Bind::new(*kind, value)).collect::<Result<_>>()?;
         let changed = match &plan.steps {
             Steps::Ping => return self.link.ping(),
             Steps::Begin => {

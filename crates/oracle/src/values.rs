@@ -5,8 +5,8 @@
 //! and in byte order. All other texts are stored unchanged.
 
 use super::errors;
-use crate::datetime::DateTime;
 use crate::prelude::*;
+use crate::sql::unfit;
 use oracledb::{Lob, OracleTimestamp, Row, ToDbValue};
 use std::io::Read;
 
@@ -64,7 +64,6 @@ impl<'a> Bind<'a> {
         }
     }
 
-    /// The value that the crate binds.
     pub(crate) fn as_crate(&self) -> &(dyn ToDbValue + '_) {
         match self {
             Self::Text(value) => value,
@@ -77,10 +76,6 @@ impl<'a> Bind<'a> {
     }
 }
 
-fn unfit(kind: FieldType, what: &str) -> Error {
-    Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
-}
-
 /// Reverses the encoding of [`Bind`] for text or bytes.
 fn stored(bytes: &[u8]) -> &[u8] {
     match bytes {
@@ -90,34 +85,16 @@ fn stored(bytes: &[u8]) -> &[u8] {
 }
 
 fn timestamp(micros: i64) -> Result<OracleTimestamp> {
-    let at = DateTime::from_micros(micros)?;
-    Ok(OracleTimestamp::new_timestamp(
-        at.year as i16,
-        at.month,
-        at.day,
-        at.hour,
-        at.minute,
-        at.second,
-        at.micros * 1_000,
-    ))
+    let DateTime { year, month, day, hour, minute, second, micros } = DateTime::from_micros(micros)?;
+    Ok(OracleTimestamp::new_timestamp(year as i16, month, day, hour, minute, second, micros * 1_000))
 }
 
 fn micros(at: &OracleTimestamp) -> Option<i64> {
-    let year = u16::try_from(at.year()).ok()?;
-    let micros = at.nanoseconds() / 1_000;
-    DateTime {
-        year,
-        month: at.month(),
-        day: at.day(),
-        hour: at.hour(),
-        minute: at.minute(),
-        second: at.second(),
-        micros,
-    }
-    .micros()
+    let (year, month, day) = (u16::try_from(at.year()).ok()?, at.month(), at.day());
+    let (hour, minute, second, micros) = (at.hour(), at.minute(), at.second(), at.nanoseconds() / 1_000);
+    DateTime { year, month, day, hour, minute, second, micros }.micros()
 }
 
-/// Appends a row with columns of these types.
 pub(crate) fn push_row(row: &mut Row, kinds: &[FieldType], out: &mut Reply) -> Result<()> {
     let found = row.columns().len();
     if found != kinds.len() {
@@ -180,10 +157,8 @@ fn push_lob(lob: &mut Lob, out: &mut Reply) -> Result<()> {
             Ok(0) => break,
             Ok(n) => read += n,
             Err(error) => {
-                return Err(Error::new(
-                    ErrorKind::ConnectionLost,
-                    format!("a LOB could not be read: {error}"),
-                ));
+                let message = format!("a LOB could not be read: {error}");
+                return Err(Error::new(ErrorKind::ConnectionLost, message));
             }
         }
     }

@@ -72,13 +72,10 @@ impl FileLock {
                     }
                     let mut holder = String::new();
                     let _ = file.read_to_string(&mut holder);
-                    let by =
-                        if holder.is_empty() { "another run".to_owned() } else { holder.trim().to_owned() };
-                    return Err(Error::new(
-                        ErrorKind::InUse,
-                        format!("{engine}: the database is in use by {by}"),
-                    )
-                    .hint("wait for it to end, or name another file"));
+                    let by = if holder.is_empty() { "another run" } else { holder.trim() };
+                    let message = format!("{engine}: the database is in use by {by}");
+                    return Err(Error::new(ErrorKind::InUse, message)
+                        .hint("wait for it to end, or name another file"));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(&error)),
             }

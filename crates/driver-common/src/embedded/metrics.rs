@@ -2,10 +2,7 @@
 //! process, whose written bytes the kernel counts (`wchar` in `proc_pid_io(5)`): pages written to the WAL or the
 //! journal, and back to the database. During a measurement Kurabe itself writes only its progress to a terminal.
 
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, Reading, SessionSample, SnapshotPoint, StatsProbe,
-};
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
 use std::fs;
 
 /// Reads the process's own counters.

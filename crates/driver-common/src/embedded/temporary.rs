@@ -23,7 +23,6 @@ const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 /// Shell command that waits for the end of its input, which ends with the run, and removes the folder.
 const REMOVE: &str = "read -r _; exec rm -rf -- \"$1\"";
 
-/// A temporary folder.
 pub(super) struct Temporary {
     folder: TempDir,
     _lock: File,

@@ -3,22 +3,8 @@
 use super::literal::Literals;
 use crate::prelude::*;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
-/// How parameters are written in a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placeholder {
-    /// `?` for each, in order.
-    Question,
-    /// `$1`, `$2`, …
-    Dollar,
-    /// `:1`, `:2`, …
-    Colon,
-    /// A gap, into which a literal is written.
-    Gap,
-}
-
-/// The character for a gap while a statement is generated; no statement contains it otherwise.
+/// The placeholder of a gap, into which a literal is written. No statement contains it otherwise.
 pub(super) const GAP: char = '\0';
 
 /// An engine's SQL. Each driver defines its dialect; if options change the SQL, the driver changes a copy.
@@ -30,15 +16,15 @@ pub struct Dialect {
     pub words: &'static [&'static str],
     /// The quote character of identifiers.
     pub quote: char,
-    /// How parameters are written.
-    pub placeholder: Placeholder,
+    /// The placeholder of a parameter; the first is number 1.
+    pub parameter: fn(number: usize) -> String,
     /// How values are written as literals.
     pub literals: Literals,
     /// The column type of a field, including a collation that compares text by bytes. `in_key` is true for fields of
     /// the primary key or an index, for engines whose long types cannot be indexed.
     pub column_type: fn(kind: FieldType, in_key: bool) -> Cow<'static, str>,
-    /// The clause that makes `INSERT … VALUES (…)` an upsert, with a leading space.
-    pub upsert: fn(&Dialect, &Collection) -> String,
+    /// The statement that adds or replaces a row.
+    pub put: fn(&Dialect, &Collection) -> Result<String>,
     /// The clause after `CREATE TABLE … (…)`, with a leading space (` ENGINE=InnoDB`), or empty.
     pub create_tail: Cow<'static, str>,
     /// The statement that clears a table, up to its name: `TRUNCATE TABLE`, `DELETE FROM`.
@@ -63,8 +49,6 @@ pub type Casts = fn(&Collection, rows: usize) -> Vec<Cow<'static, str>>;
 /// Statements that one engine writes differently from all others.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnStatements {
-    /// Adds or replaces a row, instead of an `INSERT` with [`Dialect::upsert`].
-    pub put: fn(&Dialect, &Collection) -> Result<String>,
     /// Removes a table with its indexes, if it exists.
     pub drop_table: fn(&Dialect, &str) -> String,
     /// A further clause after [`Dialect::create_tail`], with a leading space.
@@ -93,49 +77,10 @@ impl Dialect {
         format!("{}_{hash:08x}", name.get(..longest.saturating_sub(9)).unwrap_or_default()).into()
     }
 
-    /// Appends a quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is
-    /// doubled nevertheless.
-    pub fn identifier(&self, out: &mut String, name: &str) {
-        out.push(self.quote);
-        for c in self.name(name).chars() {
-            if c == self.quote {
-                out.push(c);
-            }
-            out.push(c);
-        }
-        out.push(self.quote);
-    }
-
-    /// A quoted identifier.
+    /// A quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is doubled
+    /// nevertheless.
     pub fn quoted(&self, name: &str) -> String {
-        let mut out = String::with_capacity(name.len() + 2);
-        self.identifier(&mut out, name);
-        out
+        let quote = self.quote;
+        format!("{quote}{}{quote}", self.name(name).replace(quote, &format!("{quote}{quote}")))
     }
-
-    /// Appends the placeholder of a parameter; the first is number 1.
-    pub fn parameter(&self, out: &mut String, number: usize) {
-        match self.placeholder {
-            Placeholder::Question => out.push('?'),
-            Placeholder::Gap => out.push(GAP),
-            Placeholder::Dollar => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "${number}");
-            }
-            Placeholder::Colon => {
-                let _ = write!(out, ":{number}");
-            }
-        }
-    }
-}
-
-/// The upsert of PostgreSQL and SQLite: ` ON CONFLICT (key) DO UPDATE SET …`.
-pub fn on_conflict_do_update(dialect: &Dialect, collection: &Collection) -> String {
-    let name =
-        |&field: &usize| collection.fields.get(field).map_or_else(String::new, |f| dialect.quoted(f.name));
-    let key: Vec<String> = collection.key.iter().map(name).collect();
-    let set = |field: &usize| format!("{0} = excluded.{0}", name(field));
-    let set: Vec<String> = collection.rest().iter().map(set).collect();
-    let what = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
-    format!(" ON CONFLICT ({}) DO {what}", key.join(", "))
 }

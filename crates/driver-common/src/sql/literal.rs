@@ -3,7 +3,7 @@
 //! A literal must have the same meaning under all server settings (`sql_mode`, `standard_conforming_strings`, …), and
 //! no text may end it early. Each engine's rules are defined with its dialect.
 
-use super::dialect::{Dialect, GAP, Placeholder};
+use super::dialect::{Dialect, GAP};
 use super::shape::{Shape, shape};
 use super::statement;
 use crate::prelude::*;
@@ -13,17 +13,12 @@ use std::fmt::Write as _;
 /// Parses a field in text format and appends it to the reply's row.
 pub type Read = fn(&[u8], &mut Reply) -> Result<()>;
 
-/// Functions that append a value as a literal of an engine.
+/// An engine's literals.
 #[derive(Clone, Copy, Debug)]
 pub struct Literals {
-    /// Text, for a field of a text type.
-    pub text: fn(&mut String, &str) -> Result<()>,
-    /// Bytes, for a field of bytes.
-    pub bytes: fn(&mut String, &[u8]) -> Result<()>,
-    /// A whole number.
-    pub int: fn(&mut String, i64),
-    /// A timestamp, in microseconds since 1970.
-    pub time: fn(&mut String, i64) -> Result<()>,
+    /// Appends a value as a literal: text, bytes, a whole number, a timestamp, or null. Text is for a field of a text
+    /// type, bytes are for a field of bytes. What an engine writes as in the SQL standard it leaves to [`standard`].
+    pub write: fn(&mut String, Value<'_>) -> Result<()>,
     /// The parser of a field of this type in an answer in text format; `None` if it needs none.
     pub read: fn(FieldType) -> Option<Read>,
 }
@@ -76,39 +71,30 @@ impl Template {
         out.clear();
         out.push_str(self.parts.first().map_or("", String::as_str));
         for ((value, kind), part) in values.iter().zip(&self.shape.takes).zip(self.parts.iter().skip(1)) {
-            self.literal(out, value, *kind)?;
+            self.literal(out, *value, *kind)?;
             out.push_str(part);
         }
         Ok(())
     }
 
-    fn literal(&self, out: &mut String, value: &Value<'_>, kind: FieldType) -> Result<()> {
+    fn literal(&self, out: &mut String, value: Value<'_>, kind: FieldType) -> Result<()> {
         let is_text = matches!(kind, FieldType::Text { .. } | FieldType::LongText);
         let is_bytes = matches!(kind, FieldType::Bytes { .. } | FieldType::LongBytes);
-        match *value {
-            Value::Null => {
-                out.push_str("NULL");
-                Ok(())
+        let fitting = match value {
+            Value::Bytes(bytes) if is_text => Value::Text(
+                std::str::from_utf8(bytes)
+                    .map_err(|_| Error::usage("a field of text is given bytes that are not UTF-8"))?,
+            ),
+            Value::Text(text) if is_bytes => Value::Bytes(text.as_bytes()),
+            Value::Int(_) if kind != FieldType::Int => return Err(unfit(kind, "a number")),
+            Value::Time(_) if kind != FieldType::Timestamp => return Err(unfit(kind, "a timestamp")),
+            Value::Bool(_) => return Err(unfit(kind, "a truth value")),
+            Value::Text(_) | Value::Bytes(_) if !is_text && !is_bytes => {
+                return Err(unfit(kind, "text or bytes"));
             }
-            Value::Int(n) if kind == FieldType::Int => {
-                (self.literals.int)(out, n);
-                Ok(())
-            }
-            Value::Time(micros) if kind == FieldType::Timestamp => (self.literals.time)(out, micros),
-            Value::Text(text) if is_text => (self.literals.text)(out, text),
-            Value::Text(text) if is_bytes => (self.literals.bytes)(out, text.as_bytes()),
-            Value::Bytes(bytes) if is_bytes => (self.literals.bytes)(out, bytes),
-            Value::Bytes(bytes) if is_text => {
-                let text = std::str::from_utf8(bytes).map_err(|_| {
-                    Error::new(ErrorKind::Usage, "a field of text is given bytes that are not UTF-8")
-                })?;
-                (self.literals.text)(out, text)
-            }
-            Value::Int(_) => Err(unfit(kind, "a number")),
-            Value::Time(_) => Err(unfit(kind, "a timestamp")),
-            Value::Bool(_) => Err(unfit(kind, "a truth value")),
-            Value::Text(_) | Value::Bytes(_) => Err(unfit(kind, "text or bytes")),
-        }
+            fitting => fitting,
+        };
+        (self.literals.write)(out, fitting)
     }
 
     /// The parser of each field of an answer; empty if no field needs one.
@@ -120,10 +106,11 @@ impl Template {
 
 /// The dialect with a gap for each value.
 pub fn with_gaps(dialect: &Dialect) -> Dialect {
-    Dialect { placeholder: Placeholder::Gap, ..dialect.clone() }
+    Dialect { parameter: |_| GAP.to_string(), ..dialect.clone() }
 }
 
-fn unfit(kind: FieldType, what: &str) -> Error {
+/// The error of a value that a field of this type cannot have.
+pub fn unfit(kind: FieldType, what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("a field of type {kind:?} was given {what}"))
 }
 
@@ -155,10 +142,19 @@ pub fn quoted_hex(out: &mut String, bytes: &[u8]) {
     out.push('\'');
 }
 
-/// Appends a whole number in decimal digits, which every engine accepts.
-pub fn digits(out: &mut String, n: i64) {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "{n}");
+/// Appends a value as in the SQL standard, and a timestamp as a number of microseconds since 1970.
+pub fn standard(out: &mut String, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Null => out.push_str("NULL"),
+        Value::Text(text) => quoted(out, text),
+        Value::Bytes(bytes) => quoted_hex(out, bytes),
+        Value::Bool(truth) => out.push_str(if truth { "TRUE" } else { "FALSE" }),
+        Value::Int(n) | Value::Time(n) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{n}");
+        }
+    }
+    Ok(())
 }
 
 /// Parses a whole number.

@@ -9,13 +9,16 @@ mod statement;
 mod statistics;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Casts, Dialect, OwnStatements, Placeholder, on_conflict_do_update};
+pub use dialect::{Casts, Dialect, OwnStatements};
 pub use literal::{
-    Literals, Read, Template, digits, hex, quoted, quoted_hex, read_int, read_micros, read_rows, with_gaps,
+    Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
+    with_gaps,
 };
 pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
-pub use statement::{clear_table, create_indexes, create_table, drop_table, text};
+pub use statement::{
+    clear_table, create_indexes, create_table, drop_table, insert, joined, on_conflict_do_update, text,
+};
 pub use statistics::outgrown;

@@ -35,10 +35,10 @@ pub(super) fn text(dialect: &Dialect, statement: &RawStatement) -> Result<String
     for piece in &text.pieces {
         match piece {
             RawPiece::Text(text) => sql += text,
-            RawPiece::Table(name) => dialect.identifier(&mut sql, name),
+            RawPiece::Table(name) => sql += &dialect.quoted(name),
             RawPiece::Parameter => {
                 number += 1;
-                dialect.parameter(&mut sql, number);
+                sql += &(dialect.parameter)(number);
             }
         }
     }

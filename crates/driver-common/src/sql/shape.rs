@@ -16,36 +16,32 @@ pub struct Shape {
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if the operation names a field that its collection does not have.
 pub fn shape(operation: &Operation) -> Result<Shape> {
-    let mut shape = Shape::default();
-    match operation {
-        Operation::Ping | Operation::Begin | Operation::Commit | Operation::Rollback => {}
+    let none = Vec::new;
+    let (takes, gives) = match operation {
+        Operation::Ping | Operation::Begin | Operation::Commit | Operation::Rollback => (none(), none()),
         Operation::Get { collection, fields } => {
-            shape.takes = kinds(collection, &collection.key)?;
-            shape.gives = kinds(collection, fields)?;
+            (kinds(collection, &collection.key)?, kinds(collection, fields)?)
         }
-        Operation::Insert { collection } | Operation::Put { collection } => shape.takes = all(collection),
+        Operation::Insert { collection } | Operation::Put { collection } => (all(collection), none()),
         Operation::InsertMany { collection, rows } | Operation::InsertEach { collection, rows } => {
-            shape.takes = all(collection).repeat(*rows);
+            (all(collection).repeat(*rows), none())
         }
         Operation::Update { collection, fields } => {
-            shape.takes = kinds(collection, fields)?;
-            shape.takes.extend(kinds(collection, &collection.key)?);
+            ([kinds(collection, fields)?, kinds(collection, &collection.key)?].concat(), none())
         }
-        Operation::Delete { collection } => shape.takes = kinds(collection, &collection.key)?,
+        Operation::Delete { collection } => (kinds(collection, &collection.key)?, none()),
         Operation::FindEqual { collection, by, fields } => {
-            shape.takes = kinds(collection, by)?;
-            shape.gives = kinds(collection, fields)?;
+            (kinds(collection, by)?, kinds(collection, fields)?)
         }
         Operation::FindRange { collection, by, fields } => {
-            shape.takes = kinds(collection, &[*by, *by])?;
-            shape.gives = kinds(collection, fields)?;
+            (kinds(collection, &[*by, *by])?, kinds(collection, fields)?)
         }
-        Operation::Count { .. } => shape.gives = vec![FieldType::Int],
+        Operation::Count { .. } => (none(), vec![FieldType::Int]),
         // Result types are unknown, and values are sent with their own types.
-        Operation::Raw { statement } => shape.takes = vec![FieldType::LongText; statement.parameters],
+        Operation::Raw { statement } => (vec![FieldType::LongText; statement.parameters], none()),
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
-    }
-    Ok(shape)
+    };
+    Ok(Shape { takes, gives })
 }
 
 fn all(collection: &Collection) -> Vec<FieldType> {

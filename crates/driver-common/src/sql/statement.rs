@@ -18,10 +18,8 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         Operation::Commit => d.commit.to_owned(),
         Operation::Rollback => d.rollback.to_owned(),
         Operation::Get { collection, fields } => {
-            let mut sql = select(d, collection, fields)?;
-            sql += " WHERE ";
-            equal(d, &mut sql, collection, &collection.key, " AND ", 1)?;
-            sql
+            let select = select(d, collection, fields)?;
+            format!("{select} WHERE {}", equal(d, collection, &collection.key, " AND ", 1)?)
         }
         Operation::Insert { collection } => insert(d, collection, 1)?,
         // One statement is atomic, which is more than `InsertEach` requires.
@@ -34,42 +32,29 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
                 None => insert(d, collection, if by_array { 1 } else { *rows })?,
             }
         }
-        Operation::Put { collection } => match d.own {
-            Some(own) => (own.put)(d, collection)?,
-            None => insert(d, collection, 1)? + &(d.upsert)(d, collection),
-        },
+        Operation::Put { collection } => (d.put)(d, collection)?,
         Operation::Update { collection, fields } => {
-            let mut sql = format!("UPDATE {} SET ", d.quoted(&collection.name));
-            equal(d, &mut sql, collection, fields, ", ", 1)?;
-            sql += " WHERE ";
-            equal(d, &mut sql, collection, &collection.key, " AND ", fields.len() + 1)?;
-            sql
+            let set = equal(d, collection, fields, ", ", 1)?;
+            let key = equal(d, collection, &collection.key, " AND ", fields.len() + 1)?;
+            format!("UPDATE {} SET {set} WHERE {key}", d.quoted(&collection.name))
         }
         Operation::Delete { collection } => {
-            let mut sql = format!("DELETE FROM {} WHERE ", d.quoted(&collection.name));
-            equal(d, &mut sql, collection, &collection.key, " AND ", 1)?;
-            sql
+            let key = equal(d, collection, &collection.key, " AND ", 1)?;
+            format!("DELETE FROM {} WHERE {key}", d.quoted(&collection.name))
         }
         Operation::FindEqual { collection, by, fields } => {
-            let mut sql = select(d, collection, fields)?;
-            sql += " WHERE ";
-            equal(d, &mut sql, collection, by, " AND ", 1)?;
-            sql += " ORDER BY ";
-            names(d, &mut sql, collection, &collection.key)?;
-            sql
+            let select = select(d, collection, fields)?;
+            let by = equal(d, collection, by, " AND ", 1)?;
+            format!("{select} WHERE {by} ORDER BY {}", names(d, collection, &collection.key)?)
         }
         Operation::FindRange { collection, by, fields } => {
-            let mut sql = select(d, collection, fields)?;
-            sql += " WHERE ";
-            for (number, sign) in [(1, " >= "), (2, " < ")] {
-                d.identifier(&mut sql, field(collection, *by)?.name);
-                sql += sign;
-                d.parameter(&mut sql, number);
-                sql += if number == 1 { " AND " } else { " ORDER BY " };
-            }
+            let select = select(d, collection, fields)?;
+            let name = d.quoted(field(collection, *by)?.name);
+            let (from, to) = ((d.parameter)(1), (d.parameter)(2));
             let further = collection.key.iter().filter(|field| *field != by);
-            names(d, &mut sql, collection, &[by].into_iter().chain(further).copied().collect::<Vec<_>>())?;
-            sql
+            let order: Vec<usize> = [by].into_iter().chain(further).copied().collect();
+            let order = names(d, collection, &order)?;
+            format!("{select} WHERE {name} >= {from} AND {name} < {to} ORDER BY {order}")
         }
         Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
         Operation::Raw { statement } => super::raw::text(d, statement)?,
@@ -82,28 +67,19 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if the key has a field that the collection does not have.
 pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String> {
-    let mut sql = format!("CREATE TABLE {} (", dialect.quoted(&collection.name));
-    for (position, field) in collection.fields.iter().enumerate() {
-        let is_key = collection.key.contains(&position);
-        dialect.identifier(&mut sql, field.name);
-        sql.push(' ');
-        sql += &(dialect.column_type)(field.kind, collection.is_indexed(position));
-        sql += if is_key { " NOT NULL, " } else { ", " };
+    let column = |(position, field): (usize, &Field)| {
+        let kind = (dialect.column_type)(field.kind, collection.is_indexed(position));
+        let null = if collection.key.contains(&position) { " NOT NULL" } else { "" };
+        format!("{} {kind}{null}", dialect.quoted(field.name))
+    };
+    let mut parts: Vec<String> = collection.fields.iter().enumerate().map(column).collect();
+    // An append-only table has no key.
+    if !collection.key.is_empty() {
+        parts.push(format!("PRIMARY KEY ({})", names(dialect, collection, &collection.key)?));
     }
-    if collection.key.is_empty() {
-        // An append-only table without a key: remove the last comma.
-        sql.truncate(sql.len().saturating_sub(2));
-        sql.push(')');
-    } else {
-        sql += "PRIMARY KEY (";
-        names(dialect, &mut sql, collection, &collection.key)?;
-        sql += "))";
-    }
-    sql += &dialect.create_tail;
-    if let Some(own) = dialect.own {
-        sql += &(own.create_tail)(dialect, collection);
-    }
-    Ok(sql)
+    let own = dialect.own.map_or_else(String::new, |own| (own.create_tail)(dialect, collection));
+    let (table, tail) = (dialect.quoted(&collection.name), &dialect.create_tail);
+    Ok(format!("CREATE TABLE {table} ({}){tail}{own}", parts.join(", ")))
 }
 
 /// The statements that create a collection's further indexes, named `<table>_i1`, `<table>_i2`, …
@@ -112,12 +88,9 @@ pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String
 /// Those of [`create_table`].
 pub fn create_indexes(dialect: &Dialect, collection: &Collection) -> Result<Vec<String>> {
     let index = |(number, fields): (usize, &Vec<usize>)| {
-        let name = format!("{}_i{}", collection.name, number + 1);
-        let mut sql =
-            format!("CREATE INDEX {} ON {} (", dialect.quoted(&name), dialect.quoted(&collection.name));
-        names(dialect, &mut sql, collection, fields)?;
-        sql.push(')');
-        Ok(sql)
+        let name = dialect.quoted(&format!("{}_i{}", collection.name, number + 1));
+        let fields = names(dialect, collection, fields)?;
+        Ok(format!("CREATE INDEX {name} ON {} ({fields})", dialect.quoted(&collection.name)))
     };
     collection.indexes.iter().enumerate().map(index).collect()
 }
@@ -136,33 +109,22 @@ pub fn clear_table(dialect: &Dialect, name: &str) -> String {
 }
 
 fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
-    let mut sql = "SELECT ".to_owned();
-    names(d, &mut sql, collection, fields)?;
-    sql += " FROM ";
-    d.identifier(&mut sql, &collection.name);
-    Ok(sql)
+    Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.quoted(&collection.name)))
 }
 
-fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
+/// `INSERT INTO … VALUES (…), (…)`, of this number of rows.
+pub fn insert(d: &Dialect, collection: &Collection, rows: usize) -> Result<String> {
     if rows == 0 {
         return Err(defect(collection, "has an insert of no rows"));
     }
     let width = collection.fields.len();
-    let all: Vec<usize> = (0..width).collect();
-    let mut sql = format!("INSERT INTO {} (", d.quoted(&collection.name));
-    names(d, &mut sql, collection, &all)?;
-    sql += ") VALUES ";
-    for row in 0..rows {
-        sql += if row == 0 { "(" } else { ", (" };
-        for field in 0..width {
-            if field > 0 {
-                sql += ", ";
-            }
-            d.parameter(&mut sql, row * width + field + 1);
-        }
-        sql.push(')');
-    }
-    Ok(sql)
+    let names = names(d, collection, &(0..width).collect::<Vec<_>>())?;
+    let row = |row: usize| {
+        let parameters = (1..=width).map(|field| (d.parameter)(row * width + field));
+        format!("({})", parameters.collect::<Vec<_>>().join(", "))
+    };
+    let rows = (0..rows).map(row).collect::<Vec<_>>().join(", ");
+    Ok(format!("INSERT INTO {} ({names}) VALUES {rows}", d.quoted(&collection.name)))
 }
 
 /// `INSERT INTO … SELECT CAST(? AS …), … FROM … UNION ALL SELECT …`
@@ -173,57 +135,58 @@ fn insert_selected(
     from: &str,
     casts: &[Cow<'_, str>],
 ) -> Result<String> {
-    let mut sql = insert(d, collection, rows.min(1))?;
-    sql.truncate(sql.find(" VALUES ").unwrap_or_default());
-    for (row, first) in (0..rows).zip((1..).step_by(casts.len().max(1))) {
-        sql += if row == 0 { " SELECT " } else { " UNION ALL SELECT " };
-        for (number, cast) in (first..).zip(casts) {
-            sql += if number == first { "CAST(" } else { ", CAST(" };
-            d.parameter(&mut sql, number);
-            sql += " AS ";
-            sql += cast;
-            sql.push(')');
-        }
-        sql += from;
-    }
-    Ok(sql)
+    let insert = insert(d, collection, rows.min(1))?;
+    let (into, _) = insert.split_once(" VALUES ").unwrap_or_default();
+    let row = |row: usize| {
+        let cast = |(number, cast)| format!("CAST({} AS {cast})", (d.parameter)(number));
+        let casts = (row * casts.len() + 1..).zip(casts).map(cast);
+        format!("SELECT {}{from}", casts.collect::<Vec<_>>().join(", "))
+    };
+    Ok(format!("{into} {}", (0..rows).map(row).collect::<Vec<_>>().join(" UNION ALL ")))
 }
 
 /// `a, b, c`
-fn names(d: &Dialect, sql: &mut String, collection: &Collection, fields: &[usize]) -> Result<()> {
-    if fields.is_empty() {
-        return Err(defect(collection, "has an operation without fields"));
-    }
-    for (i, position) in fields.iter().enumerate() {
-        if i > 0 {
-            *sql += ", ";
-        }
-        d.identifier(sql, field(collection, *position)?.name);
-    }
-    Ok(())
+fn names(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+    joined(collection, fields, ", ", |_, name| d.quoted(name))
 }
 
 /// `a = $1 AND b = $2`
 fn equal(
     d: &Dialect,
-    sql: &mut String,
     collection: &Collection,
     fields: &[usize],
     between: &str,
     first: usize,
-) -> Result<()> {
+) -> Result<String> {
+    joined(collection, fields, between, |n, name| {
+        format!("{} = {}", d.quoted(name), (d.parameter)(first + n))
+    })
+}
+
+/// The upsert of PostgreSQL and SQLite: `INSERT … ON CONFLICT (key) DO UPDATE SET …`.
+pub fn on_conflict_do_update(d: &Dialect, collection: &Collection) -> Result<String> {
+    let (insert, key) = (insert(d, collection, 1)?, names(d, collection, &collection.key)?);
+    let rest = collection.rest();
+    if rest.is_empty() {
+        return Ok(format!("{insert} ON CONFLICT ({key}) DO NOTHING"));
+    }
+    let set = joined(collection, &rest, ", ", |_, name| format!("{0} = excluded.{0}", d.quoted(name)))?;
+    Ok(format!("{insert} ON CONFLICT ({key}) DO UPDATE SET {set}"))
+}
+
+/// Joins a text for each of these fields, at least one, from its number, beginning with 0, and its name.
+pub fn joined(
+    collection: &Collection,
+    fields: &[usize],
+    between: &str,
+    text: impl Fn(usize, &str) -> String,
+) -> Result<String> {
     if fields.is_empty() {
         return Err(defect(collection, "has an operation without fields"));
     }
-    for (i, position) in fields.iter().enumerate() {
-        if i > 0 {
-            *sql += between;
-        }
-        d.identifier(sql, field(collection, *position)?.name);
-        *sql += " = ";
-        d.parameter(sql, first + i);
-    }
-    Ok(())
+    let texts =
+        fields.iter().enumerate().map(|(n, position)| Ok(text(n, field(collection, *position)?.name)));
+    Ok(texts.collect::<Result<Vec<_>>>()?.join(between))
 }
 
 fn field(collection: &Collection, position: usize) -> Result<&Field> {

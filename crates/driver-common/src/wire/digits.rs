@@ -27,18 +27,8 @@ pub fn unhex([high, low]: [u8; 2]) -> Option<u8> {
 
 /// Appends a number in decimal digits, without `std::fmt`.
 #[inline]
-pub fn push_number(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
+pub fn push_number(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// The first three numbers of a version: `8.0.36-0ubuntu` is 8, 0 and 36. Missing ones are 0.

@@ -6,6 +6,21 @@ use crate::sql::{self, Dialect, Read, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
+pub type Outcome<T> = Result<Result<T>>;
+
+/// The value of a result. Its error is returned as the [`Outcome`](crate::wire::link::Outcome) of the exchange: the connection
+/// stays usable.
+#[macro_export]
+macro_rules! usable {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+}
+
 /// A connection that can execute SQL as text.
 pub trait Query: Send {
     /// Executes a statement without parameters. The answer is in text format.
@@ -110,7 +125,6 @@ pub fn try_lock(mut lock: impl FnMut() -> Result<bool>) -> Result<bool> {
     lock()
 }
 
-/// A prepared operation.
 enum Slot<S> {
     Ping,
     /// An unprepared statement: those of transactions.
@@ -138,25 +152,18 @@ pub struct LinkSession<L: Link> {
 }
 
 impl<L: Link> LinkSession<L> {
-    /// Creates a session on a connection.
-    pub fn new(link: L, dialect: Arc<Dialect>) -> Self {
+    /// Creates a session on a connection. With `supports`, it refuses to prepare unsupported operations.
+    pub fn new(link: L, dialect: Arc<Dialect>, supports: Option<Supports>) -> Self {
         Self {
             link,
             dialect,
-            supports: None,
+            supports,
             texts: Known::default(),
             templates: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
             raw: Reply::new(),
         }
-    }
-
-    /// Makes the session refuse to prepare unsupported operations.
-    #[must_use]
-    pub fn with_support(mut self, supports: Option<Supports>) -> Self {
-        self.supports = supports;
-        self
     }
 
     fn check_support(&self, operation: &Operation) -> Result<()> {
@@ -196,10 +203,21 @@ impl<L: Link> Session for LinkSession<L> {
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
             Slot::Literal(template, readers) => {
-                let (sql, raw) = (&mut self.sql, &mut self.raw);
-                template
-                    .fill(parameters, sql)
-                    .and_then(|()| literal(&mut self.link, sql, template, readers, raw, out))
+                let (link, sql, raw) = (&mut self.link, &mut self.sql, &mut self.raw);
+                template.fill(parameters, sql).and_then(|()| {
+                    if readers.is_empty() {
+                        link.query(sql, out)?;
+                    } else {
+                        raw.clear();
+                        link.query(sql, raw)?;
+                        read_rows(raw, readers, out)?;
+                    }
+                    if !template.gives().is_empty() {
+                        // Some clients report the number of returned rows, but none was changed.
+                        out.set_affected(0);
+                    }
+                    Ok(())
+                })
             }
         }
         .inspect_err(|_| out.clear())
@@ -242,27 +260,4 @@ impl<L: Link> Session for LinkSession<L> {
     fn close_checked(mut self: Box<Self>) -> Result<()> {
         self.link.quit_checked()
     }
-}
-
-/// Executes a statement with literal values.
-fn literal(
-    link: &mut impl Query,
-    sql: &str,
-    template: &Template,
-    readers: &[Option<Read>],
-    raw: &mut Reply,
-    out: &mut Reply,
-) -> Result<()> {
-    if readers.is_empty() {
-        link.query(sql, out)?;
-    } else {
-        raw.clear();
-        link.query(sql, raw)?;
-        read_rows(raw, readers, out)?;
-    }
-    if !template.gives().is_empty() {
-        // Some clients report the number of returned rows, but none was changed.
-        out.set_affected(0);
-    }
-    Ok(())
 }

@@ -21,7 +21,7 @@ pub use digits::{UNRESERVED, hex, percent, push_number, unhex, version};
 pub use laps::Laps;
 pub use outbox::Outbox;
 pub use place::Place;
-pub use socket::{End, Socket};
+pub use socket::Socket;
 pub use stream::Stream;
 
 use crate::cancel;
@@ -63,6 +63,11 @@ pub trait Peer: Read + Write {
     /// Size limit of an answer, in bytes.
     fn most(&self) -> u64 {
         MOST
+    }
+
+    /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].
+    fn transport(&self) -> String {
+        String::new()
     }
 }
 

@@ -7,8 +7,7 @@ use rustix::buffer::spare_capacity;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,39 +15,12 @@ use std::time::Duration;
 /// Size from which a send may block until the server receives, in bytes.
 const MUCH: usize = 64 * 1024;
 
-/// A connected socket of either kind.
-#[derive(Debug)]
-pub enum End {
-    /// Over TCP.
-    Tcp(TcpStream),
-    /// Over a Unix socket.
-    Unix(UnixStream),
-}
-
-impl End {
-    /// Shuts down both directions: blocked calls on the socket return an error.
-    pub fn shut_down(&self) {
-        // An error means that it is closed already.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
-    }
-
-    fn set_timeout(&self, way: Way, timeout: Duration) -> io::Result<()> {
-        match (self, way) {
-            (Self::Tcp(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
-            (Self::Tcp(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
-            (Self::Unix(stream), Way::Receive) => stream.set_read_timeout(Some(timeout)),
-            (Self::Unix(stream), Way::Send) => stream.set_write_timeout(Some(timeout)),
-        }
-    }
-}
-
 /// A connected socket.
 #[derive(Debug)]
 pub struct Socket {
-    end: Arc<End>,
+    /// A Unix socket too: what is used of this type works on both.
+    stream: Arc<TcpStream>,
+    is_unix: bool,
     deadline: Deadline,
     _listed: cancel::Listed,
 }
@@ -58,24 +30,29 @@ impl Socket {
     pub fn connect(place: &Place, allowed: Duration) -> io::Result<Self> {
         cancel::check()?;
         let deadline = Deadline::connecting(allowed);
-        let end = match place {
-            Place::Unix(path) => End::Unix(unix(path, deadline.allowed())?),
+        let stream = match place {
+            Place::Unix(path) => unix(path, deadline.allowed())?,
             Place::Tcp { host, port } => {
                 let stream = tcp(host, *port, &deadline)?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(deadline.allowed()))?;
                 stream.set_write_timeout(Some(deadline.allowed()))?;
-                End::Tcp(stream)
+                stream
             }
         };
-        let end = Arc::new(end);
-        let listed = cancel::list(&end)?;
-        Ok(Self { end, deadline, _listed: listed })
+        let stream = Arc::new(stream);
+        let listed = cancel::list(&stream)?;
+        Ok(Self { stream, is_unix: matches!(place, Place::Unix(_)), deadline, _listed: listed })
     }
 
-    /// The underlying socket, which another thread can shut down.
-    pub fn end(&self) -> &End {
-        &self.end
+    /// Whether it is a Unix socket.
+    pub fn is_unix(&self) -> bool {
+        self.is_unix
+    }
+
+    /// The local TCP port; `None` on a Unix socket.
+    pub fn port(&self) -> Option<u16> {
+        self.stream.local_addr().ok().map(|address| address.port())
     }
 
     /// Ends connecting: from now on each exchange has its own deadline.
@@ -89,9 +66,16 @@ impl Socket {
         match self.deadline.begin() {
             None => Ok(()),
             Some(all) => {
-                self.end.set_timeout(Way::Receive, all)?;
-                self.end.set_timeout(Way::Send, all)
+                self.set_timeout(Way::Receive, all)?;
+                self.set_timeout(Way::Send, all)
             }
+        }
+    }
+
+    fn set_timeout(&self, way: Way, timeout: Duration) -> io::Result<()> {
+        match way {
+            Way::Receive => self.stream.set_read_timeout(Some(timeout)),
+            Way::Send => self.stream.set_write_timeout(Some(timeout)),
         }
     }
 
@@ -99,18 +83,14 @@ impl Socket {
     fn before(&mut self, way: Way) -> io::Result<()> {
         match self.deadline.before(way)? {
             None => Ok(()),
-            Some(left) => self.end.set_timeout(way, left),
+            Some(left) => self.set_timeout(way, left),
         }
     }
 
     /// Receives once into the spare capacity of `out`, without zeroing it first.
     pub fn receive(&mut self, out: &mut Vec<u8>) -> io::Result<usize> {
         self.before(Way::Receive)?;
-        let got = match &*self.end {
-            End::Tcp(stream) => rustix::io::read(stream, spare_capacity(out)),
-            End::Unix(stream) => rustix::io::read(stream, spare_capacity(out)),
-        };
-        Ok(got?)
+        Ok(rustix::io::read(&self.stream, spare_capacity(out))?)
     }
 
     #[inline]
@@ -123,11 +103,7 @@ impl Socket {
     /// Whether data arrived or the peer closed the connection, as far as this host knows. Consumes nothing.
     pub fn stirred(&self) -> bool {
         use rustix::net::{RecvFlags, recv};
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let peeked = match &*self.end {
-            End::Tcp(stream) => recv(stream, &mut [0u8], flags),
-            End::Unix(stream) => recv(stream, &mut [0u8], flags),
-        };
+        let peeked = recv(&self.stream, &mut [0u8], RecvFlags::PEEK | RecvFlags::DONTWAIT);
         !matches!(peeked, Err(rustix::io::Errno::AGAIN))
     }
 }
@@ -136,10 +112,7 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.before(Way::Receive)?;
-        match &*self.end {
-            End::Tcp(stream) => (&*stream).read(buffer),
-            End::Unix(stream) => (&*stream).read(buffer),
-        }
+        (&*self.stream).read(buffer)
     }
 }
 
@@ -147,20 +120,14 @@ impl Write for Socket {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.before(Way::Send)?;
-        let sent = match &*self.end {
-            End::Tcp(stream) => (&*stream).write(bytes),
-            End::Unix(stream) => (&*stream).write(bytes),
-        }?;
+        let sent = (&*self.stream).write(bytes)?;
         self.sent(bytes.len(), sent);
         Ok(sent)
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.before(Way::Send)?;
-        let sent = match &*self.end {
-            End::Tcp(stream) => (&*stream).write_vectored(slices),
-            End::Unix(stream) => (&*stream).write_vectored(slices),
-        }?;
+        let sent = (&*self.stream).write_vectored(slices)?;
         self.sent(slices.iter().map(|slice| slice.len()).sum(), sent);
         Ok(sent)
     }
@@ -193,7 +160,7 @@ fn any_of(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<TcpStream
 }
 
 /// Connects to a Unix socket. If the server's queue is full, it waits up to the send timeout.
-fn unix(path: &Path, allowed: Duration) -> io::Result<UnixStream> {
+fn unix(path: &Path, allowed: Duration) -> io::Result<TcpStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(allowed))?;
     set_socket_timeout(&socket, Timeout::Recv, Some(allowed))?;

@@ -1,167 +1,135 @@
 //! The three transports to a server: TCP, a Unix socket, and TLS over TCP.
 
-use super::socket::{End, Socket};
-use super::{MOST, Peer, Place, lost, tls};
+use super::{MOST, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
-use rustls::{ClientConnection, StreamOwned};
+use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
 
 /// A connected socket, encrypted or not.
 pub struct Stream {
-    way: Way,
+    socket: Socket,
+    /// The TLS session, if encrypted.
+    session: Option<Box<ClientConnection>>,
     /// Size limit of an answer, in bytes.
     most: u64,
-}
-
-enum Way {
-    Plain(Socket),
-    Tls(Box<StreamOwned<ClientConnection, Socket>>),
 }
 
 impl Stream {
     /// Connects. Everything until [`Peer::ready`] shares the time allowed; then each exchange has all of it.
     pub fn connect(place: &Place, options: &ConnectOptions) -> Result<Self> {
         let socket = Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
-        Ok(Self { way: Way::Plain(socket), most: MOST.saturating_add(options.largest_answer) })
+        Ok(Self { socket, session: None, most: MOST.saturating_add(options.largest_answer) })
     }
 
     /// Starts TLS on a TCP connection and completes the handshake.
-    pub fn encrypt(self, mode: &tls::Mode, host: &str) -> Result<Self> {
-        let Way::Plain(mut socket) = self.way else {
+    pub fn encrypt(mut self, mode: &tls::Mode, host: &str) -> Result<Self> {
+        if self.session.is_some() {
             return Err(Error::new(ErrorKind::Internal, "TLS within TLS"));
-        };
+        }
         let mut session = mode.session(host)?;
         while session.is_handshaking() {
-            session.complete_io(&mut socket).map_err(|e| lost(&e))?;
+            session.complete_io(&mut self.socket).map_err(|e| lost(&e))?;
         }
-        Ok(Self { way: Way::Tls(Box::new(StreamOwned::new(session, socket))), most: self.most })
-    }
-
-    /// The transport to the server, for [`kurabe_core::facts::ServerFacts`].
-    pub fn transport(&self) -> String {
-        match &self.way {
-            Way::Plain(socket) => match socket.end() {
-                End::Tcp(_) => "TCP".to_owned(),
-                End::Unix(_) => "Unix socket".to_owned(),
-            },
-            Way::Tls(stream) => match stream.conn.protocol_version() {
-                Some(rustls::ProtocolVersion::TLSv1_3) => "TCP with TLS 1.3".to_owned(),
-                Some(rustls::ProtocolVersion::TLSv1_2) => "TCP with TLS 1.2".to_owned(),
-                _ => "TCP with TLS".to_owned(),
-            },
-        }
+        Ok(Self { session: Some(Box::new(session)), ..self })
     }
 
     /// Whether the peer has closed the connection or sent data, as far as this host knows. Consumes only TLS's own
     /// messages, such as session tickets.
     pub fn stirred(&mut self) -> bool {
-        let stream = match &mut self.way {
-            Way::Plain(socket) => return socket.stirred(),
-            Way::Tls(stream) => stream,
-        };
+        let Some(session) = &mut self.session else { return self.socket.stirred() };
         // This does not belong to the previous exchange, whose time may be over.
-        let _ = stream.sock.begin();
+        let _ = self.socket.begin();
         loop {
-            match stream.conn.process_new_packets() {
+            match session.process_new_packets() {
                 Ok(state) if state.plaintext_bytes_to_read() == 0 && !state.peer_has_closed() => {}
                 _ => return true,
             }
-            if !stream.sock.stirred() {
+            if !self.socket.stirred() {
                 return false;
             }
-            if !matches!(stream.conn.read_tls(&mut stream.sock), Ok(1..)) {
+            if !matches!(session.read_tls(&mut self.socket), Ok(1..)) {
                 return true;
             }
         }
     }
 
-    fn socket(&self) -> &Socket {
-        match &self.way {
-            Way::Plain(socket) => socket,
-            Way::Tls(stream) => &stream.sock,
-        }
-    }
-
-    fn socket_mut(&mut self) -> &mut Socket {
-        match &mut self.way {
-            Way::Plain(socket) => socket,
-            Way::Tls(stream) => &mut stream.sock,
-        }
-    }
-
     /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
-        match self.socket().end() {
-            End::Tcp(stream) => stream.local_addr().ok().map(|address| address.port()),
-            End::Unix(_) => None,
-        }
+        self.socket.port()
     }
 
     /// Whether the connection is private (TLS or a Unix socket), so that a password may be sent in plain text.
     pub fn is_private(&self) -> bool {
-        match &self.way {
-            Way::Plain(socket) => matches!(socket.end(), End::Unix(_)),
-            Way::Tls(_) => true,
-        }
+        self.session.is_some() || self.socket.is_unix()
     }
 }
 
 impl Read for Stream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Plain(socket) => socket.read(buffer),
-            Way::Tls(stream) => stream.read(buffer),
+        match &mut self.session {
+            None => self.socket.read(buffer),
+            Some(session) => rustls::Stream::new(&mut **session, &mut self.socket).read(buffer),
         }
     }
 }
 
 impl Peer for Stream {
     fn receive(&mut self, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Plain(socket) => {
-                out.reserve(most);
-                socket.receive(out)
-            }
-            Way::Tls(stream) => super::receive_by_read(stream, most, out),
+        if self.session.is_some() {
+            return super::receive_by_read(self, most, out);
         }
+        out.reserve(most);
+        self.socket.receive(out)
     }
 
     #[inline]
     fn begin(&mut self) -> io::Result<()> {
-        self.socket_mut().begin()
+        self.socket.begin()
     }
 
     fn ready(&mut self) {
-        self.socket_mut().ready();
+        self.socket.ready();
     }
 
     fn most(&self) -> u64 {
         self.most
+    }
+
+    fn transport(&self) -> String {
+        let transport = match self.session.as_ref().map(|session| session.protocol_version()) {
+            None if self.socket.is_unix() => "Unix socket",
+            None => "TCP",
+            Some(Some(ProtocolVersion::TLSv1_3)) => "TCP with TLS 1.3",
+            Some(Some(ProtocolVersion::TLSv1_2)) => "TCP with TLS 1.2",
+            Some(_) => "TCP with TLS",
+        };
+        transport.to_owned()
     }
 }
 
 impl Write for Stream {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Plain(socket) => socket.write(bytes),
-            Way::Tls(stream) => stream.write(bytes),
+        match &mut self.session {
+            None => self.socket.write(bytes),
+            Some(session) => rustls::Stream::new(&mut **session, &mut self.socket).write(bytes),
         }
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Plain(socket) => socket.write_vectored(slices),
-            Way::Tls(stream) => stream.write_vectored(slices),
+        if self.session.is_none() {
+            return self.socket.write_vectored(slices);
         }
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        first.map_or(Ok(0), |slice| self.write(slice))
     }
 
     #[inline]
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.way {
-            Way::Plain(_) => Ok(()),
-            Way::Tls(stream) => stream.flush(),
+        match &mut self.session {
+            None => Ok(()),
+            Some(session) => rustls::Stream::new(&mut **session, &mut self.socket).flush(),
         }
     }
 }

@@ -160,6 +160,15 @@ impl Mode {
         matches!(self, Self::Off)
     }
 
+    /// The transport of clients that do not report TLS's version.
+    pub fn transport(&self, place: &Place) -> &'static str {
+        match (self, place) {
+            (Self::Off, Place::Unix(_)) => "Unix socket",
+            (Self::Off, Place::Tcp { .. }) => "TCP",
+            (Self::On { .. }, _) => "TCP with TLS",
+        }
+    }
+
     /// Whether the server's certificate must be valid for the host.
     pub fn checks_host(&self) -> bool {
         matches!(self, Self::On { wanted: Wanted { check: Check::Host, .. }, .. })

@@ -52,18 +52,11 @@ impl Config {
             return Err(url.wrong(format!("engine={name} is not a valid name of a storage engine")));
         }
         let charset = Charset::from_url(url, wrapped)?;
-        let user = url
-            .user
-            .clone()
-            .or_else(|| file.get("user"))
-            .or_else(account)
-            .ok_or_else(|| url.wrong("no user is given").hint("mysql://user@host/database"))?;
-        let password = url
-            .password
-            .clone()
-            .or_else(|| variable("MYSQL_PWD").map(Secret::new))
-            .or_else(|| file.get("password").map(Secret::new))
-            .unwrap_or_default();
+        let user = url.user.clone().or_else(|| file.get("user")).or_else(account);
+        let user = user.ok_or_else(|| url.wrong("no user is given").hint("mysql://user@host/database"))?;
+        let of_environment = || variable("MYSQL_PWD").map(Secret::new);
+        let of_file = || file.get("password").map(Secret::new);
+        let password = url.password.clone().or_else(of_environment).or_else(of_file).unwrap_or_default();
         let database = Some(url.path.clone())
             .filter(|path| !path.is_empty())
             .or_else(|| file.get("database"))

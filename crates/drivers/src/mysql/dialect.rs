@@ -3,7 +3,7 @@
 use super::engine::StorageEngine;
 use super::literals::LITERALS;
 use crate::prelude::*;
-use crate::sql::{Dialect, Placeholder};
+use crate::sql::{Dialect, insert, joined};
 use crate::wire::link::{Query, rows};
 use std::borrow::Cow;
 
@@ -37,10 +37,10 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         engine: "MySQL",
         words: &["mysql", "mariadb"],
         quote: '`',
-        placeholder: Placeholder::Question,
+        parameter: |_| "?".to_owned(),
         literals: LITERALS,
         column_type,
-        upsert,
+        put,
         // Text compares by bytes, as in the other engines, not by collation weights.
         create_tail: format!("{engine} DEFAULT CHARSET=utf8mb4 COLLATE={collation}").into(),
         clear: "TRUNCATE TABLE",
@@ -68,17 +68,10 @@ pub(super) fn column_type(kind: FieldType, in_key: bool) -> Cow<'static, str> {
     }
 }
 
-/// ` ON DUPLICATE KEY UPDATE …`, in the form that both engines support.
-fn upsert(dialect: &Dialect, collection: &Collection) -> String {
-    let mut fields = collection.rest();
-    if fields.is_empty() {
-        fields.clone_from(&collection.key);
-    }
-    let set: Vec<String> = fields
-        .iter()
-        .filter_map(|&field| collection.fields.get(field))
-        .map(|field| dialect.quoted(field.name))
-        .map(|name| format!("{name} = VALUES({name})"))
-        .collect();
-    format!(" ON DUPLICATE KEY UPDATE {}", set.join(", "))
+/// `INSERT … ON DUPLICATE KEY UPDATE …`, in the form that both engines support.
+fn put(d: &Dialect, collection: &Collection) -> Result<String> {
+    let rest = collection.rest();
+    let fields = if rest.is_empty() { &collection.key } else { &rest };
+    let set = joined(collection, fields, ", ", |_, name| format!("{0} = VALUES({0})", d.quoted(name)))?;
+    Ok(format!("{} ON DUPLICATE KEY UPDATE {set}", insert(d, collection, 1)?))
 }

@@ -8,7 +8,7 @@ use crate::wire::link::{Query, rows};
 use kurabe_core::durability::ABOUT_A_SECOND;
 use std::time::Duration;
 
-/// Settings that decide InnoDB's class. No product or version has all settings of these lists.
+/// Settings that decide the class of InnoDB, MyISAM and Aria. No product or version has all of them.
 const INNODB: &[&str] = &[
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_log_at_timeout",
@@ -18,11 +18,7 @@ const INNODB: &[&str] = &[
     "innodb_flush_method",
     "innodb_redo_log_enabled",
 ];
-
-/// Settings that decide MyISAM's class.
 const MYISAM: &[&str] = &["flush", "delay_key_write", "myisam_recover_options"];
-
-/// Settings that decide Aria's class.
 const ARIA: &[&str] = &["aria_group_commit", "aria_group_commit_interval", "aria_sync_log_dir"];
 
 /// Semisynchronous replication, for all engines: current MySQL's names, then those of MariaDB and older MySQL.
@@ -43,7 +39,6 @@ const SEMI_SYNC: [[&str; 5]; 2] = [
     ],
 ];
 
-/// Server settings that decide the class of each storage engine.
 pub(crate) struct Durability {
     pub(crate) engine: StorageEngine,
     engines: Vec<StorageEngine>,
@@ -75,13 +70,11 @@ pub(crate) fn read(link: &mut dyn Query, config: &Config) -> Result<Durability> 
 }
 
 impl Durability {
-    /// The class of our tables, and notes about it.
     pub(crate) fn class(&self) -> (DurabilityClass, Vec<String>) {
         let mut notes = Vec::new();
         (self.of(&self.engine.name, &mut notes), notes)
     }
 
-    /// The settings that decide the class.
     pub(crate) fn settings(&self) -> Vec<Setting> {
         let names = match self.engine.name.to_ascii_lowercase().as_str() {
             "innodb" => INNODB,
@@ -100,14 +93,10 @@ impl Durability {
     /// The error if another class is required: its settings are global, so only an administrator can change them.
     pub(crate) fn refusal(&self, class: DurabilityClass) -> Error {
         let (found, _) = self.class();
-        let others: Vec<&str> = self
-            .engines
-            .iter()
-            .map(|engine| engine.name.as_str())
-            .filter(|name| ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name))
-            .filter(|name| self.of(name, &mut Vec::new()) == class)
-            .collect();
-        let hint = match others.first() {
+        let has_class = |name: &&str| {
+            ["InnoDB", "Aria", "MyISAM", "MEMORY"].contains(name) && self.of(name, &mut Vec::new()) == class
+        };
+        let hint = match self.engines.iter().map(|engine| engine.name.as_str()).find(has_class) {
             Some(other) => {
                 format!("{other} tables have class '{class}' here: add engine={other} to the target")
             }

@@ -8,7 +8,6 @@
 use crate::info::BenchmarkClause;
 use kurabe_core::facts::ServerFacts;
 
-/// The benchmark clause of MySQL's commercial editions.
 pub(super) const CLAUSE: BenchmarkClause = BenchmarkClause {
     name: "Oracle's licence for its programs, such as the Oracle Technology Network License Agreement, restrictions \
            (\"disclose results of any Program benchmark tests\")",

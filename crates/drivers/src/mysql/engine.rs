@@ -5,7 +5,6 @@ use crate::prelude::*;
 use crate::wire::link::{Query, rows};
 use kurabe_core::collection::Field;
 
-/// A storage engine and whether it has transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StorageEngine {
     /// The name; in the server's spelling if it came from the server.
@@ -32,7 +31,6 @@ impl StorageEngine {
         format!(" ENGINE={}{more}", self.name)
     }
 
-    /// Whether its tables support an operation.
     pub(crate) fn supports(&self, operation: &Operation) -> Support {
         let no = |what: &str| Support::No(format!("tables of storage engine {} {what}", self.name));
         match operation {
@@ -57,15 +55,13 @@ fn has_long_column(collection: &Collection) -> bool {
     collection.fields.iter().enumerate().any(long)
 }
 
-/// Lists the storage engines that the server supports.
 pub(crate) fn all(link: &mut dyn Query) -> Result<Vec<StorageEngine>> {
     let sql =
         "SELECT engine, transactions FROM information_schema.engines WHERE support IN ('YES', 'DEFAULT')";
-    Ok(rows(link, sql)?
-        .into_iter()
-        .filter_map(|row| <[String; 2]>::try_from(row).ok())
-        .map(|[name, transactions]| StorageEngine { name, transactions: transactions == "YES" })
-        .collect())
+    let rows = rows(link, sql)?.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok());
+    let engine =
+        |[name, transactions]: [String; 2]| StorageEngine { name, transactions: transactions == "YES" };
+    Ok(rows.map(engine).collect())
 }
 
 /// Finds a storage engine by its name, in any case.

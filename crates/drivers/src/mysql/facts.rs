@@ -42,7 +42,6 @@ const OTHERS: &[&str] = &[
     "sql_mode",
 ];
 
-/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) -> Result<ServerFacts> {
     let version = value(link, "SELECT VERSION()")?.unwrap_or_default();
     let names = listed(OTHERS.iter().chain(&["max_user_connections"]));
@@ -54,27 +53,22 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         notes.push("This server ignores trailing spaces when it compares text.".to_owned());
     }
     // The count includes our connection.
-    let in_use = rows(link, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")?
-        .first()
-        .and_then(|row| row.get(1)?.parse::<u64>().ok())
-        .map(|n| n.saturating_sub(1));
+    let connected = rows(link, "SHOW GLOBAL STATUS LIKE 'Threads_connected'")?;
+    let connected = connected.first().and_then(|row| row.get(1)?.parse::<u64>().ok());
     let connections = ["max_connections", "max_user_connections"].map(|name| reported.limit(name));
+    let is_other = |setting: &Setting| !decisive.iter().any(|decisive| decisive.name == setting.name);
+    let others = reported.pick(OTHERS).into_iter().filter(is_other);
     Ok(ServerFacts {
         engine: if is_mariadb(&version) { "MariaDB" } else { "MySQL" }.to_owned(),
         version,
         client: client.to_owned(),
         transport: link.transport(),
         durability: Some(class),
-        settings: reported
-            .pick(OTHERS)
-            .into_iter()
-            .filter(|setting| !decisive.iter().any(|decisive| decisive.name == setting.name))
-            .chain(dialect::dialect(None, None).statistics())
-            .collect(),
+        settings: others.chain(dialect::dialect(None, None).statistics()).collect(),
         durability_settings: decisive,
         limits: Limits {
             connections: connections.into_iter().flatten().min_by_key(|limit| limit.most),
-            connections_in_use: in_use,
+            connections_in_use: connected.map(|n| n.saturating_sub(1)),
             value_bytes: reported.limit("max_allowed_packet"),
             request_bytes: reported.limit("max_allowed_packet"),
             parameters: Some(Limit::new(65_535, "the protocol (16-bit count)")),

@@ -1,24 +1,22 @@
 //! Literals in statements, and fields in text format (MySQL manual, "Literal Values").
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
-use crate::sql::{Literals, Read, digits, quoted, quoted_hex, read_int};
-use crate::wire::malformed;
+use crate::sql::{Literals, Read, quoted, quoted_hex, read_int, standard};
 use std::fmt::Write as _;
 
-pub(super) const LITERALS: Literals = Literals {
-    text: |out, value| {
-        text(out, value);
-        Ok(())
-    },
-    bytes: |out, bytes| {
-        quoted_hex(out, bytes);
-        Ok(())
-    },
-    int: digits,
-    time,
-    read,
-};
+pub(super) const LITERALS: Literals = Literals { write, read };
+
+fn write(out: &mut String, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Text(value) => text(out, value),
+        Value::Time(micros) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "TIMESTAMP'{}'", DateTime::from_micros(micros)?);
+        }
+        _ => return standard(out, value),
+    }
+    Ok(())
+}
 
 /// Writes a text literal. Whether a backslash is an escape depends on `sql_mode` (`NO_BACKSLASH_ESCAPES`). Text with a
 /// backslash or a control character is therefore written in hexadecimal, which every mode reads alike. The introducer
@@ -34,12 +32,6 @@ fn text(out: &mut String, text: &str) {
     } else {
         quoted_hex(out, text.as_bytes());
     }
-}
-
-fn time(out: &mut String, micros: i64) -> Result<()> {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "TIMESTAMP'{}'", DateTime::from_micros(micros)?);
-    Ok(())
 }
 
 fn read(kind: FieldType) -> Option<Read> {

@@ -5,15 +5,11 @@
 //! Connection IDs increase: a connection with a higher ID than the probe's was opened after it.
 
 use super::lean::Lean;
-use crate::reported::listed;
+use crate::prelude::*;
+use crate::reported::{Reported, listed};
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
-    StatsProbe, WaitState, shortened,
-};
-use kurabe_core::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Counters of the whole server, always exact. The redo log's counts all bytes written to its files; a block that is
 /// written again when more of it is filled counts each time.
@@ -36,11 +32,9 @@ const SESSIONS: &[(Counter, &str)] = &[
 /// State of a transaction that waits for a lock.
 const LOCK_WAIT: &str = "LOCK WAIT";
 
-/// The stats probe's connection.
 pub(super) struct MysqlStatsProbe {
     link: Lean<Stream>,
     mariadb: bool,
-    /// Whether the server writes a binary log.
     binlog: bool,
     /// Whether the performance schema is enabled.
     digests: bool,
@@ -73,14 +67,10 @@ impl MysqlStatsProbe {
         Ok(Self { link, mariadb, binlog, digests, own, database, last: None, processlist })
     }
 
-    fn status(&mut self, scope: &str) -> Result<BTreeMap<String, u64>> {
+    fn status(&mut self, scope: &str) -> Result<Reported> {
         let names = SERVER.iter().map(|(_, name, _)| name).chain(SESSIONS.iter().map(|(_, name)| name));
         let sql = format!("SHOW {scope} STATUS WHERE Variable_name IN ({})", listed(names));
-        let pair = |row: Vec<String>| {
-            let [name, value] = <[String; 2]>::try_from(row).ok()?;
-            Some((name, value.parse().ok()?))
-        };
-        Ok(rows(&mut self.link, &sql)?.into_iter().filter_map(pair).collect())
+        rows(&mut self.link, &sql).map(Reported::of)
     }
 
     /// Adds the total size of the binary logs. Its growth is the bytes written, if no log is purged meanwhile.
@@ -89,14 +79,11 @@ impl MysqlStatsProbe {
             reading.add_unavailable("binary log bytes", "the server writes no binary log");
             return Ok(());
         }
-        if let Some(files) =
-            reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?
-        {
-            let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
-            let count =
-                EngineCount::new(Counter::BinlogBytes, sizes.sum(), "SHOW BINARY LOGS", CounterScope::Server);
-            reading.counts.push(count);
-        }
+        let files = reading.reported(rows(&mut self.link, "SHOW BINARY LOGS"), "binary log bytes", "")?;
+        let Some(files) = files else { return Ok(()) };
+        let sizes = files.iter().filter_map(|file| file.get(1)?.parse::<u64>().ok());
+        let from = "SHOW BINARY LOGS";
+        reading.count(Counter::BinlogBytes, Some(sizes.sum()), from, CounterScope::Server, "");
         Ok(())
     }
 
@@ -207,12 +194,13 @@ impl StatsProbe for MysqlStatsProbe {
         // The same order in both snapshots: the probe's own queries then cancel out in the difference.
         let (global, own) = (self.status("GLOBAL")?, self.status("SESSION")?);
         for (what, name, unit) in SERVER {
-            let value = global.get(*name).map(|value| value * unit);
+            let value = global.number(&name.to_ascii_lowercase()).map(|value| value * unit);
             reading.count(*what, value, name, CounterScope::Server, "this version has no such counter");
         }
         for (what, name) in SESSIONS {
-            if let (Some(all), Some(own)) = (global.get(*name), own.get(*name)) {
-                let value = all.saturating_sub(*own);
+            let [all, own] = [&global, &own].map(|found| found.number(&name.to_ascii_lowercase()));
+            if let (Some(all), Some(own)) = (all, own) {
+                let value = all.saturating_sub(own);
                 reading.counts.push(EngineCount::new(*what, value, name, CounterScope::Server));
             }
         }

@@ -17,8 +17,6 @@ mod version;
 mod wrapped;
 
 use crate::charset;
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::Stream;
@@ -96,10 +94,7 @@ impl Mysql {
         }
         Ok(link)
     }
-}
 
-impl Mysql {
-    /// The storage engine of our tables, if known.
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
     }
@@ -150,10 +145,9 @@ impl Driver for Mysql {
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
         Ok(if self.config.wrapped {
-            let link = Wrapped::connect(&self.config, options)?;
-            Box::new(LinkSession::new(link, dialect).with_support(supports))
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect, supports))
         } else {
-            Box::new(LinkSession::new(self.lean(options)?, dialect).with_support(supports))
+            Box::new(LinkSession::new(self.lean(options)?, dialect, supports))
         })
     }
 

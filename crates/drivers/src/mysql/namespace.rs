@@ -13,7 +13,6 @@ const COUNT_LIMIT: u64 = 100_000;
 /// close.
 const FAR: u64 = 20;
 
-/// A connection that manages the namespace.
 pub(crate) struct MysqlNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
@@ -100,10 +99,8 @@ impl SqlNamespaceOps for MysqlNamespace {
                 Some("0") => {}
                 // NULL is an error, not a lock held by another run.
                 _ => {
-                    return Err(Error::new(
-                        ErrorKind::Server,
-                        "the server could not take a lock by GET_LOCK",
-                    ));
+                    let message = "the server could not take a lock by GET_LOCK";
+                    return Err(Error::new(ErrorKind::Server, message));
                 }
             }
             let sql = format!("SELECT IS_USED_LOCK({database}), IS_USED_LOCK({ours})");

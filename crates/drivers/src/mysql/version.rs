@@ -11,14 +11,12 @@ use crate::wire::version;
 const OLDEST_MYSQL: [u64; 3] = [5, 7, 7];
 const OLDEST_MARIADB: [u64; 3] = [10, 2, 2];
 
-/// Hint for an older server.
 pub(super) const NEEDED: &str = "Kurabe needs MySQL 5.7.7 or newer, or MariaDB 10.2.2 or newer";
 
 pub(super) fn is_mariadb(version: &str) -> bool {
     version.to_ascii_lowercase().contains("mariadb")
 }
 
-/// Rejects a server that reports an older version.
 pub(super) fn check(text: &str) -> Result<()> {
     let (name, oldest) = if is_mariadb(text) { ("MariaDB", OLDEST_MARIADB) } else { ("MySQL", OLDEST_MYSQL) };
     // MariaDB once named itself `5.5.5-10.1.48-MariaDB` to old replicas.

@@ -3,9 +3,7 @@
 use super::config::Config;
 use super::errors;
 use super::lean::{cleartext_refused, several_sets};
-use crate::datetime::DateTime;
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
@@ -20,10 +18,8 @@ use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "mysql crate 26";
 
-/// A connection of the `mysql` crate.
 pub(crate) struct Wrapped {
     connection: Conn,
     watched: Watched,
@@ -33,7 +29,6 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// Connects.
     pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
         let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = OptsBuilder::new()
@@ -55,14 +50,13 @@ impl Wrapped {
             Place::Unix(path) => options.socket(Some(path.to_string_lossy())),
             Place::Tcp { host, port } => options.ip_or_hostname(Some(host)).tcp_port(*port),
         };
-        let (ssl, transport) = match (&config.tls, &config.place) {
-            (tls::Mode::Off, Place::Unix(_)) => (None, "Unix socket"),
-            (tls::Mode::Off, Place::Tcp { .. }) => (None, "TCP"),
-            (tls::Mode::On { wanted, .. }, _) => (Some(ssl_options(wanted)), "TCP with TLS"),
+        let ssl = match &config.tls {
+            tls::Mode::Off => None,
+            tls::Mode::On { wanted, .. } => {
+                tls::install_provider();
+                Some(ssl_options(wanted))
+            }
         };
-        if ssl.is_some() {
-            tls::install_provider();
-        }
         // The crate's timeouts apply to single reads, and its name lookup has none.
         let made = within(timeout, move || Conn::new(options.ssl_opts(ssl)), drop)?;
         let connection = made
@@ -74,6 +68,7 @@ impl Wrapped {
                 let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }
         })?;
+        let transport = config.tls.transport(&config.place);
         Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport })
     }
 }
@@ -224,7 +219,7 @@ fn failed(error: mysql::Error) -> Error {
         mysql::Error::IoError(error) | mysql::Error::CodecError(PacketCodecError::Io(error)) => lost(&error),
         mysql::Error::DriverError(DriverError::PacketTooLarge) => errors::server(1153, "packet too large"),
         mysql::Error::DriverError(DriverError::TlsNotSupported) => {
-            Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
+            Error::unsupported("the server does not support TLS").hint("remove tls=")
         }
         mysql::Error::DriverError(DriverError::CleartextPluginDisabled) => cleartext_refused(),
         mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)) if name == "mysql_clear_password" => {

@@ -2,7 +2,6 @@
 //! types, including those of custom tables. Layouts: the types' `…_send` functions in PostgreSQL's source.
 
 use super::values::Form;
-use crate::datetime::DateTime;
 use crate::prelude::*;
 use crate::wire::{hex, malformed};
 use std::fmt::Write as _;
@@ -11,13 +10,11 @@ use std::fmt::Write as _;
 const EPOCH: i64 = 10_957;
 const DAY: i64 = 86_400_000_000;
 
-/// Whether a type is supported.
 pub(super) fn is_read(type_number: u32) -> bool {
     Form::of(type_number).is_binary()
         || matches!(type_number, 16 | 26 | 700 | 701 | 1082 | 1700 | 2950 | 3802)
 }
 
-/// Appends a field of a type to the reply's row.
 pub(super) fn push(type_number: u32, bytes: &[u8], out: &mut Reply) -> Result<()> {
     let form = Form::of(type_number);
     if form.is_binary() {

@@ -50,16 +50,10 @@ impl Config {
     ) -> Result<Self> {
         let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let charset = Charset::from_url(url, wrapped)?;
-        let user = url
-            .user
-            .clone()
-            .or_else(|| variable("PGUSER"))
-            .or_else(account)
-            .ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
-        let database = Some(url.path.clone())
-            .filter(|path| !path.is_empty())
-            .or_else(|| variable("PGDATABASE"))
-            .unwrap_or_else(|| user.clone());
+        let user = url.user.clone().or_else(|| variable("PGUSER")).or_else(account);
+        let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
+        let path = Some(url.path.clone()).filter(|path| !path.is_empty());
+        let database = path.or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
         let [options, search_path] =
             ["options", "search_path"].map(|name| url.option(name).map(ToOwned::to_owned));
         let texts = [Some(&user), Some(&database), options.as_ref(), search_path.as_ref()];
@@ -94,13 +88,9 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
             text.parse().map_err(|_| Error::usage("PGPORT is not a number from 1 to 65535"))?
         }
     };
-    let host = url
-        .option("socket")
-        .map(ToOwned::to_owned)
-        .or_else(|| url.option("host").map(ToOwned::to_owned))
-        .or_else(|| url.host.clone())
-        .or_else(|| variable("PGHOST"))
-        .unwrap_or_else(|| "localhost".to_owned());
+    let option = |name: &str| url.option(name).map(ToOwned::to_owned);
+    let named = option("socket").or_else(|| option("host")).or_else(|| url.host.clone());
+    let host = named.or_else(|| variable("PGHOST")).unwrap_or_else(|| "localhost".to_owned());
     if !host.starts_with('/') {
         if url.option("socket").is_some() {
             return Err(url.wrong("socket= requires an absolute path"));
@@ -113,7 +103,6 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
-/// libpq's TLS parameters and their environment variables.
 const SSL: [(&str, &str); 4] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
@@ -166,7 +155,6 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
     tls::Mode::on(tls::Wanted { check, ca, identity })
 }
 
-/// The folder and the port in a socket's path.
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?.parse().ok()?;
     Some((socket.parent()?, port))

@@ -1,23 +1,22 @@
 //! The SQL of PostgreSQL.
 
 use super::literals::LITERALS;
-use crate::sql::{Dialect, Placeholder, on_conflict_do_update};
+use crate::sql::{Dialect, on_conflict_do_update};
 use kurabe_core::collection::FieldType;
 use std::borrow::Cow;
 
 /// Characters of the longest `varchar` (PostgreSQL manual, "Character Types").
 const MOST_TEXT: u32 = 10_485_760;
 
-/// The dialect.
 pub(crate) fn dialect() -> Dialect {
     Dialect {
         engine: "PostgreSQL",
         words: &["postgres", "postgresql"],
         quote: '"',
-        placeholder: Placeholder::Dollar,
+        parameter: |number| format!("${number}"),
         literals: LITERALS,
         column_type,
-        upsert: on_conflict_do_update,
+        put: on_conflict_do_update,
         create_tail: Cow::Borrowed(""),
         clear: "TRUNCATE TABLE",
         analyse: Some("ANALYZE"),

@@ -20,7 +20,6 @@ const SETTINGS: &[&str] = &[
 /// Values of `synchronous_commit` that a session may choose, the strongest first.
 const CHOICES: [&str; 3] = ["on", "local", "off"];
 
-/// Settings of a session that decide the class.
 pub(super) struct Durability {
     found: Reported,
 }
@@ -31,12 +30,10 @@ impl Durability {
         Ok(Self { found: settings(link, SETTINGS)? })
     }
 
-    /// The settings, for [`ServerFacts`](kurabe_core::facts::ServerFacts).
     pub(super) fn settings(&self) -> Vec<Setting> {
         self.found.pick(SETTINGS)
     }
 
-    /// The class, and notes about it.
     pub(super) fn class(&self) -> (DurabilityClass, Vec<String>) {
         self.with(self.get("synchronous_commit"))
     }

@@ -45,7 +45,6 @@ pub(super) fn settings(link: &mut dyn Query, names: &[&str]) -> Result<Reported>
     rows(link, &sql).map(Reported::of)
 }
 
-/// Reads the server's version, settings and limits.
 pub(crate) fn read(link: &mut dyn Query, client: &str) -> Result<ServerFacts> {
     let reported = settings(link, OTHERS)?;
     let durability = Durability::read(link)?;

@@ -1,30 +1,40 @@
 //! Literals in statements, and fields in text format (manual, "Lexical Structure", "Constants"; "Date/Time Types";
 //! "Binary Data Types").
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
-use crate::sql::{Literals, Read, digits, hex, quoted, read_int};
+use crate::sql::{Literals, Read, hex, quoted, read_int, standard};
 use crate::wire::{malformed, unhex};
 use std::fmt::Write as _;
 
-pub(super) const LITERALS: Literals = Literals {
-    text,
-    bytes: |out, value| {
-        bytes(out, value);
-        Ok(())
-    },
-    int,
-    time,
-    read,
-};
+pub(super) const LITERALS: Literals = Literals { write, read };
+
+fn write(out: &mut String, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Text(value) => text(out, value)?,
+        // The hexadecimal form of `bytea` starts with a backslash.
+        Value::Bytes(bytes) => {
+            out.push_str("E'\\\\x");
+            hex(out, bytes);
+            out.push('\'');
+        }
+        // Unquoted, the smallest integer would be a negated `numeric`.
+        Value::Int(i64::MIN) => quoted(out, &i64::MIN.to_string()),
+        // With a zone, so that the session's does not matter.
+        Value::Time(micros) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "TIMESTAMPTZ'{}+00'", DateTime::from_micros(micros)?);
+        }
+        _ => standard(out, value)?,
+    }
+    Ok(())
+}
 
 /// Writes a text literal. In plain quotes, a backslash is an escape only if `standard_conforming_strings` is off; in
 /// `E'…'` it always is.
 fn text(out: &mut String, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(
-            Error::new(ErrorKind::Server, "PostgreSQL does not allow a zero character in text").code("22021")
-        );
+        let message = "PostgreSQL does not allow a zero character in text";
+        return Err(Error::new(ErrorKind::Server, message).code("22021"));
     }
     if text.contains('\\') {
         out.push('E');
@@ -32,29 +42,6 @@ fn text(out: &mut String, text: &str) -> Result<()> {
     } else {
         quoted(out, text);
     }
-    Ok(())
-}
-
-/// Writes the hexadecimal form of `bytea`, which starts with a backslash.
-fn bytes(out: &mut String, bytes: &[u8]) {
-    out.push_str("E'\\\\x");
-    hex(out, bytes);
-    out.push('\'');
-}
-
-/// Writes an integer. The smallest one is quoted: unquoted, it would be a negated `numeric`.
-fn int(out: &mut String, n: i64) {
-    if n == i64::MIN {
-        quoted(out, &n.to_string());
-    } else {
-        digits(out, n);
-    }
-}
-
-/// Writes a timestamp with its zone, so that the session's does not matter.
-fn time(out: &mut String, micros: i64) -> Result<()> {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "TIMESTAMPTZ'{}+00'", DateTime::from_micros(micros)?);
     Ok(())
 }
 
@@ -126,7 +113,6 @@ fn read_time(text: &[u8], out: &mut Reply) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::value::Value;
 
     fn field(read: Read, text: &str) -> Result<Reply> {
         let mut reply = Reply::new();

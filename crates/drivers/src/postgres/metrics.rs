@@ -7,13 +7,9 @@
 //! leaves `pg_stat_activity`. Before version 15 a collector delayed them further, so they are not read there.
 
 use super::lean::Lean;
+use crate::prelude::*;
 use crate::wire::Stream;
 use crate::wire::link::{rows, value};
-use kurabe_core::Result;
-use kurabe_core::stats_probe::{
-    Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
-    StatsProbe, WaitState, shortened,
-};
 use std::collections::HashSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,7 +31,6 @@ const PREPARE: &str = "PREPARE kurabe_sessions AS \
      AND pid <> pg_backend_pid()";
 const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
-/// The stats probe's connection.
 pub(super) struct PostgresStatsProbe {
     link: Lean<Stream>,
     version: u32,
@@ -145,24 +140,18 @@ impl PostgresStatsProbe {
             "SELECT coalesce(sum({hits} + {reads}), 0)::bigint, coalesce(sum({reads}), 0)::bigint \
              FROM pg_catalog.pg_statio_user_tables"
         );
-        self.count(
-            reading,
-            &pages,
-            &[
-                (
-                    Counter::PagesRequested,
-                    "pg_statio_user_tables.*_blks_hit + *_blks_read",
-                    CounterScope::Database,
-                ),
-                (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
-            ],
-        )?;
+        let counters = [
+            (
+                Counter::PagesRequested,
+                "pg_statio_user_tables.*_blks_hit + *_blks_read",
+                CounterScope::Database,
+            ),
+            (Counter::PagesMissed, "pg_statio_user_tables.*_blks_read", CounterScope::Database),
+        ];
+        self.count(reading, &pages, &counters)?;
         let files = "SELECT temp_files FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
-        self.count(
-            reading,
-            files,
-            &[(Counter::Temporary, "pg_stat_database.temp_files", CounterScope::Database)],
-        )?;
+        let from = "pg_stat_database.temp_files";
+        self.count(reading, files, &[(Counter::Temporary, from, CounterScope::Database)])?;
         let (checkpoints, from) = if self.version < CHECKPOINTER {
             (
                 "SELECT checkpoints_timed + checkpoints_req FROM pg_catalog.pg_stat_bgwriter",

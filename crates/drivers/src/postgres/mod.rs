@@ -17,8 +17,6 @@ mod wrapped;
 mod wrapped_tls;
 
 use crate::charset;
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
@@ -110,9 +108,9 @@ impl Driver for Postgres {
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
         Ok(if self.config.wrapped {
-            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect))
+            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect, None))
         } else {
-            Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect))
+            Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect, None))
         })
     }
 

@@ -12,7 +12,6 @@ const LOCK: i64 = 0x6b75_7261_6265;
 /// accurate.
 const FAR: u64 = 3;
 
-/// A connection that manages the namespace.
 pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
@@ -107,8 +106,6 @@ impl Drop for PostgresNamespace {
 /// Name of this process and the run, in printable ASCII and at most 63 characters.
 fn application_name(run: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '\'' && c != '\\' { c } else { '_' };
-    format!("kurabe {} {}", std::process::id(), run.chars().map(plain).collect::<String>())
-        .chars()
-        .take(63)
-        .collect()
+    let run: String = run.chars().map(plain).collect();
+    format!("kurabe {} {run}", std::process::id()).chars().take(63).collect()
 }

@@ -1,6 +1,5 @@
 //! SQL detection: the statements in a client's byte stream (manual, "Message Formats").
 
-/// The request code of `SSLRequest`.
 const SSL_REQUEST: u32 = 80_877_103;
 
 /// The statements in what a client sent from the start of a connection; `None` if the connection is encrypted.

@@ -1,9 +1,7 @@
 //! Encoding of values by type OID (`pg_type.dat`): binary for the types of Kurabe's tables, text for all others, which
 //! custom tables may have.
 
-use crate::datetime::DateTime;
 use crate::prelude::*;
-use crate::wire::malformed;
 use std::io::Write as _;
 
 /// Microseconds from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
@@ -25,7 +23,6 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The form of a type.
     pub(crate) fn of(type_number: u32) -> Self {
         match type_number {
             20 => Self::Int(8),
@@ -50,7 +47,6 @@ impl Form {
         matches!(self, Self::Int(_) | Self::Time | Self::Bytes)
     }
 
-    /// Appends a field to the reply's row.
     pub(crate) fn push(self, bytes: &[u8], out: &mut Reply) -> Result<()> {
         match self {
             Self::Int(_) => out.push_int(whole(bytes)?),
@@ -95,7 +91,6 @@ impl Form {
     }
 }
 
-/// A parameter's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoded<'a> {
     Null,
@@ -172,10 +167,9 @@ fn kind_of(value: &Value<'_>) -> &'static str {
 }
 
 fn out_of_range(what: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("a value is out of the range of {what}"))
+    Error::usage(format!("a value is out of the range of {what}"))
 }
 
-/// Parses an integer in the text format.
 fn digits(text: &[u8]) -> Result<i64> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| malformed("an invalid integer"))

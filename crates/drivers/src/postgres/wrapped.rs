@@ -2,10 +2,9 @@
 
 use super::config::{Config, folder_and_port};
 use super::values::{Encoded, Form};
-use super::wrapped_tls::{Plain, Rustls, StreamLimits};
+use super::wrapped_tls::{MakeStream, StreamLimits};
 use super::{binary, errors};
 use crate::prelude::*;
-use crate::slots::check_parameters;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
@@ -13,26 +12,25 @@ use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::private::BytesMut;
 use postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{
-    Client, NoTls, SimpleQueryMessage, Statement,
+    Client, SimpleQueryMessage, Statement,
     config::{SslMode, SslNegotiation},
 };
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// The crate and its version, for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "postgres crate 0.19";
 
 /// A connection of the `postgres` crate. The crate limits neither the time nor the size of a reply, so the stream that
 /// it reads from does. For a Unix socket there are no such limits, because the crate does not expose the stream.
 pub(crate) struct Wrapped {
     client: Option<Client>,
-    stream: StreamLimits,
+    stream: Arc<StreamLimits>,
     watched: Watched,
     transport: &'static str,
 }
 
 impl Wrapped {
-    /// Connects.
     pub(crate) fn connect(config: &Config, allowed: &ConnectOptions) -> Result<Self> {
         let timeout = allowed.timeout.max(Duration::from_millis(1));
         let mut options = postgres::Config::new();
@@ -50,38 +48,27 @@ impl Wrapped {
             options.password(password.expose());
         }
         match &config.place {
-            Place::Tcp { host, port } => options.host(host).port(*port),
+            Place::Tcp { host, port } => options.host(host).port(*port).ssl_mode(SslMode::Require),
             Place::Unix(path) => {
                 let (folder, port) = folder_and_port(path)
                     .ok_or_else(|| Error::usage("client=driver supports only sockets named .s.PGSQL.PORT"))?;
-                options.host_path(folder).port(port)
+                options.host_path(folder).port(port).ssl_mode(SslMode::Disable)
             }
         };
+        if config.tls.is_off() {
+            // "Direct" sends no SSLRequest, so `MakeStream` can wrap the unencrypted stream.
+            options.ssl_negotiation(SslNegotiation::Direct);
+        }
         // The crate's buffer doubles; while it grows, the old and the new buffer coexist.
-        let stream = StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer));
-        let limits = stream.clone();
-        let tls = config.tls.config().map(|tls| Rustls::new(tls, stream.clone()));
-        let unix = matches!(config.place, Place::Unix(_));
-        let connect = move || match tls {
-            Some(tls) => options.ssl_mode(SslMode::Require).connect(tls),
-            None if unix => options.ssl_mode(SslMode::Disable).connect(NoTls),
-            // "Direct" sends no SSLRequest, so `Plain` can wrap the unencrypted stream.
-            None => {
-                let plain = Plain(limits);
-                options.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct).connect(plain)
-            }
-        };
+        let stream = Arc::new(StreamLimits::new((MOST / 2).saturating_add(allowed.largest_answer)));
+        let streams = MakeStream::new(config.tls.config(), Arc::clone(&stream));
+        let connect = move || options.connect(streams);
         let client = within(timeout, connect, drop)?
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
             .map_err(|e| refused(&e, config))?;
-        let ending = stream.clone();
+        let ending = Arc::clone(&stream);
         let watched = Watched::new(timeout, move || ending.end())?;
-        let transport = match (&config.place, config.tls.is_off()) {
-            (Place::Unix(_), _) => "Unix socket",
-            (Place::Tcp { .. }, true) => "TCP",
-            (Place::Tcp { .. }, false) => "TCP with TLS",
-        };
-        Ok(Self { client: Some(client), stream, watched, transport })
+        Ok(Self { client: Some(client), stream, watched, transport: config.tls.transport(&config.place) })
     }
 
     /// Runs one exchange with the server, within the limits.
@@ -157,7 +144,7 @@ impl Link for Wrapped {
         let expected = statement.params().len();
         check_parameters("the statement", expected, parameters.len())?;
         let parameters = parameters.iter().map(|value| Parameter(*value));
-        let most = self.stream.most();
+        let most = self.stream.most;
         self.exchange(|client| {
             let mut rows = client.query_raw(&*statement, parameters).map_err(|e| failed(&e))?;
             while let Some(row) = rows.next().map_err(|e| failed(&e))? {
@@ -267,7 +254,7 @@ fn refused(error: &postgres::Error, config: &Config) -> Error {
     let cause = StdError::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let text = error.to_string();
     if cause.contains("does not support TLS") {
-        return Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=");
+        return Error::unsupported("the server does not support TLS").hint("remove tls=");
     }
     let kind = if text.contains("authentication") || cause.contains("password") {
         ErrorKind::Denied

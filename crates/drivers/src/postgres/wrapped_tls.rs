@@ -4,8 +4,7 @@ use crate::wire::{tls, too_much};
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use rustls::ClientConfig;
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
-use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,12 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
 /// Limits of a stream: too many bytes of one reply end it, and another thread can end it.
-#[derive(Clone)]
-pub(crate) struct StreamLimits(Arc<Limits>);
-
-struct Limits {
+pub(crate) struct StreamLimits {
     received: AtomicU64,
-    most: u64,
+    pub(crate) most: u64,
     ended: AtomicBool,
     /// The task that waits for data.
     reader: Mutex<Option<Waker>>,
@@ -29,22 +25,18 @@ struct Limits {
 impl StreamLimits {
     pub(crate) fn new(most: u64) -> Self {
         let (received, ended) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self(Arc::new(Limits { received, most, ended, reader: Mutex::default() }))
-    }
-
-    pub(crate) fn most(&self) -> u64 {
-        self.0.most
+        Self { received, most, ended, reader: Mutex::default() }
     }
 
     /// Resets the byte count at the start of a request.
     pub(crate) fn begin(&self) {
-        self.0.received.store(0, Ordering::Relaxed);
+        self.received.store(0, Ordering::Relaxed);
     }
 
     /// Ends the stream: a pending read returns an error.
     pub(crate) fn end(&self) {
-        self.0.ended.store(true, Ordering::SeqCst);
-        let reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.ended.store(true, Ordering::SeqCst);
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reader) = reader {
             reader.wake();
         }
@@ -52,102 +44,87 @@ impl StreamLimits {
 
     /// Checks, before a read or write, whether the stream was ended.
     fn check(&self, context: &Context<'_>) -> io::Result<()> {
-        let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         if !reader.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
             *reader = Some(context.waker().clone());
         }
         drop(reader);
-        if self.0.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        if self.ended.load(Ordering::SeqCst) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
     }
 
-    /// Counts bytes after a read.
     fn received(&self, bytes: usize) -> io::Result<()> {
-        let before = self.0.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        let over = before + bytes as u64 > self.0.most;
-        if over { Err(io::Error::other(too_much(self.0.most))) } else { Ok(()) }
+        let before = self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        let over = before + bytes as u64 > self.most;
+        if over { Err(io::Error::other(too_much(self.most))) } else { Ok(()) }
     }
 }
 
-/// Applies the limits to a stream without TLS.
+/// Makes streams with limits, and with TLS if it is configured.
 #[derive(Clone)]
-pub(crate) struct Plain(pub(crate) StreamLimits);
+pub(crate) struct MakeStream {
+    tls: Option<TlsConnector>,
+    limits: Arc<StreamLimits>,
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Plain {
-    type Stream = Limited<S>;
-    type TlsConnect = Self;
-    type Error = Infallible;
-
-    fn make_tls_connect(&mut self, _: &str) -> Result<Self, Infallible> {
-        Ok(self.clone())
+impl MakeStream {
+    pub(crate) fn new(config: Option<&Arc<ClientConfig>>, limits: Arc<StreamLimits>) -> Self {
+        if config.is_some() {
+            tls::install_provider();
+        }
+        Self { tls: config.map(|config| TlsConnector::from(Arc::clone(config))), limits }
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Plain {
-    type Stream = Limited<S>;
-    type Error = Infallible;
-    type Future = Ready<Result<Limited<S>, Infallible>>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        ready(Ok(Limited { stream, limits: self.0 }))
-    }
-}
-
-/// Creates TLS connections with this configuration.
-#[derive(Clone)]
-pub(crate) struct Rustls(TlsConnector, StreamLimits);
-
-impl Rustls {
-    pub(crate) fn new(config: &Arc<ClientConfig>, limits: StreamLimits) -> Self {
-        tls::install_provider();
-        Self(TlsConnector::from(Arc::clone(config)), limits)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Rustls {
-    type Stream = Limited<tokio_rustls::client::TlsStream<S>>;
+impl<S: Transport + 'static> MakeTlsConnect<S> for MakeStream {
+    type Stream = Limited;
     type TlsConnect = ToHost;
     type Error = InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<ToHost, InvalidDnsNameError> {
-        let host = ServerName::try_from(domain.to_owned())?;
-        Ok(ToHost { connector: self.0.clone(), limits: self.1.clone(), host })
+        let host = |tls| ServerName::try_from(domain.to_owned()).map(|host| (tls, host));
+        Ok(ToHost { tls: self.tls.clone().map(host).transpose()?, limits: Arc::clone(&self.limits) })
     }
 }
 
-/// Creates TLS connections to one host.
+/// Makes the streams to one host.
 pub(crate) struct ToHost {
-    connector: TlsConnector,
-    limits: StreamLimits,
-    host: ServerName<'static>,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    limits: Arc<StreamLimits>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToHost {
-    type Stream = Limited<tokio_rustls::client::TlsStream<S>>;
+impl<S: Transport + 'static> TlsConnect<S> for ToHost {
+    type Stream = Limited;
     type Error = io::Error;
-    type Future =
-        Pin<Box<dyn Future<Output = io::Result<Limited<tokio_rustls::client::TlsStream<S>>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Limited>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            let stream = self.connector.connect(self.host, stream).await?;
+            let stream: Box<dyn Transport> = match self.tls {
+                Some((tls, host)) => Box::new(tls.connect(host, stream).await?),
+                None => Box::new(stream),
+            };
             Ok(Limited { stream, limits: self.limits })
         })
     }
 }
 
-/// A stream with limits.
-pub(crate) struct Limited<S> {
-    stream: S,
-    limits: StreamLimits,
+/// A connection, encrypted or not.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
+
+pub(crate) struct Limited {
+    stream: Box<dyn Transport>,
+    limits: Arc<StreamLimits>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Limited<S> {
+impl TlsStream for Limited {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Limited<S> {
+impl AsyncRead for Limited {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -161,7 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Limited<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Limited<S> {
+impl AsyncWrite for Limited {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,7 +6,7 @@ use crate::packed::PACKING;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::ttl;
-use crate::wire::Stream;
+use crate::wire::{Peer, Stream};
 
 /// Settings that determine durability, and other settings that affect results.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];

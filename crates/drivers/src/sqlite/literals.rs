@@ -1,31 +1,21 @@
 //! Literals in statements ("SQL Language Expressions", "Literal Values").
 
-use crate::sql::{Literals, digits, quoted, quoted_hex};
-use kurabe_core::{Error, Result};
+use crate::prelude::*;
+use crate::sql::{Literals, quoted, standard};
 
-/// Replies always have SQLite's own types.
-pub(super) const LITERALS: Literals = Literals {
-    text,
-    bytes: |out, bytes| {
-        quoted_hex(out, bytes);
-        Ok(())
-    },
-    int: digits,
-    // Microseconds since 1970, as in the tables.
-    time: |out, micros| {
-        digits(out, micros);
-        Ok(())
-    },
-    read: |_| None,
-};
+/// Replies always have SQLite's own types. A timestamp is a number of microseconds since 1970, as in the tables.
+pub(super) const LITERALS: Literals = Literals { write, read: |_| None };
 
-/// Writes a text literal. SQLite ends a statement at its first zero character, so `replace` inserts zero characters for
+fn write(out: &mut String, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Text(value) if value.contains('\0') => text(out, value),
+        _ => standard(out, value),
+    }
+}
+
+/// Writes a text with zero characters. SQLite ends a statement at its first zero character, so `replace` inserts zero characters for
 /// a character that the value does not contain. One `||` for each would exceed the expression depth.
 fn text(out: &mut String, text: &str) -> Result<()> {
-    if !text.contains('\0') {
-        quoted(out, text);
-        return Ok(());
-    }
     let unused = ('\u{e000}'..='\u{f8ff}').find(|c| !text.contains(*c));
     let unused = unused.ok_or_else(|| {
         Error::unsupported("a text with a zero character and every private-use character is not supported")

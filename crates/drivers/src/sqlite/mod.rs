@@ -11,10 +11,8 @@ mod session;
 mod settings;
 
 use crate::embedded::{Place, ProcessStatsProbe};
-use crate::info::{DriverInfo, OptionInfo};
-use crate::ownership::Owned;
 use crate::prelude::*;
-use crate::sql::{self, Dialect, Placeholder, on_conflict_do_update};
+use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use rusqlite::limits::Limit;
@@ -51,10 +49,10 @@ pub static DIALECT: Dialect = Dialect {
     engine: "SQLite",
     words: &["sqlite"],
     quote: '"',
-    placeholder: Placeholder::Question,
+    parameter: |_| "?".to_owned(),
     literals: literals::LITERALS,
     column_type,
-    upsert: on_conflict_do_update,
+    put: on_conflict_do_update,
     create_tail: Cow::Borrowed(""),
     clear: "DELETE FROM",
     analyse: Some("ANALYZE"),
@@ -191,5 +189,5 @@ impl Driver for Sqlite {
 
 /// The error for an invalid value of an option.
 fn bad_value(option: &str, value: &str, hint: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("sqlite: {option}={value} is not valid")).hint(hint)
+    Error::usage(format!("sqlite: {option}={value} is not valid")).hint(hint)
 }

@@ -48,11 +48,9 @@ impl SqlNamespaceOps for SqliteNamespace {
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
         // Tables, views and indexes share one case-insensitive namespace.
-        self.connection
-            .query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE", [name], |_| Ok(()))
-            .optional()
-            .map(|found| found.is_some())
-            .map_err(|e| explain(&e))
+        let sql = "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE";
+        let found = self.connection.query_row(sql, [name], |_| Ok(())).optional();
+        found.map(|found| found.is_some()).map_err(|e| explain(&e))
     }
 
     /// Reports only a table with an index: without statistics, SQLite chooses indexes by fixed assumptions.

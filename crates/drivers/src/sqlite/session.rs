@@ -11,18 +11,14 @@ use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Cache capacity beyond the statements in use, which rusqlite needs.
 const SPARE: usize = 8;
 
-/// Maximum number of operations whose text is cached; more than any experiment has.
-const TEXTS: usize = 64;
-
 pub(super) struct SqliteSession {
     connection: Connection,
-    texts: Vec<(Operation, Arc<Statement>)>,
+    texts: Known<Statement>,
     templates: Known<Template>,
     slots: Slots<Slot>,
     /// Buffer of a statement with literals, reused.
@@ -32,12 +28,12 @@ pub(super) struct SqliteSession {
     capacity: usize,
 }
 
-/// A prepared operation.
 enum Slot {
     Statement(Arc<Statement>),
     Literal(Arc<Template>),
 }
 
+#[derive(Clone)]
 struct Statement {
     name: &'static str,
     sql: String,
@@ -54,7 +50,7 @@ impl SqliteSession {
         connection.set_prepared_statement_cache_capacity(SPARE);
         Self {
             connection,
-            texts: Vec::new(),
+            texts: Known::default(),
             templates: Known::default(),
             slots: Slots::default(),
             sql: String::new(),
@@ -65,36 +61,29 @@ impl SqliteSession {
     }
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
-        let known = self.texts.iter().find(|(known, _)| known == operation).map(|(_, statement)| statement);
-        // One reference is in `texts`; another means that the statement is prepared and not released.
-        if let Some(statement) = known.filter(|statement| Arc::strong_count(statement) == 1) {
-            return Ok(Arc::clone(statement));
+        let known = self.texts.get(operation, || Statement::new(operation))?;
+        // One reference is in `texts`, one is here; another means that the statement is prepared and not released.
+        if Arc::strong_count(&known) == 2 {
+            return Ok(known);
         }
-        let in_use = known.is_some();
+        // A different text makes a separate cache entry.
+        self.made += 1;
+        let sql = format!("{} -- {}", known.sql, self.made);
+        Ok(Arc::new(Statement { sql, ..Statement::clone(&known) }))
+    }
+}
+
+impl Statement {
+    fn new(operation: &Operation) -> Result<Self> {
         let shape = shape(operation)?;
-        let mut sql = text(&DIALECT, operation)?;
-        if in_use {
-            // A different text makes a separate cache entry.
-            self.made += 1;
-            // Writing to a String cannot fail.
-            let _ = write!(sql, " -- {}", self.made);
-        }
-        let reads = matches!(operation, Operation::Ping) || !shape.gives.is_empty();
-        let statement = Arc::new(Statement {
+        Ok(Self {
             name: operation.name(),
-            sql,
+            sql: text(&DIALECT, operation)?,
+            reads: matches!(operation, Operation::Ping) || !shape.gives.is_empty(),
+            raw: matches!(operation, Operation::Raw { .. }),
             parameter_types: shape.takes,
             column_types: shape.gives,
-            reads,
-            raw: matches!(operation, Operation::Raw { .. }),
-        });
-        if !in_use {
-            if self.texts.len() == TEXTS {
-                self.texts.clear();
-            }
-            self.texts.push((operation.clone(), Arc::clone(&statement)));
-        }
-        Ok(statement)
+        })
     }
 }
 
@@ -160,16 +149,8 @@ fn run_text(
     column_types: &[FieldType],
     out: &mut Reply,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(sql)?;
-    if column_types.is_empty() {
-        out.set_affected(statement.raw_execute()? as u64);
-        return Ok(());
-    }
-    let mut rows = statement.raw_query();
-    while let Some(row) = rows.next()? {
-        push_row(row, column_types, out)?;
-    }
-    Ok(())
+    let columns = (!column_types.is_empty()).then_some(column_types.len());
+    execute(&mut connection.prepare(sql)?, columns, Some(column_types), out)
 }
 
 fn run(
@@ -182,19 +163,28 @@ fn run(
     for (i, (value, kind)) in parameters.iter().zip(&statement.parameter_types).enumerate() {
         prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
     }
-    if statement.raw && prepared.column_count() > 0 {
-        let columns = prepared.column_count();
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next()? {
-            push_untyped(row, columns, out)?;
-        }
-    } else if statement.reads {
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next()? {
-            push_row(row, &statement.column_types, out)?;
-        }
-    } else {
-        out.set_affected(prepared.raw_execute()? as u64);
+    if statement.raw {
+        let columns = Some(prepared.column_count()).filter(|columns| *columns > 0);
+        return execute(&mut prepared, columns, None, out);
+    }
+    let columns = statement.reads.then_some(statement.column_types.len());
+    execute(&mut prepared, columns, Some(&statement.column_types), out)
+}
+
+/// Executes a statement whose parameters are bound, and reads this number of columns; `None` if it returns no rows.
+fn execute(
+    statement: &mut rusqlite::Statement<'_>,
+    columns: Option<usize>,
+    column_types: Option<&[FieldType]>,
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
+    let Some(columns) = columns else {
+        out.set_affected(statement.raw_execute()? as u64);
+        return Ok(());
+    };
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        push_row(row, columns, column_types, out)?;
     }
     Ok(())
 }
@@ -215,30 +205,21 @@ fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     }
 }
 
-/// Appends a row of columns without declared types; a floating-point number as text.
-fn push_untyped(row: &Row<'_>, columns: usize, out: &mut Reply) -> rusqlite::Result<()> {
+/// Appends a row. Without declared types, a floating-point number becomes text.
+fn push_row(
+    row: &Row<'_>,
+    columns: usize,
+    column_types: Option<&[FieldType]>,
+    out: &mut Reply,
+) -> rusqlite::Result<()> {
     for i in 0..columns {
+        let kind = column_types.and_then(|kinds| kinds.get(i));
         match row.get_ref(i)? {
             ValueRef::Null => out.push_null(),
-            ValueRef::Integer(n) => out.push_int(n),
-            ValueRef::Real(n) => out.push_bytes(n.to_string().as_bytes()),
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
-        }
-    }
-    out.end_row();
-    Ok(())
-}
-
-fn push_row(row: &Row<'_>, column_types: &[FieldType], out: &mut Reply) -> rusqlite::Result<()> {
-    if column_types.is_empty() {
-        return Ok(());
-    }
-    for (i, kind) in column_types.iter().enumerate() {
-        match row.get_ref(i)? {
-            ValueRef::Null => out.push_null(),
-            ValueRef::Integer(micros) if *kind == FieldType::Timestamp => out.push_time(micros),
+            ValueRef::Integer(micros) if kind == Some(&FieldType::Timestamp) => out.push_time(micros),
             ValueRef::Integer(n) => out.push_int(n),
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => out.push_bytes(bytes),
+            ValueRef::Real(n) if kind.is_none() => out.push_bytes(n.to_string().as_bytes()),
             ValueRef::Real(_) => {
                 return Err(rusqlite::Error::InvalidColumnType(
                     i,
@@ -248,6 +229,8 @@ fn push_row(row: &Row<'_>, column_types: &[FieldType], out: &mut Reply) -> rusql
             }
         }
     }
-    out.end_row();
+    if columns > 0 {
+        out.end_row();
+    }
     Ok(())
 }

@@ -37,7 +37,6 @@ pub(super) struct Settings {
     numbers: Vec<(&'static str, i64)>,
 }
 
-/// The settings in force on a connection.
 pub(super) struct InForce {
     pub(super) durability: Vec<Setting>,
     pub(super) others: Vec<Setting>,

@@ -1,11 +1,12 @@
 //! Replies to commands ("Text Protocol", "Binary Protocol Resultset", `OK_Packet`, `ERR_Packet`).
 
-use super::Outcome;
-use super::packets::{MOST, Packets, length_encoded};
-use crate::datetime::DateTime;
+use super::packets::{MOST, Packets};
 use crate::mysql::errors;
 use crate::prelude::*;
+use crate::wire::link::Outcome;
 use crate::wire::{Peer, malformed};
+use kurabe_driver_common::usable;
+use std::ops::ControlFlow;
 
 /// Agreed capabilities that affect the format of replies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,36 +61,222 @@ struct Ended {
     more: bool,
 }
 
-/// Reads a reply with binary rows. `columns` are the known column types; new definitions replace them.
-pub(super) fn binary<S: Peer>(
-    packets: &mut Packets<S>,
-    agreed: Agreed,
-    columns: &mut Vec<Kind>,
-    bitmap: &mut Vec<u8>,
-    out: &mut Reply,
-) -> Outcome<()> {
-    all(|| binary_result(packets, agreed, columns, bitmap, out))
+/// Format of a reply's rows.
+pub(super) enum Rows<'a> {
+    Text,
+    /// Binary, with the known column types, which new definitions replace, and a buffer for a NULL bitmap.
+    Binary(&'a mut Vec<Kind>, &'a mut Vec<u8>),
 }
 
-/// Reads a reply with text rows.
-pub(super) fn text<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<()> {
-    all(|| text_result(packets, agreed, out))
-}
+impl<S: Peer> Packets<S> {
+    /// Reads all results of a reply: `CALL` has those of the procedure's statements and a final one without rows. Several
+    /// sets of rows are an error, because [`Reply`] holds one.
+    pub(super) fn read(&mut self, rows: &mut Rows<'_>, out: &mut Reply) -> Outcome<()> {
+        let mut sets = 0;
+        loop {
+            let ended = usable!(self.result(rows, out)?);
+            sets += usize::from(ended.rows);
+            if !ended.more {
+                return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
+            }
+        }
+    }
 
-/// Reads all results of a reply: `CALL` has those of the procedure's statements and a final one without rows. Several
-/// sets of rows are an error, because [`Reply`] holds one.
-fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
-    let mut sets = 0;
-    loop {
-        match one()? {
-            Err(error) => return Ok(Err(error)),
-            Ok(Ended { rows, more }) => {
-                sets += usize::from(rows);
-                if !more {
-                    return Ok(if sets > 1 { Err(several_sets()) } else { Ok(()) });
+    fn result(&mut self, rows: &mut Rows<'_>, out: &mut Reply) -> Outcome<Ended> {
+        let known = match rows {
+            Rows::Text => None,
+            Rows::Binary(columns, _) => Some(&mut **columns),
+        };
+        let count = match usable!(self.begin(known, out)?) {
+            ControlFlow::Break(ended) => return Ok(Ok(ended)),
+            ControlFlow::Continue(count) => count,
+        };
+        if let Rows::Binary(columns, _) = rows
+            && count != columns.len()
+        {
+            return Err(malformed(format!("{count} columns, expected {}", columns.len())));
+        }
+        loop {
+            self.next()?;
+            match (self.first()?, &mut *rows) {
+                (0xff, _) => return self.error().map(Err),
+                (0xfe, _) if self.left() < MOST => return self.end_of_rows().map(Ok),
+                (0, Rows::Binary(columns, bitmap)) => self.binary_row(columns, bitmap, out)?,
+                (other, Rows::Binary(..)) => {
+                    return Err(malformed(format!("a row that starts with {other:#04x}")));
+                }
+                (_, Rows::Text) => {
+                    for _ in 0..count {
+                        match self.length()? {
+                            None => out.push_null(),
+                            Some(length) => self.value(length, out)?,
+                        }
+                    }
+                    self.end_row(out)?;
+                }
+            }
+            self.wire.check_reply(out)?;
+        }
+    }
+
+    /// Reads `OK_Packet`, or `EOF_Packet` from a server that ends rows with one.
+    fn end_of_rows(&mut self) -> Result<Ended> {
+        if self.agreed.no_eof {
+            return self.ok().map(|(_, more)| Ended { rows: true, more });
+        }
+        // 0xfe and the number of warnings.
+        self.int(3)?;
+        let more = self.more_results()?;
+        Ok(Ended { rows: true, more })
+    }
+
+    /// Reads `OK_Packet`: the number of affected rows, and whether another result follows.
+    fn ok(&mut self) -> Result<(u64, bool)> {
+        self.int(1)?;
+        let affected = self.length()?.ok_or_else(|| malformed("an invalid number of rows"))?;
+        if self.left() > 0 {
+            // The last AUTO_INCREMENT value.
+            self.length()?;
+        }
+        Ok((affected, self.more_results()?))
+    }
+
+    /// Reads the status and the rest of the packet.
+    fn more_results(&mut self) -> Result<bool> {
+        let status = if self.left() >= 2 { self.int(2)? } else { 0 };
+        self.skip_rest()?;
+        Ok(status & MORE_RESULTS != 0)
+    }
+
+    /// Reads the start of a result: OK, an error, or the columns.
+    fn begin(
+        &mut self,
+        columns: Option<&mut Vec<Kind>>,
+        out: &mut Reply,
+    ) -> Outcome<ControlFlow<Ended, usize>> {
+        self.next()?;
+        match self.first()? {
+            0 => {
+                let (affected, more) = self.ok()?;
+                out.set_affected(affected);
+                return Ok(Ok(ControlFlow::Break(Ended { rows: false, more })));
+            }
+            0xff => return self.error().map(Err),
+            0xfb => return Err(malformed("the server requests a local file")),
+            _ => {}
+        }
+        self.rest()?;
+        let count = self.length()?.filter(|count| (1..=0xffff).contains(count));
+        let count = count.ok_or_else(|| malformed("an invalid number of columns"))? as usize;
+        let definitions_follow = !(self.agreed.cached_columns && self.left() > 0 && self.first()? == 0);
+        if definitions_follow {
+            self.read_columns(count, columns)?;
+        } else if !self.agreed.no_eof {
+            self.next()?;
+        }
+        Ok(Ok(ControlFlow::Continue(count)))
+    }
+
+    /// Reads `count` column definitions and stores their types in `columns`.
+    pub(super) fn read_columns(&mut self, count: usize, mut columns: Option<&mut Vec<Kind>>) -> Result<()> {
+        if let Some(columns) = &mut columns {
+            columns.clear();
+        }
+        for _ in 0..count {
+            self.next()?;
+            if let Some(columns) = &mut columns {
+                columns.push(column(self.rest()?)?);
+            }
+        }
+        if count > 0 && !self.agreed.no_eof {
+            self.next()?;
+            if self.first()? != 0xfe {
+                return Err(malformed("no EOF packet after the columns"));
+            }
+        }
+        Ok(())
+    }
+
+    fn binary_row(&mut self, columns: &[Kind], bitmap: &mut Vec<u8>, out: &mut Reply) -> Result<()> {
+        self.int(1)?;
+        bitmap.clear();
+        self.take_into((columns.len() + 9) / 8, bitmap)?;
+        for (at, kind) in columns.iter().enumerate() {
+            // The first two bits are reserved.
+            if bitmap[(at + 2) / 8] & (1 << ((at + 2) % 8)) != 0 {
+                out.push_null();
+                continue;
+            }
+            match *kind {
+                Kind::Int { bytes, signed } => out.push_int(int(self.int(bytes.into())?, bytes, signed)?),
+                Kind::Real { bytes } => {
+                    let bits = self.int(bytes.into())?;
+                    let text = if bytes == 4 {
+                        f32::from_bits(bits as u32).to_string()
+                    } else {
+                        f64::from_bits(bits).to_string()
+                    };
+                    out.push_bytes(text.as_bytes());
+                }
+                Kind::Time => {
+                    let time = self.datetime()?;
+                    out.push_time(time.micros().ok_or_else(|| Error::unsupported("an invalid date"))?);
+                }
+                Kind::Bytes => {
+                    let length = self.length()?.ok_or_else(|| malformed("an invalid length"))?;
+                    self.value(length, out)?;
+                }
+                Kind::Foreign => {
+                    return Err(Error::unsupported(
+                        "the reply has a value that is not text, bytes, an integer or a timestamp",
+                    ));
                 }
             }
         }
+        self.end_row(out)
+    }
+
+    fn end_row(&mut self, out: &mut Reply) -> Result<()> {
+        if self.left() > 0 {
+            return Err(malformed("a row longer than its fields"));
+        }
+        // An empty packet follows a row that fills its packet exactly.
+        self.skip_rest()?;
+        out.end_row();
+        Ok(())
+    }
+
+    fn value(&mut self, length: u64, out: &mut Reply) -> Result<()> {
+        let length = usize::try_from(length).map_err(|_| malformed("a value of invalid length"))?;
+        out.push_bytes_with(|to| self.take_into(length, to))
+    }
+
+    /// Reads a date and time; the server may omit trailing parts that are zero ("Binary Protocol Value").
+    fn datetime(&mut self) -> Result<DateTime> {
+        let length = self.int(1)?;
+        if !matches!(length, 0 | 4 | 7 | 11) {
+            return Err(malformed(format!("a timestamp of {length} bytes")));
+        }
+        let mut part = |from: u64, bytes: usize| if length > from { self.int(bytes) } else { Ok(0) };
+        let (year, month, day) = (part(0, 2)? as u16, part(0, 1)? as u8, part(0, 1)? as u8);
+        let (hour, minute, second) = (part(4, 1)? as u8, part(4, 1)? as u8, part(4, 1)? as u8);
+        Ok(DateTime { year, month, day, hour, minute, second, micros: part(7, 4)? as u32 })
+    }
+
+    /// Reads the current packet as `ERR_Packet`.
+    pub(super) fn error(&mut self) -> Result<Error> {
+        let [0xff, low, high, message @ ..] = self.rest()? else {
+            return Err(malformed("an invalid error packet"));
+        };
+        let number = u16::from_le_bytes([*low, *high]);
+        // '#' and the SQLSTATE; errors before the handshake have neither.
+        let message = match message {
+            [b'#', ..] => message.get(6..).unwrap_or_default(),
+            _ => message,
+        };
+        let error = errors::server(number, &String::from_utf8_lossy(message));
+        self.skip_rest()?;
+        Ok(error)
     }
 }
 
@@ -97,149 +284,6 @@ fn all(mut one: impl FnMut() -> Outcome<Ended>) -> Outcome<()> {
 pub(crate) fn several_sets() -> Error {
     Error::unsupported("the statement returns several sets of rows; one is supported")
         .hint("change the procedure to return one")
-}
-
-fn binary_result<S: Peer>(
-    packets: &mut Packets<S>,
-    agreed: Agreed,
-    columns: &mut Vec<Kind>,
-    bitmap: &mut Vec<u8>,
-    out: &mut Reply,
-) -> Outcome<Ended> {
-    match begin(packets, agreed, Some(columns), out)? {
-        Begun::Ended(result) => return Ok(result),
-        Begun::Rows(count) if count != columns.len() => {
-            return Err(malformed(format!("{count} columns, expected {}", columns.len())));
-        }
-        Begun::Rows(_) => {}
-    }
-    loop {
-        packets.next()?;
-        match packets.first()? {
-            0 => {
-                binary_row(packets, columns, bitmap, out)?;
-                packets.wire.check_reply(out)?;
-            }
-            0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
-            other => return Err(malformed(format!("a row that starts with {other:#04x}"))),
-        }
-    }
-}
-
-fn text_result<S: Peer>(packets: &mut Packets<S>, agreed: Agreed, out: &mut Reply) -> Outcome<Ended> {
-    let columns = match begin(packets, agreed, None, out)? {
-        Begun::Ended(result) => return Ok(result),
-        Begun::Rows(count) => count,
-    };
-    loop {
-        packets.next()?;
-        match packets.first()? {
-            0xff => return error(packets).map(Err),
-            0xfe if packets.left() < MOST => return end_of_rows(packets, agreed).map(Ok),
-            _ => {
-                for _ in 0..columns {
-                    match packets.length()? {
-                        None => out.push_null(),
-                        Some(length) => value(packets, length, out)?,
-                    }
-                }
-                end_row(packets, out)?;
-                packets.wire.check_reply(out)?;
-            }
-        }
-    }
-}
-
-/// Reads `OK_Packet`, or `EOF_Packet` from a server that ends rows with one.
-fn end_of_rows<S: Peer>(packets: &mut Packets<S>, agreed: Agreed) -> Result<Ended> {
-    if agreed.no_eof {
-        return ok(packets).map(|(_, more)| Ended { rows: true, more });
-    }
-    // 0xfe and the number of warnings.
-    packets.int(3)?;
-    let more = more_results(packets)?;
-    Ok(Ended { rows: true, more })
-}
-
-/// Reads `OK_Packet`: the number of affected rows, and whether another result follows.
-fn ok<S: Peer>(packets: &mut Packets<S>) -> Result<(u64, bool)> {
-    packets.int(1)?;
-    let affected = packets.length()?.ok_or_else(|| malformed("an invalid number of rows"))?;
-    if packets.left() > 0 {
-        // The last AUTO_INCREMENT value.
-        packets.length()?;
-    }
-    Ok((affected, more_results(packets)?))
-}
-
-/// Reads the status and the rest of the packet.
-fn more_results<S: Peer>(packets: &mut Packets<S>) -> Result<bool> {
-    let status = if packets.left() >= 2 { packets.int(2)? } else { 0 };
-    packets.skip_rest()?;
-    Ok(status & MORE_RESULTS != 0)
-}
-
-enum Begun {
-    /// No rows follow.
-    Ended(Result<Ended>),
-    /// Rows with this number of columns follow.
-    Rows(usize),
-}
-
-/// Reads the start of a result: OK, an error, or the columns.
-fn begin<S: Peer>(
-    packets: &mut Packets<S>,
-    agreed: Agreed,
-    columns: Option<&mut Vec<Kind>>,
-    out: &mut Reply,
-) -> Result<Begun> {
-    packets.next()?;
-    match packets.first()? {
-        0 => {
-            let (affected, more) = ok(packets)?;
-            out.set_affected(affected);
-            return Ok(Begun::Ended(Ok(Ended { rows: false, more })));
-        }
-        0xff => return error(packets).map(|error| Begun::Ended(Err(error))),
-        0xfb => return Err(malformed("the server requests a local file")),
-        _ => {}
-    }
-    let (count, rest) = length_encoded(packets.rest()?)?;
-    let count = usize::try_from(count).ok().filter(|count| (1..=0xffff).contains(count));
-    let count = count.ok_or_else(|| malformed("an invalid number of columns"))?;
-    let definitions_follow = !(agreed.cached_columns && rest.first() == Some(&0));
-    if definitions_follow {
-        read_columns(packets, agreed, count, columns)?;
-    } else if !agreed.no_eof {
-        packets.next()?;
-    }
-    Ok(Begun::Rows(count))
-}
-
-/// Reads `count` column definitions and stores their types in `columns`.
-pub(super) fn read_columns<S: Peer>(
-    packets: &mut Packets<S>,
-    agreed: Agreed,
-    count: usize,
-    mut columns: Option<&mut Vec<Kind>>,
-) -> Result<()> {
-    if let Some(columns) = &mut columns {
-        columns.clear();
-    }
-    for _ in 0..count {
-        packets.next()?;
-        if let Some(columns) = &mut columns {
-            columns.push(column(packets.rest()?)?);
-        }
-    }
-    if count > 0 && !agreed.no_eof {
-        packets.next()?;
-        if packets.first()? != 0xfe {
-            return Err(malformed("no EOF packet after the columns"));
-        }
-    }
-    Ok(())
 }
 
 /// Reads the type from a column definition (`Protocol::ColumnDefinition41`). The last 13 bytes are its fixed-length
@@ -253,103 +297,10 @@ fn column(definition: &[u8]) -> Result<Kind> {
     }
 }
 
-fn binary_row<S: Peer>(
-    packets: &mut Packets<S>,
-    columns: &[Kind],
-    bitmap: &mut Vec<u8>,
-    out: &mut Reply,
-) -> Result<()> {
-    packets.int(1)?;
-    bitmap.clear();
-    packets.take_into((columns.len() + 9) / 8, bitmap)?;
-    for (at, kind) in columns.iter().enumerate() {
-        // The first two bits are reserved.
-        if bitmap[(at + 2) / 8] & (1 << ((at + 2) % 8)) != 0 {
-            out.push_null();
-            continue;
-        }
-        match *kind {
-            Kind::Int { bytes, signed } => out.push_int(int(packets.int(bytes.into())?, bytes, signed)?),
-            Kind::Real { bytes } => {
-                let bits = packets.int(bytes.into())?;
-                let text = if bytes == 4 {
-                    f32::from_bits(bits as u32).to_string()
-                } else {
-                    f64::from_bits(bits).to_string()
-                };
-                out.push_bytes(text.as_bytes());
-            }
-            Kind::Time => {
-                let time = datetime(packets)?;
-                out.push_time(time.micros().ok_or_else(|| Error::unsupported("an invalid date"))?);
-            }
-            Kind::Bytes => {
-                let length = packets.length()?.ok_or_else(|| malformed("an invalid length"))?;
-                value(packets, length, out)?;
-            }
-            Kind::Foreign => {
-                return Err(Error::unsupported(
-                    "the reply has a value that is not text, bytes, an integer or a timestamp",
-                ));
-            }
-        }
-    }
-    end_row(packets, out)
-}
-
-fn end_row<S: Peer>(packets: &mut Packets<S>, out: &mut Reply) -> Result<()> {
-    if packets.left() > 0 {
-        return Err(malformed("a row longer than its fields"));
-    }
-    // An empty packet follows a row that fills its packet exactly.
-    packets.skip_rest()?;
-    out.end_row();
-    Ok(())
-}
-
-fn value<S: Peer>(packets: &mut Packets<S>, length: u64, out: &mut Reply) -> Result<()> {
-    let length = usize::try_from(length).map_err(|_| malformed("a value of invalid length"))?;
-    out.push_bytes_with(|to| packets.take_into(length, to))
-}
-
 fn int(value: u64, bytes: u8, signed: bool) -> Result<i64> {
     if signed {
         let unused = 64 - 8 * u32::from(bytes);
         return Ok((value << unused) as i64 >> unused);
     }
     i64::try_from(value).map_err(|_| Error::unsupported("an integer of more than 63 bits"))
-}
-
-/// Reads a date and time; the server may omit trailing parts that are zero ("Binary Protocol Value").
-fn datetime<S: Peer>(packets: &mut Packets<S>) -> Result<DateTime> {
-    let length = packets.int(1)?;
-    if !matches!(length, 0 | 4 | 7 | 11) {
-        return Err(malformed(format!("a timestamp of {length} bytes")));
-    }
-    let mut part = |from: u64, bytes: usize| if length > from { packets.int(bytes) } else { Ok(0) };
-    Ok(DateTime {
-        year: part(0, 2)? as u16,
-        month: part(0, 1)? as u8,
-        day: part(0, 1)? as u8,
-        hour: part(4, 1)? as u8,
-        minute: part(4, 1)? as u8,
-        second: part(4, 1)? as u8,
-        micros: part(7, 4)? as u32,
-    })
-}
-
-/// Reads the current packet as `ERR_Packet`.
-pub(super) fn error<S: Peer>(packets: &mut Packets<S>) -> Result<Error> {
-    let [0xff, low, high, message @ ..] = packets.rest()? else {
-        return Err(malformed("an invalid error packet"));
-    };
-    let number = u16::from_le_bytes([*low, *high]);
-    // '#' and the SQLSTATE; errors before the handshake have neither.
-    let message = match message {
-        [b'#', ..] => message.get(6..).unwrap_or_default(),
-        _ => message,
-    };
-    let error = errors::server(number, &String::from_utf8_lossy(message));
-    packets.skip_rest()?;
-    Ok(error)
 }

@@ -1,13 +1,12 @@
 //! Authentication ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
 
+use super::key;
 use super::packets::Packets;
-use super::{answer, key, push_header};
 use crate::mysql::config::Config;
 use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
 use mysql_common::scramble::{create_response_for_ed25519, scramble_native, scramble_sha256};
 
-/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
     Native,
@@ -82,7 +81,7 @@ pub(super) fn finish<S: Peer>(
         packets.next()?;
         match packets.first()? {
             0 => return packets.skip_rest(),
-            0xff => return Err(answer::error(packets)?),
+            0xff => return Err(packets.error()?),
             // "Protocol::AuthSwitchRequest"
             0xfe => {
                 let body = packets.rest()?.get(1..).unwrap_or_default();
@@ -91,7 +90,7 @@ pub(super) fn finish<S: Peer>(
                 nonce = plugin.nonce(data)?.to_vec();
                 packets.skip_rest()?;
                 let proof = plugin.first_answer(config, &nonce, private)?;
-                send(packets, &proof)?;
+                packets.send(&proof)?;
             }
             // "Protocol::AuthMoreData"
             1 if plugin == Plugin::CachingSha2 => {
@@ -100,10 +99,10 @@ pub(super) fn finish<S: Peer>(
                 match more {
                     // The password is in the server's cache; OK follows.
                     Some(3) => {}
-                    Some(4) if private => send(packets, &[password.as_bytes(), b"\0"].concat())?,
+                    Some(4) if private => packets.send(&[password.as_bytes(), b"\0"].concat())?,
                     Some(4) => {
                         let key = ask_for_key(packets)?;
-                        send(packets, &key::encrypt(password, &nonce, &key)?)?;
+                        packets.send(&key::encrypt(password, &nonce, &key)?)?;
                     }
                     _ => return Err(malformed("an invalid reply for caching_sha2_password")),
                 }
@@ -115,11 +114,11 @@ pub(super) fn finish<S: Peer>(
 }
 
 fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
-    send(packets, &[2])?;
+    packets.send(&[2])?;
     packets.next()?;
     match packets.first()? {
         1 => {}
-        0xff => return Err(answer::error(packets)?),
+        0xff => return Err(packets.error()?),
         other => return Err(malformed(format!("byte {other:#04x} instead of an RSA key"))),
     }
     let key = packets.rest()?[1..].to_vec();
@@ -127,19 +126,10 @@ fn ask_for_key<S: Peer>(packets: &mut Packets<S>) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-fn send<S: Peer>(packets: &mut Packets<S>, payload: &[u8]) -> Result<()> {
-    let mut out = Vec::with_capacity(payload.len() + 4);
-    push_header(&mut out, payload.len(), packets.take_number());
-    out.extend_from_slice(payload);
-    packets.wire.send(&out)
-}
-
 /// Splits at the first zero byte; returns the name before it and the bytes after it.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
-    match bytes.iter().position(|b| *b == 0) {
-        Some(end) => (&bytes[..end], &bytes[end + 1..]),
-        None => (bytes, &[]),
-    }
+    let mut parts = bytes.splitn(2, |b| *b == 0);
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
 fn unknown(name: &[u8]) -> Error {

@@ -1,7 +1,7 @@
 //! Request that executes a prepared statement (`COM_STMT_EXECUTE`, "Binary Protocol Value").
 
 use super::packets::{length_width, push_length};
-use crate::datetime::DateTime;
+use crate::packed::bytes_of;
 use crate::prelude::*;
 use crate::wire::{Outbox, Peer};
 
@@ -39,15 +39,16 @@ pub(super) fn length(parameters: &[Value<'_>], with_types: bool) -> Result<usize
     let types = if with_types { 2 * parameters.len() } else { 0 };
     let fixed = HEAD + parameters.len().div_ceil(8) + 1 + types;
     parameters.iter().try_fold(fixed, |sum, value| {
-        let slice = |slice: &[u8]| length_width(slice.len()) + slice.len();
         Ok(sum
             + match value {
                 Value::Null => 0,
                 Value::Int(_) | Value::Bool(_) => 8,
                 // Validates the timestamp before anything is sent.
                 Value::Time(micros) => DateTime::from_micros(*micros).map(|_| 12)?,
-                Value::Text(text) => slice(text.as_bytes()),
-                Value::Bytes(bytes) => slice(bytes),
+                Value::Text(_) | Value::Bytes(_) => {
+                    let length = bytes_of(value).map_or(0, <[u8]>::len);
+                    length_width(length) + length
+                }
             })
     })
 }
@@ -76,52 +77,23 @@ pub(super) fn head(
     }
 }
 
-/// Destination of values.
-pub(super) trait Sink<'v> {
-    fn copy(&mut self, bytes: &[u8]);
-
-    /// Appends a value of any length, after its length.
-    fn slice(&mut self, bytes: &'v [u8]) -> Result<()>;
-}
-
-impl<'v, S: Peer> Sink<'v> for Outbox<'_, 'v, S> {
-    fn copy(&mut self, bytes: &[u8]) {
-        self.text.extend_from_slice(bytes);
-    }
-
-    fn slice(&mut self, bytes: &'v [u8]) -> Result<()> {
-        push_length(self.text, bytes.len());
-        self.value(bytes)
-    }
-}
-
-impl<'v> Sink<'v> for Vec<u8> {
-    fn copy(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-
-    fn slice(&mut self, bytes: &'v [u8]) -> Result<()> {
-        push_length(self, bytes.len());
-        self.extend_from_slice(bytes);
-        Ok(())
-    }
-}
-
-/// Appends the values.
-pub(super) fn values<'v>(sink: &mut impl Sink<'v>, parameters: &[Value<'v>]) -> Result<()> {
+pub(super) fn values<'v, S: Peer>(outbox: &mut Outbox<'_, 'v, S>, parameters: &[Value<'v>]) -> Result<()> {
     for value in parameters {
         match *value {
             Value::Null => {}
-            Value::Int(n) => sink.copy(&n.to_le_bytes()),
-            Value::Bool(truth) => sink.copy(&i64::from(truth).to_le_bytes()),
+            Value::Int(n) => outbox.text.extend_from_slice(&n.to_le_bytes()),
+            Value::Bool(truth) => outbox.text.extend_from_slice(&i64::from(truth).to_le_bytes()),
             Value::Time(micros) => {
                 let t = DateTime::from_micros(micros)?;
-                let year = t.year.to_le_bytes();
-                sink.copy(&[11, year[0], year[1], t.month, t.day, t.hour, t.minute, t.second]);
-                sink.copy(&t.micros.to_le_bytes());
+                let [low, high] = t.year.to_le_bytes();
+                outbox.text.extend_from_slice(&[11, low, high, t.month, t.day, t.hour, t.minute, t.second]);
+                outbox.text.extend_from_slice(&t.micros.to_le_bytes());
             }
-            Value::Text(text) => sink.slice(text.as_bytes())?,
-            Value::Bytes(bytes) => sink.slice(bytes)?,
+            Value::Text(_) | Value::Bytes(_) => {
+                let bytes = bytes_of(value).unwrap_or_default();
+                push_length(outbox.text, bytes.len());
+                outbox.value(bytes)?;
+            }
         }
     }
     Ok(())

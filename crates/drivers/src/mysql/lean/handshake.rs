@@ -1,9 +1,9 @@
 //! Connection set-up ("Connection Phase").
 
-use super::answer::{self, Agreed};
+use super::answer::Agreed;
 use super::authentication::{self, Plugin};
 use super::packets::{Packets, push_length};
-use super::{COM_QUERY, Lean, push_header};
+use super::{COM_QUERY, Lean};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
@@ -39,12 +39,10 @@ const UTF8MB4: u8 = 45;
 const MOST_TAKEN: u32 = 1 << 30;
 
 impl Lean<Stream> {
-    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.packets.wire.stream().port()
     }
 
-    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(
         config: &Config,
         options: &ConnectOptions,
@@ -58,9 +56,8 @@ impl Lean<Stream> {
         let ours = greeting.agree(!config.tls.is_off())?;
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             let mut request = Vec::new();
-            push_header(&mut request, 32, packets.take_number());
             ours.push(&mut request);
-            packets.wire.send(&request)?;
+            packets.send(&request)?;
             packets = packets.rewire(|stream| stream.encrypt(&config.tls, host))?;
             times.tls = Some(laps.lap());
         }
@@ -89,11 +86,7 @@ pub(super) fn log_in<S: Peer>(
     let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
     let nonce = plugin.nonce(&greeting.nonce)?;
     let proof = plugin.first_answer(config, nonce, private)?;
-    let response = response(config, ours, plugin, &proof)?;
-    let mut out = Vec::with_capacity(response.len() + 4);
-    push_header(&mut out, response.len(), packets.take_number());
-    out.extend_from_slice(&response);
-    packets.wire.send(&out)?;
+    packets.send(&response(config, ours, plugin, &proof)?)?;
     authentication::finish(packets, config, plugin, nonce.to_vec(), private)
 }
 
@@ -107,7 +100,6 @@ pub(super) struct Greeting {
     plugin: Vec<u8>,
 }
 
-/// The capabilities of both sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ours {
     capabilities: u32,
@@ -120,12 +112,8 @@ impl Greeting {
         packets.next()?;
         match packets.first()? {
             10 => {}
-            0xff => return Err(answer::error(packets)?),
-            other => {
-                return Err(
-                    Error::new(ErrorKind::Unsupported, format!("protocol version {other}")).hint(NEEDED)
-                );
-            }
+            0xff => return Err(packets.error()?),
+            other => return Err(Error::unsupported(format!("protocol version {other}")).hint(NEEDED)),
         }
         let greeting = Self::parse(&packets.rest()?[1..]).ok_or_else(|| malformed("a truncated greeting"))?;
         packets.skip_rest()?;
@@ -161,9 +149,7 @@ impl Greeting {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & TLS == 0 {
-            return Err(
-                Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls=")
-            );
+            return Err(Error::unsupported("the server does not support TLS").hint("remove tls="));
         }
         let wanted = needed
             | LONG_PASSWORD

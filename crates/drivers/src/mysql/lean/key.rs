@@ -1,14 +1,9 @@
 //! Encryption of a password with the server's RSA key, for an unencrypted connection ("`Caching_sha2_password`
 //! information", "RSA Public Key-based password exchange").
-//!
-//! `mysql_common` encrypts. Its key parser is not used because it panics on invalid keys.
 
-use crate::wire::malformed;
-use kurabe_core::{Error, ErrorKind, Result};
+use crate::contain::contain;
+use crate::prelude::*;
 use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
-use mysql_common::num_bigint::BigUint;
-use rustls::pki_types::SubjectPublicKeyInfoDer;
-use rustls::pki_types::pem::PemObject as _;
 
 /// Overhead of OAEP with SHA-1 in a block, in bytes (RFC 8017, section 7.1.1).
 const PADDING: usize = 42;
@@ -27,38 +22,16 @@ pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8
     Ok(key.encrypt_block(secret, Pkcs1OaepPadding::new(GetRandom)))
 }
 
-/// Parses `SubjectPublicKeyInfo` (RFC 5280, section 4.1), which contains `RSAPublicKey` (RFC 8017, appendix A.1.1).
+/// Parses a key. The parser panics on invalid ones.
 fn read(pem: &[u8]) -> Result<PublicKey> {
     let bad = || malformed("the server sent an invalid RSA public key");
-    let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| bad())?;
-    let (info, _) = element(&der, 0x30).ok_or_else(bad)?;
-    let (_, after_algorithm) = element(info, 0x30).ok_or_else(bad)?;
-    let (bits, _) = element(after_algorithm, 0x03).ok_or_else(bad)?;
-    let (numbers, _) = element(bits.strip_prefix(&[0]).ok_or_else(bad)?, 0x30).ok_or_else(bad)?;
-    let (modulus, rest) = element(numbers, 0x02).ok_or_else(bad)?;
-    let (exponent, _) = element(rest, 0x02).ok_or_else(bad)?;
-    let (modulus, exponent) = (BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(exponent));
+    let parsed = contain("mysql_common", "reading the server's key", || PublicKey::from_pem(pem));
+    let key = parsed.map_err(|_| bad())?;
     // Reject weak keys, and keys too large for reasonable computing time.
-    if !(1_024..=16_384).contains(&modulus.bits()) || !(2..=64).contains(&exponent.bits()) {
+    if !(1_024..=16_384).contains(&key.modulus().bits()) || !(2..=64).contains(&key.exponent().bits()) {
         return Err(bad());
     }
-    Ok(PublicKey::new(modulus, exponent))
-}
-
-/// Splits off the DER element of this kind at the start of `bytes`; returns its content and the remaining bytes.
-fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (&first, rest) = bytes.split_first()?;
-    let (&length, rest) = rest.split_first()?;
-    if first != kind {
-        return None;
-    }
-    let (length, rest) = match length {
-        0..=0x7f => (usize::from(length), rest),
-        0x81 => (usize::from(*rest.first()?), rest.get(1..)?),
-        0x82 => (usize::from(u16::from_be_bytes(*rest.first_chunk()?)), rest.get(2..)?),
-        _ => return None,
-    };
-    rest.split_at_checked(length)
+    Ok(key)
 }
 
 #[cfg(test)]

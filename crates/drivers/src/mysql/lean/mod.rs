@@ -13,17 +13,16 @@ mod packets;
 mod tests;
 
 use crate::prelude::*;
-use crate::slots::check_parameters;
-use crate::wire::link::{Link, Query};
-use crate::wire::{Outbox, Peer, Stream, malformed};
+use crate::wire::link::{Link, Outcome, Query};
+use crate::wire::{Outbox, Peer, malformed};
 pub(super) use answer::several_sets;
-use answer::{Agreed, Kind};
+use answer::{Agreed, Kind, Rows};
 pub(super) use authentication::cleartext_refused;
+use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
@@ -32,7 +31,6 @@ const SURELY_TAKEN: usize = 1_000_000;
 /// A connection that is ready for commands.
 pub(crate) struct Lean<S> {
     packets: Packets<S>,
-    agreed: Agreed,
     /// Buffer of the request, reused.
     out: Vec<u8>,
     /// Buffer of a row's NULL bitmap, reused.
@@ -43,14 +41,12 @@ pub(crate) struct Lean<S> {
     allowed: Arc<AtomicUsize>,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
-    /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
 }
 
 /// A statement as text (`COM_QUERY`).
 const COM_QUERY: u8 = 3;
 
-/// A prepared statement.
 pub(crate) struct Statement {
     number: u32,
     /// Parameter types last sent; 6 (NULL) before the first execution.
@@ -59,13 +55,11 @@ pub(crate) struct Statement {
     column_kinds: Vec<Kind>,
 }
 
-/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
-type Outcome<T> = Result<Result<T>>;
-
 impl<S: Peer> Lean<S> {
-    fn over(packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
+    fn over(mut packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
+        packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { packets, agreed, out, bitmap, closes, allowed, broken: false, times: None }
+        Self { packets, out, bitmap, closes, allowed, broken: false, times: None }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -79,22 +73,31 @@ impl<S: Peer> Lean<S> {
         result
     }
 
-    /// Sends a command without parameters.
-    fn command(&mut self, command: u8, text: &[u8]) -> Result<()> {
-        let length = text.len() + 1;
+    /// Starts a command of this length; returns whether it fits into one packet. Queued commands are sent with it, or
+    /// before a request of several packets.
+    fn start(&mut self, length: usize) -> Result<bool> {
         self.out.clear();
-        if length < MOST {
+        let fits = length < MOST;
+        if fits {
             self.out.append(&mut self.closes);
             push_header(&mut self.out, length, 0);
-            self.out.push(command);
-            self.out.extend_from_slice(text);
-            self.packets.expect_answer(1);
-            return self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e));
+        } else if !self.closes.is_empty() {
+            self.packets.wire.send(&self.closes)?;
+            self.closes.clear();
         }
-        self.send_closes()?;
+        Ok(fits)
+    }
+
+    /// Sends a command without parameters.
+    fn command(&mut self, command: u8, text: &[u8]) -> Result<()> {
+        let fits = self.start(text.len() + 1)?;
         self.out.push(command);
         self.out.extend_from_slice(text);
-        self.send_long()
+        if !fits {
+            return self.send_long();
+        }
+        self.packets.expect_answer(1);
+        self.packets.wire.send(&self.out).map_err(|e| self.server_reason(e))
     }
 
     /// Queues the closing of a statement (`COM_STMT_CLOSE`), which has no reply.
@@ -102,15 +105,6 @@ impl<S: Peer> Lean<S> {
         push_header(&mut self.closes, 5, 0);
         self.closes.push(0x19);
         self.closes.extend_from_slice(&statement.to_le_bytes());
-    }
-
-    /// Sends queued commands before a request of several packets, which is sent separately.
-    fn send_closes(&mut self) -> Result<()> {
-        if !self.closes.is_empty() {
-            self.packets.wire.send(&self.closes)?;
-            self.closes.clear();
-        }
-        Ok(())
     }
 
     /// Sends the content of `out` as one command of several packets.
@@ -141,7 +135,7 @@ impl<S: Peer> Lean<S> {
         if error.kind() == ErrorKind::ConnectionLost
             && self.packets.next().is_ok()
             && self.packets.first() == Ok(0xff)
-            && let Ok(reason) = answer::error(&mut self.packets)
+            && let Ok(reason) = self.packets.error()
         {
             return reason;
         }
@@ -158,9 +152,7 @@ impl<S: Peer> Lean<S> {
         if allowed == 0 {
             let mut reply = Reply::new();
             self.command(3, b"SELECT @@max_allowed_packet")?;
-            if let Err(error) = answer::text(&mut self.packets, self.agreed, &mut reply)? {
-                return Ok(Err(error));
-            }
+            usable!(self.packets.read(&mut Rows::Text, &mut reply)?);
             let text = reply.field_bytes(0, 0).and_then(|text| std::str::from_utf8(text).ok());
             allowed = text.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX);
             self.allowed.store(allowed, Ordering::Relaxed);
@@ -176,36 +168,18 @@ impl<S: Peer> Lean<S> {
 
     fn simple(&mut self, command: u8, text: &[u8], out: &mut Reply) -> Result<()> {
         self.exchange(|this| {
-            if let Err(error) = this.check_length(text.len() + 1)? {
-                return Ok(Err(error));
-            }
+            usable!(this.check_length(text.len() + 1)?);
             this.command(command, text)?;
-            answer::text(&mut this.packets, this.agreed, out)
+            this.packets.read(&mut Rows::Text, out)
         })
     }
 
     fn send_execute(&mut self, statement: &mut Statement, parameters: &[Value<'_>]) -> Outcome<()> {
         let with_types = execute::retype(&mut statement.parameter_types, parameters) || !statement.types_sent;
-        let length = match execute::length(parameters, with_types) {
-            Ok(length) => length,
-            Err(error) => {
-                statement.types_sent = false;
-                return Ok(Err(error));
-            }
-        };
-        if let Err(error) = self.check_length(length)? {
-            statement.types_sent = false;
-            return Ok(Err(error));
-        }
-        let fits = length < MOST;
-        self.out.clear();
-        if !fits {
-            self.send_closes()?;
-        }
-        if fits {
-            self.out.append(&mut self.closes);
-            push_header(&mut self.out, length, 0);
-        }
+        statement.types_sent = false;
+        let length = usable!(execute::length(parameters, with_types));
+        usable!(self.check_length(length)?);
+        let fits = self.start(length)?;
         execute::head(&mut self.out, statement.number, &statement.parameter_types, parameters, with_types);
         statement.types_sent = true;
         if fits {
@@ -214,26 +188,12 @@ impl<S: Peer> Lean<S> {
             self.packets.expect_answer(1);
             return sent.map(Ok).map_err(|e| self.server_reason(e));
         }
-        execute::values(&mut self.out, parameters)?;
+        execute::values(&mut Outbox::<S>::copying(&mut self.out), parameters)?;
         self.send_long().map(Ok)
     }
 }
 
-/// Description of a connection's transport.
-pub(crate) trait Transport {
-    fn description(&self) -> String;
-}
-
-impl Transport for Lean<Stream> {
-    fn description(&self) -> String {
-        self.packets.wire.stream().transport()
-    }
-}
-
-impl<S: Peer + Send> Query for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Query for Lean<S> {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
         self.simple(COM_QUERY, sql.as_bytes(), out)
     }
@@ -264,7 +224,7 @@ where
     }
 
     fn transport(&self) -> String {
-        self.description()
+        self.packets.wire.stream().transport()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {
@@ -272,10 +232,7 @@ where
     }
 }
 
-impl<S: Peer + Send> Link for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Link for Lean<S> {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
@@ -289,7 +246,7 @@ where
             this.packets.next()?;
             match this.packets.first()? {
                 0 => {}
-                0xff => return answer::error(&mut this.packets).map(Err),
+                0xff => return this.packets.error().map(Err),
                 other => {
                     return Err(malformed(format!(
                         "a reply to a prepared statement that starts with {other:#04x}"
@@ -303,9 +260,9 @@ where
             let number = u32::from_le_bytes([a, b, c, d]);
             let columns = usize::from(u16::from_le_bytes([columns_low, columns_high]));
             let parameters = usize::from(u16::from_le_bytes([low, high]));
-            answer::read_columns(&mut this.packets, this.agreed, parameters, None)?;
+            this.packets.read_columns(parameters, None)?;
             let mut column_kinds = Vec::with_capacity(columns);
-            answer::read_columns(&mut this.packets, this.agreed, columns, Some(&mut column_kinds))?;
+            this.packets.read_columns(columns, Some(&mut column_kinds))?;
             this.packets.skip_rest()?;
             if column_kinds.contains(&Kind::Foreign) {
                 this.close_with_next_request(number);
@@ -323,10 +280,9 @@ where
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         check_parameters("the statement", statement.parameter_types.len(), parameters.len())?;
         self.exchange(|this| {
-            if let Err(error) = this.send_execute(statement, parameters)? {
-                return Ok(Err(error));
-            }
-            answer::binary(&mut this.packets, this.agreed, &mut statement.column_kinds, &mut this.bitmap, out)
+            usable!(this.send_execute(statement, parameters)?);
+            let mut rows = Rows::Binary(&mut statement.column_kinds, &mut this.bitmap);
+            this.packets.read(&mut rows, out)
         })
     }
 

@@ -1,6 +1,7 @@
 //! Packets: pieces of at most 16 MB, each with a length and a sequence number (MySQL Source Code Documentation,
 //! "MySQL Packets").
 
+use super::answer::Agreed;
 use crate::wire::{Peer, Wire, malformed};
 use kurabe_core::Result;
 
@@ -16,11 +17,12 @@ pub(super) struct Packets<S> {
     left: usize,
     /// Whether the next packet continues the current one.
     continued: bool,
+    pub(super) agreed: Agreed,
 }
 
 impl<S: Peer> Packets<S> {
     pub(super) fn new(wire: Wire<S>) -> Self {
-        Self { wire, number: 0, left: 0, continued: false }
+        Self { wire, number: 0, left: 0, continued: false, agreed: Agreed::default() }
     }
 
     /// Replaces the stream, to add TLS.
@@ -30,14 +32,17 @@ impl<S: Peer> Packets<S> {
             number: self.number,
             left: self.left,
             continued: self.continued,
+            agreed: self.agreed,
         })
     }
 
-    /// Returns the sequence number for the next packet to send.
-    pub(super) fn take_number(&mut self) -> u8 {
-        let number = self.number;
-        self.number = number.wrapping_add(1);
-        number
+    /// Sends a packet while connecting.
+    pub(super) fn send(&mut self, payload: &[u8]) -> Result<()> {
+        let mut out = Vec::with_capacity(payload.len() + 4);
+        push_header(&mut out, payload.len(), self.number);
+        self.number = self.number.wrapping_add(1);
+        out.extend_from_slice(payload);
+        self.wire.send(&out)
     }
 
     /// Prepares for the reply to a command of `sent` packets, whose numbers continue from there.
@@ -132,7 +137,6 @@ impl<S: Peer> Packets<S> {
         Ok(())
     }
 
-    /// Appends the next `n` bytes to `out`.
     pub(super) fn take_into(&mut self, mut n: usize, out: &mut Vec<u8>) -> Result<()> {
         while n > 0 {
             self.go_on()?;
@@ -157,23 +161,6 @@ impl<S: Peer> Packets<S> {
     }
 }
 
-/// Splits off a length-encoded integer at the start of `bytes`; returns it and the remaining bytes.
-pub(super) fn length_encoded(bytes: &[u8]) -> Result<(u64, &[u8])> {
-    let short = || malformed("a truncated length");
-    let (&first, rest) = bytes.split_first().ok_or_else(short)?;
-    let width = match first {
-        0xfc => 2,
-        0xfd => 3,
-        0xfe => 8,
-        0xfb | 0xff => return Err(malformed("an invalid length")),
-        short => return Ok((short.into(), rest)),
-    };
-    let (number, rest) = rest.split_at_checked(width).ok_or_else(short)?;
-    let mut eight = [0; 8];
-    eight[..width].copy_from_slice(number);
-    Ok((u64::from_le_bytes(eight), rest))
-}
-
 /// Encoded size of a length, in bytes.
 pub(super) fn length_width(length: usize) -> usize {
     match length {
@@ -186,19 +173,16 @@ pub(super) fn length_width(length: usize) -> usize {
 
 /// Appends a length-encoded integer.
 pub(super) fn push_length(out: &mut Vec<u8>, length: usize) {
-    let bytes = (length as u64).to_le_bytes();
-    match length_width(length) {
-        1 => out.push(bytes[0]),
-        3 => out.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
-        4 => out.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
-        _ => {
-            out.push(0xfe);
-            out.extend_from_slice(&bytes);
-        }
-    }
+    let (marker, width) = match length_width(length) {
+        1 => (None, 1),
+        3 => (Some(0xfc), 2),
+        4 => (Some(0xfd), 3),
+        _ => (Some(0xfe), 8),
+    };
+    out.extend(marker);
+    out.extend_from_slice(&(length as u64).to_le_bytes()[..width]);
 }
 
-/// Appends a packet's header.
 pub(super) fn push_header(out: &mut Vec<u8>, length: usize, number: u8) {
     let [a, b, c, ..] = length.to_le_bytes();
     out.extend_from_slice(&[a, b, c, number]);

@@ -7,12 +7,6 @@ use kurabe_core::target::TargetUrl;
 use mysql_common::scramble::create_response_for_ed25519;
 use proptest::prelude::*;
 
-impl Transport for Lean<Script> {
-    fn description(&self) -> String {
-        "script".to_owned()
-    }
-}
-
 const AGREED: Agreed = Agreed { no_eof: true, cached_columns: false };
 
 fn over(answers: Vec<u8>, piece: usize, agreed: Agreed) -> Lean<Script> {

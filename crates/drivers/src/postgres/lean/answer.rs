@@ -1,9 +1,9 @@
 //! Replies of the server, up to `ReadyForQuery`.
 
-use super::Outcome;
 use crate::postgres::errors;
 use crate::postgres::values::Form;
 use crate::prelude::*;
+use crate::wire::link::Outcome;
 use crate::wire::{Peer, Wire, malformed};
 
 /// Maximum message other than a row: the description of 65,535 columns with long names is shorter.
@@ -12,7 +12,6 @@ const LONGEST: usize = 16 * 1024 * 1024;
 /// Length of the longest number: the smallest 64-bit integer, in digits.
 const MOST_DIGITS: usize = 20;
 
-/// The server's description of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     pub(super) parameter_forms: Vec<Form>,
@@ -21,11 +20,9 @@ pub(super) struct Described {
 
 /// Destination of rows and descriptions.
 pub(super) enum Rows<'a> {
-    /// Rows of a simple query.
     Text(&'a mut Reply),
     /// Rows with columns in these forms.
     Typed(&'a [Form], &'a mut Reply),
-    /// A statement's description.
     Described(&'a mut Described),
 }
 

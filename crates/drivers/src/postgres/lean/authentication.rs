@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 /// PostgreSQL's default is 4,096 (`scram_iterations`).
 const MAX_ITERATIONS: u64 = 1_000_000;
 
-/// State of a SCRAM exchange.
 enum Scram {
     NotRequested,
     Begun(Box<ScramSha256>),
@@ -86,12 +85,9 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 _ => return Err(malformed("SCRAM ends before its start")),
             },
             other => {
-                return Err(Error::new(
-                    ErrorKind::Denied,
-                    "the server requests an unsupported authentication method",
-                )
-                .code(other)
-                .hint("supported: trust, password, md5, scram-sha-256"));
+                let message = "the server requests an unsupported authentication method";
+                let error = Error::new(ErrorKind::Denied, message).code(other);
+                return Err(error.hint("supported: trust, password, md5, scram-sha-256"));
             }
         }
         wire.consume(length);

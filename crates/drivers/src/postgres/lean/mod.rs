@@ -11,12 +11,11 @@ mod tests;
 
 use super::values::Form;
 use crate::prelude::*;
-use crate::slots::check_parameters;
-use crate::wire::link::{Link, Query};
-use crate::wire::{Outbox, Peer, Stream, Wire};
+use crate::wire::link::{Link, Outcome, Query};
+use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
+use kurabe_driver_common::usable;
 
-/// The client's name for [`ServerFacts`].
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
@@ -33,11 +32,9 @@ pub(crate) struct Lean<S> {
     closes: Vec<u8>,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
-    /// How long the parts of connecting took.
     times: Option<ConnectTimes>,
 }
 
-/// A prepared statement.
 pub(crate) struct Statement {
     name: String,
     /// Bind up to the parameter count.
@@ -54,9 +51,6 @@ impl Statement {
         Self { name, head, tail, parameter_forms, column_forms }
     }
 }
-
-/// Result of an exchange. After an outer error the connection is unusable; after an inner error it is usable.
-type Outcome<T> = Result<Result<T>>;
 
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
@@ -92,9 +86,7 @@ impl<S: Peer> Lean<S> {
         let name = format!("k{}", self.prepared);
         self.exchange(|this| {
             this.begin();
-            if let Err(error) = request::prepare(&mut this.out, &name, sql) {
-                return Ok(Err(error));
-            }
+            usable!(request::prepare(&mut this.out, &name, sql));
             this.send()?;
             let mut described = Described::default();
             let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1)?;
@@ -110,19 +102,14 @@ impl<S: Peer> Lean<S> {
             if syncs == 2 {
                 request::sync(&mut this.out);
             }
-            if let Err(error) = request::query(&mut this.out, sql) {
-                return Ok(Err(error));
-            }
+            usable!(request::query(&mut this.out, sql));
             this.send()?;
             answer::read(&mut this.wire, &mut Rows::Text(out), syncs)
         })
     }
 }
 
-impl<S: Peer + Send> Query for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Query for Lean<S> {
     fn query(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
         self.simple(sql, out)
     }
@@ -146,7 +133,7 @@ where
     }
 
     fn transport(&self) -> String {
-        self.description()
+        self.wire.stream().transport()
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {
@@ -159,21 +146,7 @@ where
     }
 }
 
-/// Description of a connection's transport.
-pub(crate) trait Transport {
-    fn description(&self) -> String;
-}
-
-impl Transport for Lean<Stream> {
-    fn description(&self) -> String {
-        self.wire.stream().transport()
-    }
-}
-
-impl<S: Peer + Send> Link for Lean<S>
-where
-    Self: Transport,
-{
+impl<S: Peer + Send> Link for Lean<S> {
     type Statement = Statement;
 
     fn ping(&mut self) -> Result<()> {
@@ -196,14 +169,9 @@ where
         check_parameters("the statement", statement.parameter_forms.len(), parameters.len())?;
         self.exchange(|this| {
             // Encodes all values once before anything is sent: an invalid value must not leave a partial message.
-            let length = match request::parameters_length(&statement.parameter_forms, parameters) {
-                Ok(length) => length,
-                Err(error) => return Ok(Err(error)),
-            };
+            let length = usable!(request::parameters_length(&statement.parameter_forms, parameters));
             this.begin();
-            if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
-                return Ok(Err(error));
-            }
+            usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
             this.closes.clear();
             let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
             request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
@@ -221,35 +189,25 @@ where
         parameters: &[Value<'_>],
         out: &mut [Reply],
     ) -> Result<()> {
-        let each = statement.parameter_forms.len();
-        check_parameters("the statement", each * out.len(), parameters.len())?;
+        let forms = &statement.parameter_forms;
+        let (each, count) = (forms.len(), out.len());
+        check_parameters("the statement", each * count, parameters.len())?;
+        let requests = (0..count).map(|n| &parameters[n * each..(n + 1) * each]);
         self.exchange(|this| {
             this.begin();
             let mut lengths = 0;
-            for n in 0..out.len() {
-                match request::parameters_length(
-                    &statement.parameter_forms,
-                    &parameters[n * each..(n + 1) * each],
-                ) {
-                    Ok(length) => lengths += length,
-                    Err(error) => return Ok(Err(error)),
-                }
+            for values in requests.clone() {
+                lengths += usable!(request::parameters_length(forms, values));
             }
             if lengths > MOST_PIPELINED {
                 // A server that cannot send stops receiving: both sides would wait forever.
-                let why = format!("{} requests of {lengths} bytes are too many to send at once", out.len());
+                let why = format!("{count} requests of {lengths} bytes are too many to send at once");
                 return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
             }
-            for n in 0..out.len() {
-                let values = &parameters[n * each..(n + 1) * each];
-                let length = match request::parameters_length(&statement.parameter_forms, values) {
-                    Ok(length) => length,
-                    Err(error) => return Ok(Err(error)),
-                };
-                if let Err(error) = request::bind(&mut this.out, &statement.head, length, &statement.tail) {
-                    return Ok(Err(error));
-                }
-                request::copied(&mut this.out, &statement.parameter_forms, values)?;
+            for values in requests {
+                let length = usable!(request::parameters_length(forms, values));
+                usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
+                request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
             this.send()?;

@@ -12,7 +12,7 @@ const TAIL: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::new(ErrorKind::Usage, "a text for the server contains a zero byte"));
+        return Err(Error::usage("a text for the server contains a zero byte"));
     }
     out.extend_from_slice(text.as_bytes());
     out.push(0);
@@ -20,13 +20,18 @@ fn text(out: &mut Vec<u8>, text: &str) -> Result<()> {
 }
 
 /// Writes a message's length at `at`. The length counts itself but not the type byte.
-pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
-    let length = out.len() - at;
+fn put_length(out: &mut [u8], at: usize, length: usize) -> Result<()> {
     if length > LONGEST {
         return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
     }
     out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
     Ok(())
+}
+
+/// Writes the length of a message that ends with `out`.
+pub(super) fn close_message(out: &mut [u8], at: usize) -> Result<()> {
+    let length = out.len() - at;
+    put_length(out, at, length)
 }
 
 fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
@@ -37,17 +42,14 @@ fn message(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>) -> Resul
     close_message(out, at)
 }
 
-/// Query.
 pub(super) fn query(out: &mut Vec<u8>, sql: &str) -> Result<()> {
     message(out, b'Q', |out| text(out, sql))
 }
 
-/// Sync.
 pub(super) fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
 }
 
-/// Terminate.
 pub(super) fn terminate(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'X', 0, 0, 0, 4]);
 }
@@ -76,7 +78,6 @@ pub(super) fn prepare(out: &mut Vec<u8>, name: &str, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// Close of a statement.
 pub(super) fn close(out: &mut Vec<u8>, name: &str) {
     // Cannot fail: the names are generated and short.
     let _ = message(out, b'C', |out| {
@@ -123,23 +124,15 @@ pub(super) fn bind_tail(column_forms: &[Form]) -> Vec<u8> {
 pub(super) fn bind(out: &mut Vec<u8>, head: &[u8], length: usize, tail: &[u8]) -> Result<()> {
     let at = out.len() + 1;
     out.extend_from_slice(head);
-    let length = head.len() - 1 + length + tail.len() - TAIL.len();
-    if length > LONGEST {
-        return Err(Error::new(ErrorKind::Limit, "a request of more than 1 GB").hint("use a smaller payload"));
-    }
-    out[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
-    Ok(())
+    put_length(out, at, head.len() - 1 + length + tail.len() - TAIL.len())
 }
 
 /// Encoded size of the parameters, including their length fields, in bytes.
 pub(super) fn parameters_length(forms: &[Form], parameters: &[Value<'_>]) -> Result<usize> {
-    forms
-        .iter()
-        .zip(parameters)
-        .try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
+    let mut pairs = forms.iter().zip(parameters);
+    pairs.try_fold(0, |sum, (form, value)| Ok(sum + 4 + form.encode(value)?.bytes().map_or(0, <[u8]>::len)))
 }
 
-/// Appends the parameters to an outbox, which borrows long values.
 pub(super) fn parameters<'v, S: Peer>(
     outbox: &mut Outbox<'_, 'v, S>,
     forms: &[Form],
@@ -147,29 +140,12 @@ pub(super) fn parameters<'v, S: Peer>(
 ) -> Result<()> {
     for (form, value) in forms.iter().zip(parameters) {
         let encoded = form.encode(value)?;
-        length_before(outbox.text, &encoded);
+        let length = encoded.bytes().map_or(-1, |bytes| bytes.len() as i32);
+        outbox.text.extend_from_slice(&length.to_be_bytes());
         match encoded {
             Encoded::Slice(bytes) => outbox.value(bytes)?,
             short => outbox.text.extend_from_slice(short.bytes().unwrap_or_default()),
         }
     }
     Ok(())
-}
-
-/// Appends copies of the parameters, for one of several requests.
-pub(super) fn copied(out: &mut Vec<u8>, forms: &[Form], parameters: &[Value<'_>]) -> Result<()> {
-    for (form, value) in forms.iter().zip(parameters) {
-        let encoded = form.encode(value)?;
-        length_before(out, &encoded);
-        out.extend_from_slice(encoded.bytes().unwrap_or_default());
-    }
-    Ok(())
-}
-
-/// Appends a parameter's length field: its length, or -1 for NULL.
-fn length_before(out: &mut Vec<u8>, encoded: &Encoded<'_>) {
-    match encoded.bytes() {
-        None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
-        Some(bytes) => out.extend_from_slice(&(bytes.len() as u32).to_be_bytes()),
-    }
 }

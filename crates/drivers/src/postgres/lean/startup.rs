@@ -15,12 +15,10 @@ const VERSION: u32 = 196_608;
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 impl Lean<Stream> {
-    /// The local port, if the connection uses TCP.
     pub(crate) fn port(&self) -> Option<u16> {
         self.wire.stream().port()
     }
 
-    /// Connects, starts TLS if configured, and authenticates.
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
         let mut wire = Wire::new(Stream::connect(&config.place, options)?);
@@ -54,9 +52,7 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     wire.consume(1);
     match answer {
         b'S' => Ok(()),
-        b'N' => {
-            Err(Error::new(ErrorKind::Unsupported, "the server does not support TLS").hint("remove tls="))
-        }
+        b'N' => Err(Error::unsupported("the server does not support TLS").hint("remove tls=")),
         // The error message is unauthenticated, so it is not shown (CVE-2024-10977).
         b'E' => Err(Error::new(ErrorKind::Unreachable, "the server refused the connection before TLS")
             .hint("it may have too many connections")),
@@ -87,7 +83,6 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     authentication::authenticate(wire, config, private)
 }
 
-/// Reads messages until the server is ready.
 fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
     loop {
         let (kind, length) = answer::header(wire)?;

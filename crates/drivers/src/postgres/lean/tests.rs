@@ -3,12 +3,6 @@ use crate::wire::script::Script;
 use kurabe_core::target::TargetUrl;
 use proptest::prelude::*;
 
-impl Transport for Lean<Script> {
-    fn description(&self) -> String {
-        "script".to_owned()
-    }
-}
-
 fn lean(answers: Vec<u8>) -> Lean<Script> {
     Lean::over(Wire::new(Script::new(answers)))
 }
