@@ -40,21 +40,28 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case whose tries are independent of each other.
+    /// A case whose tries mostly do not wait.
+    pub fn new(
+        family: &'static str,
+        kind: &str,
+        target: &str,
+        batch: usize,
+        attack: impl Fn(&Context, u64, usize) -> Vec<Outcome> + Send + Sync + 'static,
+    ) -> Self {
+        let (kind, target) = (kind.to_owned(), target.to_owned());
+        Self { family, kind, target, batch, waits: false, attack: Box::new(attack) }
+    }
+
+    /// A case whose tries are independent of each other. An error says why a try is impossible.
     pub fn single(
         family: &'static str,
-        kind: impl Into<String>,
-        target: impl Into<String>,
-        attack: impl Fn(&Context, u64) -> Outcome + Send + Sync + 'static,
+        kind: &str,
+        target: &str,
+        attack: impl Fn(&Context, u64) -> Result<Outcome, String> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            family,
-            kind: kind.into(),
-            target: target.into(),
-            batch: 1,
-            waits: false,
-            attack: Box::new(move |context, seed, _| vec![attack(context, seed)]),
-        }
+        Self::new(family, kind, target, 1, move |context, seed, _| {
+            vec![attack(context, seed).unwrap_or_else(Outcome::Skipped)]
+        })
     }
 
     /// The same, whose tries mostly wait.

@@ -89,14 +89,8 @@ impl Running {
     pub fn with_output(command: &mut Command, output: Stdio) -> Result<Self, String> {
         let spawned = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-        let mut readers = Vec::new();
-        match child.stdout.take() {
-            Some(pipe) => readers.push(read(pipe)),
-            None => readers.push(read(std::io::empty())),
-        }
-        if let Some(pipe) = child.stderr.take() {
-            readers.push(read(pipe));
-        }
+        let out = child.stdout.take().map_or_else(|| read(std::io::empty()), read);
+        let readers = std::iter::once(out).chain(child.stderr.take().map(read)).collect();
         Ok(Self { child, readers, began: Instant::now(), peak_kb: 0 })
     }
 
@@ -202,7 +196,7 @@ pub fn peak_kb(pid: u32) -> u64 {
 
 /// All processes below one.
 pub fn descendants(of: u32) -> Vec<u32> {
-    let parents = all();
+    let parents: Vec<(u32, u32)> = all().filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut found = vec![of];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -212,33 +206,26 @@ pub fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Every process and its parent.
-fn all() -> Vec<(u32, u32)> {
+/// The numbers of all processes.
+fn all() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter_map(|pid| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let mut fields = line.rsplit_once(") ")?.1.split(' ');
-        let state = fields.next()?;
-        let parent = fields.next()?.parse().ok()?;
-        (state != "Z").then_some((pid, parent))
-    })
-    .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
 }
 
-/// Whether a process exists and is not a zombie.
-pub fn alive(pid: u32) -> bool {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    line.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+/// The parent of a process; `None` if it does not exist or is a zombie.
+fn parent(pid: u32) -> Option<u32> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = line.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    (state != "Z").then_some(parent)
 }
 
 /// Processes whose environment contains this text: those of one attack, even after their parents have ended.
 pub fn with_environment(text: &str) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let holds = |pid: &u32| {
         let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes()) && alive(*pid)
+        bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes()) && parent(*pid).is_some()
     };
-    pids.filter(holds).collect()
+    all().filter(holds).collect()
 }

@@ -36,6 +36,7 @@ pub fn run(context: &Context, cases: &[(Case, usize)], seed: u64, progress: impl
         }
     }
     let table = Mutex::new(Table::default());
+    let lock = || table.lock().unwrap_or_else(PoisonError::into_inner);
     for jobs in &mut jobs {
         for at in (1..jobs.len()).rev() {
             jobs.swap(at, random.below(at + 1));
@@ -51,12 +52,7 @@ pub fn run(context: &Context, cases: &[(Case, usize)], seed: u64, progress: impl
                         let seed = mixed(job.seed, &[&name, target]);
                         let outcomes = (job.case.attack)(context, seed, job.tries);
                         progress(&format!("{name} {target}"));
-                        table.lock().unwrap_or_else(PoisonError::into_inner).add(
-                            &name,
-                            target,
-                            (job.seed, job.tries),
-                            outcomes,
-                        );
+                        lock().add(&name, target, (job.seed, job.tries), outcomes);
                     }
                 });
             }

@@ -1,6 +1,6 @@
 //! What an experiment varies: axes, their values, and cells. A cell is one value of each axis.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -134,11 +134,8 @@ impl AxisInfo {
                 if words.contains(&text) {
                     return Ok(AxisValue::Word(text.to_owned()));
                 }
-                let hint = units::nearest(text, &words).map_or_else(
-                    || format!("one of: {}", words.join(", ")),
-                    |near| format!("did you mean '{near}'?"),
-                );
-                Err(Error::usage(format!("--{}: '{text}' is not a value of this axis", self.name)).hint(hint))
+                let why = format!("--{}: '{text}' is not a value of this axis", self.name);
+                Err(Error::usage(why).hint(units::suggestion(text, &words, "one of")))
             }
         }
     }
@@ -207,10 +204,7 @@ impl Cell {
     pub fn number(&self, axis: &str) -> Result<u64> {
         match self.0.get(axis) {
             Some(AxisValue::Number(n)) => Ok(*n),
-            _ => Err(Error::new(
-                crate::ErrorKind::Internal,
-                format!("the cell has no number for axis '{axis}'"),
-            )),
+            _ => Err(Error::new(ErrorKind::Internal, format!("the cell has no number for axis '{axis}'"))),
         }
     }
 
@@ -221,9 +215,7 @@ impl Cell {
     pub fn word(&self, axis: &str) -> Result<&str> {
         match self.0.get(axis) {
             Some(AxisValue::Word(word)) => Ok(word),
-            _ => {
-                Err(Error::new(crate::ErrorKind::Internal, format!("the cell has no word for axis '{axis}'")))
-            }
+            _ => Err(Error::new(ErrorKind::Internal, format!("the cell has no word for axis '{axis}'"))),
         }
     }
 }

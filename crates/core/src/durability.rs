@@ -1,38 +1,39 @@
 //! Durability classes: what an acknowledged write survives.
 
+use crate::named::named;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What an acknowledged write survives: the strongest guarantee of the server's settings. Ordered by the loss in
-/// a power failure: a later class loses no more than an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DurabilityClass {
-    /// Nothing: the write is lost when the server's process ends.
-    Memory,
-    /// A crash of the server, but not of the machine: the operating system had the write before it was
-    /// acknowledged.
-    OsCache,
-    /// A crash of the server or the machine, except for about the last second ([`ABOUT_A_SECOND`]). If the
-    /// operating system has the write before it is acknowledged, a crash of the server loses nothing. Some engines
-    /// keep it in memory until they sync; a note of [`ServerFacts`](crate::facts::ServerFacts) says so.
-    PeriodicSync,
-    /// A crash of the machine: the write was on stable storage before it was acknowledged.
-    Synced,
-    /// The loss of the machine: another machine had the write before it was acknowledged.
-    Replicated,
+named! {
+    /// What an acknowledged write survives: the strongest guarantee of the server's settings. Ordered by the loss in
+    /// a power failure: a later class loses no more than an earlier one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DurabilityClass {
+        /// Nothing: the write is lost when the server's process ends.
+        Memory => "memory",
+        /// A crash of the server, but not of the machine: the operating system had the write before it was
+        /// acknowledged.
+        OsCache => "os-cache",
+        /// A crash of the server or the machine, except for about the last second ([`ABOUT_A_SECOND`]). If the
+        /// operating system has the write before it is acknowledged, a crash of the server loses nothing. Some engines
+        /// keep it in memory until they sync; a note of [`ServerFacts`](crate::facts::ServerFacts) says so.
+        PeriodicSync => "periodic-sync",
+        /// A crash of the machine: the write was on stable storage before it was acknowledged.
+        Synced => "synced",
+        /// The loss of the machine: another machine had the write before it was acknowledged.
+        Replicated => "replicated",
+    }
+    /// Its name in files and reports.
+    pub fn name;
 }
 
 /// The longest sync interval that [`DurabilityClass::PeriodicSync`] allows.
 pub const ABOUT_A_SECOND: Duration = Duration::from_secs(2);
 
 impl DurabilityClass {
-    /// All classes, the weakest first.
-    pub const ALL: [Self; 5] =
-        [Self::Memory, Self::OsCache, Self::PeriodicSync, Self::Synced, Self::Replicated];
-
     /// The class with this name.
     ///
     /// # Errors
@@ -40,23 +41,9 @@ impl DurabilityClass {
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
-            let hint = crate::units::nearest(name, &names).map_or_else(
-                || format!("there are: {}", names.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
+            let hint = crate::units::suggestion(name, &names, "there are");
             Error::usage(format!("'{name}' is not a durability class")).hint(hint)
         })
-    }
-
-    /// Its name in files and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::OsCache => "os-cache",
-            Self::PeriodicSync => "periodic-sync",
-            Self::Synced => "synced",
-            Self::Replicated => "replicated",
-        }
     }
 
     /// What may happen to an acknowledged write, as a clause for a verdict.

@@ -95,11 +95,7 @@ pub struct DriverLayer<F> {
     interceptor: F,
 }
 
-impl<F, H> DriverLayer<F>
-where
-    F: Fn() -> H + Send + Sync,
-    H: Interceptor + 'static,
-{
+impl<F> DriverLayer<F> {
     /// Wraps `inner`; `interceptor` makes an interceptor for each session that it opens.
     pub fn new(inner: Box<dyn Driver>, interceptor: F) -> Self {
         Self { inner, interceptor }
@@ -186,7 +182,7 @@ pub struct InterceptedSession<S, H> {
     interceptor: H,
 }
 
-impl<S: SessionHandle, H: Interceptor> InterceptedSession<S, H> {
+impl<S, H> InterceptedSession<S, H> {
     /// Wraps a session.
     pub fn new(inner: S, interceptor: H) -> Self {
         Self { inner, interceptor }

@@ -17,6 +17,7 @@ pub mod interceptor;
 pub mod job;
 pub mod load;
 pub mod metric;
+mod named;
 pub mod observation;
 pub mod operation;
 pub mod page;

@@ -61,11 +61,7 @@ impl Arrivals {
 
     /// The distribution with this name.
     pub fn of(name: &str) -> Option<Self> {
-        match name {
-            "even" => Some(Self::Even),
-            "poisson" => Some(Self::Poisson),
-            _ => None,
-        }
+        [Self::Even, Self::Poisson].into_iter().find(|arrivals| arrivals.name() == name)
     }
 
     /// The name.

@@ -124,6 +124,14 @@ const fn time(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
 }
 
+const fn memory(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Bytes, Better::Lower, about)
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric::new(name, Unit::Count, Better::Neither, about)
+}
+
 /// Completed transactions per second of a closed loop.
 pub const THROUGHPUT: Metric =
     Metric::new("throughput", Unit::PerSecond, Better::Higher, "completed transactions per second").primary();
@@ -157,10 +165,8 @@ pub const fn speed(load: Load) -> &'static Metric {
 }
 
 /// Starved clients: clients that received their last reply long after most others had ended.
-pub const STARVED: Metric = Metric::new(
+pub const STARVED: Metric = count(
     "clients starved",
-    Unit::Count,
-    Better::Neither,
     "clients whose last answer came later than twice the median of all clients' ends; throughput counts what they had \
      completed by then",
 );
@@ -222,46 +228,28 @@ pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<MetricValue> {
 }
 
 /// The server's memory with all connections of a trial open.
-pub const MEMORY: Metric = Metric::new(
+pub const MEMORY: Metric = memory(
     "memory",
-    Unit::Bytes,
-    Better::Lower,
     "resident memory of the server's processes with all connections open, shared pages divided among them \
      (PSS); of the client's own where the database is in it; without pages of files, such as programs and \
      libraries, and what the kernel holds for sockets and page tables",
 );
 /// The increase of the memory since just before the connections were opened.
-pub const MEMORY_ADDED: Metric = Metric::new(
-    "added",
-    Unit::Bytes,
-    Better::Lower,
-    "increase of memory since just before the connections were opened",
-);
+pub const MEMORY_ADDED: Metric =
+    memory("added", "increase of memory since just before the connections were opened");
 /// [`MEMORY_ADDED`] per connection.
-pub const MEMORY_EACH: Metric = Metric::new("each", Unit::Bytes, Better::Lower, "added for each connection");
+pub const MEMORY_EACH: Metric = memory("each", "added for each connection");
 /// The private part of [`MEMORY_EACH`].
-pub const PRIVATE_EACH: Metric =
-    Metric::new("private each", Unit::Bytes, Better::Lower, "of that, private memory");
+pub const PRIVATE_EACH: Metric = memory("private each", "of that, private memory");
 /// The server's processes with all connections open.
-pub const PROCESSES: Metric =
-    Metric::new("processes", Unit::Count, Better::Neither, "of the server, with all connections open");
+pub const PROCESSES: Metric = count("processes", "of the server, with all connections open");
 /// The increase of their number since before the connections were opened.
-pub const PROCESSES_ADDED: Metric = Metric::new(
-    "processes added",
-    Unit::Count,
-    Better::Neither,
-    "increase since before the connections were opened",
-);
+pub const PROCESSES_ADDED: Metric =
+    count("processes added", "increase since before the connections were opened");
 /// The server's threads with all connections open.
-pub const THREADS: Metric =
-    Metric::new("threads", Unit::Count, Better::Neither, "of the server, with all connections open");
+pub const THREADS: Metric = count("threads", "of the server, with all connections open");
 /// The increase of their number since before the connections were opened.
-pub const THREADS_ADDED: Metric = Metric::new(
-    "threads added",
-    Unit::Count,
-    Better::Neither,
-    "increase since before the connections were opened",
-);
+pub const THREADS_ADDED: Metric = count("threads added", "increase since before the connections were opened");
 
 #[cfg(test)]
 mod tests {

@@ -375,15 +375,8 @@ impl Observation {
 
     /// Removes the names of programs and threads, which reveal the engine.
     pub fn without_names(&mut self) {
-        let server = match &mut self.server {
-            ServerUse::Seen(seen) => Some(&mut **seen),
-            ServerUse::InClient => None,
-            ServerUse::NotObserved(why) => {
-                "withheld".clone_into(why);
-                None
-            }
-        };
-        let tiers = self.tiers.iter_mut().filter_map(|tier| match &mut tier.used {
+        let servers = self.tiers.iter_mut().map(|tier| &mut tier.used).chain([&mut self.server]);
+        let seen = servers.filter_map(|server| match server {
             ServerUse::Seen(seen) => Some(&mut **seen),
             ServerUse::InClient => None,
             ServerUse::NotObserved(why) => {
@@ -391,7 +384,7 @@ impl Observation {
                 None
             }
         });
-        for process in server.into_iter().chain(tiers).chain([&mut self.client]) {
+        for process in seen.chain([&mut self.client]) {
             process.name.clear();
             for thread in &mut process.busiest {
                 thread.name.clear();

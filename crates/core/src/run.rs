@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What the user requested; enough to repeat the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
     /// The experiment's name.
@@ -65,7 +65,7 @@ pub struct RunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_ns: Option<u64>,
     /// The number of restarts of throwaway servers, between blocks of rounds; 0, and not written: none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
 }
 
@@ -103,23 +103,9 @@ impl RunSpec {
         Self {
             experiment: experiment.into(),
             targets: targets.into_iter().map(Into::into).collect(),
-            axes: BTreeMap::new(),
-            operations: Vec::new(),
-            requests: BTreeMap::new(),
-            duration_ns: None,
-            budget_ns: None,
             rounds: 1,
             seed: 1,
-            records: None,
-            arrivals: None,
-            slo_ns: None,
-            timeout_ns: None,
-            durability: None,
-            cache: None,
-            custom: None,
-            until: None,
-            slice_ns: None,
-            restarts: 0,
+            ..Self::default()
         }
     }
 
@@ -227,7 +213,7 @@ pub struct CellRecord {
     pub aa_control: bool,
     /// Whether this control runs on a second instance of the server: another process with its own data, of the same
     /// version and settings. Not written if it uses the same server.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub second_instance: bool,
     /// Why it cannot be measured, if so.
     pub unavailable: Option<String>,
@@ -283,7 +269,7 @@ pub enum Outcome {
 }
 
 /// The results of one trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// The number of clients.
     pub clients: u64,
@@ -334,27 +320,17 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<u64>,
     /// The number of its slices, if it was interleaved; 0, and not written, for separate trials.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub slices: u64,
     /// How long Kurabe itself stood still in the measured phase, in nanoseconds; 0, and not written, for nearly all
     /// trials. Such a trial is repeated.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stood_still_ns: u64,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_none(n: &u32) -> bool {
-    *n == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_false(yes: &bool) -> bool {
-    !yes
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
+/// Whether a value is the default one, which is not written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The results of an open loop besides service times.

@@ -12,7 +12,7 @@ use std::fmt;
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'@');
 
 /// A parsed target URL. It is displayed without its password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetUrl {
     /// The scheme in lower case, which selects the driver.
     pub scheme: String,
@@ -45,16 +45,8 @@ impl TargetUrl {
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+') {
             return Err(Error::usage(format!("'{}' is not a target: no scheme before ':'", shown(text))));
         }
-        let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, query)| (rest, query));
-        let mut url = Self {
-            scheme,
-            user: None,
-            password: None,
-            host: None,
-            port: None,
-            path: String::new(),
-            options: parse_options(query)?,
-        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut url = Self { scheme, options: parse_options(query)?, ..Self::default() };
         let Some(rest) = rest.strip_prefix("//") else {
             // `mysql:me:password@host` lacks its slashes; its password must not be displayed as a path.
             let first = rest.split('/').next().unwrap_or_default();
@@ -144,11 +136,8 @@ impl TargetUrl {
     pub fn check_options(&self, known: &[&str]) -> Result<()> {
         for name in self.options.keys() {
             if !known.contains(&name.as_str()) {
-                let near = crate::units::nearest(name, known).map_or_else(
-                    || format!("known: {}", known.join(", ")),
-                    |near| format!("did you mean '{near}'?"),
-                );
-                return Err(Error::usage(format!("{}: has no option '{name}'", self.scheme)).hint(near));
+                let hint = crate::units::suggestion(name, known, "known");
+                return Err(self.wrong(format!("has no option '{name}'")).hint(hint));
             }
         }
         Ok(())

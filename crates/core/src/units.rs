@@ -136,6 +136,12 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A hint for a misspelt word: the most similar of `known`, or all of them after `all`.
+pub fn suggestion(word: &str, known: &[&str], all: &str) -> String {
+    nearest(word, known)
+        .map_or_else(|| format!("{all}: {}", known.join(", ")), |near| format!("did you mean '{near}'?"))
+}
+
 /// The most similar of `known` to a misspelt word, if one is similar enough: by edit distance, in which a
 /// transposition of neighbouring letters is one error.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

@@ -1,5 +1,6 @@
 //! How a trial's replies and acknowledged writes were verified.
 
+use crate::named::named;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -46,39 +47,28 @@ impl AddAssign for Verification {
     }
 }
 
-/// How a trial was verified, from the strongest proof of writes to none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Proof {
-    /// No writes; replies were compared with the expected ones.
-    Compared,
-    /// The record of each write was read back and compared byte for byte.
-    ReadBackAll,
-    /// The last version of each written record was read back and compared; earlier versions were only acknowledged.
-    ReadBackLast,
-    /// The server counted the rows of all writes.
-    Counted,
-    /// Some written records were read back and compared.
-    Sample,
-    /// The server acknowledged the writes; nothing else was checked.
-    Acknowledged,
-    /// No writes, and the expected replies are not known.
-    Nothing,
-}
-
-impl Proof {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compared => "compared",
-            Self::ReadBackAll => "read-back-all",
-            Self::ReadBackLast => "read-back-last",
-            Self::Counted => "counted",
-            Self::Sample => "sample",
-            Self::Acknowledged => "acknowledged",
-            Self::Nothing => "nothing",
-        }
+named! {
+    /// How a trial was verified, from the strongest proof of writes to none.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Proof {
+        /// No writes; replies were compared with the expected ones.
+        Compared => "compared",
+        /// The record of each write was read back and compared byte for byte.
+        ReadBackAll => "read-back-all",
+        /// The last version of each written record was read back and compared; earlier versions were only acknowledged.
+        ReadBackLast => "read-back-last",
+        /// The server counted the rows of all writes.
+        Counted => "counted",
+        /// Some written records were read back and compared.
+        Sample => "sample",
+        /// The server acknowledged the writes; nothing else was checked.
+        Acknowledged => "acknowledged",
+        /// No writes, and the expected replies are not known.
+        Nothing => "nothing",
     }
+    /// Its name in files.
+    pub fn name;
 }
 
 /// A verification in files: `how` follows from the numbers.

@@ -9,12 +9,14 @@ use crate::schedule::Schedule;
 use crate::slices::Lane;
 use crate::spans::Spans;
 use crate::timeline::Timeline;
+use crate::trial::Trial;
 use crate::warmup_detector::WarmupDetector;
-use kurabe_core::driver::{ConnectOptions, Driver, Session};
+use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
+use kurabe_core::planned;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The processor's cycle counter if it is invariant, otherwise the system's monotonic clock. Two reads of it cost
@@ -35,9 +37,7 @@ const WARMUP_CAPACITY_PART: u64 = 10;
 
 /// What all clients of a trial share.
 pub(crate) struct Shared<'a> {
-    pub(crate) driver: &'a dyn Driver,
-    pub(crate) options: &'a ConnectOptions,
-    pub(crate) connection_per_request: bool,
+    pub(crate) trial: &'a Trial<'a>,
     /// The connection pool that all clients share, if there is one.
     pub(crate) pool: Option<Pool>,
     /// Requests of one transaction that are sent before the first reply is read.
@@ -46,9 +46,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) schedule: Option<Schedule>,
     /// The warm-up of an open loop; `None` for a closed loop.
     pub(crate) warmup: Option<Warmup>,
-    pub(crate) duration: Option<Duration>,
-    /// The minimum time of the measured phase, even if all requests are done.
-    pub(crate) least: Option<Duration>,
     /// Detects when a long trial has warmed up.
     pub(crate) warmup_detector: Option<WarmupDetector>,
     /// The trial's lane among interleaved trials; `None` if it is not interleaved.
@@ -61,30 +58,50 @@ pub(crate) struct Shared<'a> {
     /// Set when a client fails or the user stops the run. All clients end at their next transaction.
     pub(crate) stop: AtomicBool,
     pub(crate) cancel: &'a AtomicBool,
-    /// Completed transactions, for the progress display; late by up to [`PROGRESS_INTERVAL`].
-    pub(crate) progress: &'a AtomicU64,
+}
+
+/// What is added up over the clients of a trial.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) warmup: u64,
+    pub(crate) offered: u64,
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) retries: u64,
+    pub(crate) service: Histogram,
+    pub(crate) checks: Histogram,
+    pub(crate) connections: Connections,
+    /// The spans of the measured transactions.
+    pub(crate) spans: Spans,
+    /// Whether a client ended the trial because it had changed each of its records.
+    pub(crate) exhausted: bool,
+}
+
+impl Tally {
+    /// Adds the results of another client.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.warmup += other.warmup;
+        self.offered += other.offered;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.retries += other.retries;
+        self.service.merge(&other.service);
+        self.checks.merge(&other.checks);
+        self.connections.merge(&other.connections);
+        self.spans.merge(&other.spans);
+        self.exhausted |= other.exhausted;
+    }
 }
 
 /// The results of a client.
 pub(crate) struct Outcome {
     pub(crate) done: ClientSummary,
-    pub(crate) warmup: u64,
-    pub(crate) offered: u64,
-    pub(crate) completed: u64,
-    pub(crate) failed: u64,
+    pub(crate) tally: Tally,
     pub(crate) elapsed: Duration,
-    pub(crate) service: Histogram,
-    pub(crate) checks: Histogram,
-    pub(crate) connections: Connections,
     /// Its progress over time, in a closed loop.
     pub(crate) timeline: Timeline,
-    /// The spans of the measured transactions.
-    pub(crate) spans: Spans,
     /// The results of an open loop; `None` for a closed loop.
     pub(crate) paced: Option<Box<Paced>>,
-    pub(crate) retries: u64,
-    /// Whether it ended the trial because it had changed each of its records.
-    pub(crate) exhausted: bool,
     pub(crate) error: Option<Error>,
 }
 
@@ -141,23 +158,8 @@ impl<'a> Worker<'a> {
         limits: Limits,
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let outcome = Outcome {
-            done,
-            warmup: 0,
-            offered: 0,
-            completed: 0,
-            failed: 0,
-            elapsed: Duration::ZERO,
-            service: Histogram::new(),
-            checks: Histogram::new(),
-            connections: Connections::default(),
-            timeline: Timeline::new(),
-            spans: Spans::default(),
-            paced: None,
-            retries: 0,
-            exhausted: false,
-            error: None,
-        };
+        let (tally, timeline) = (Tally::default(), Timeline::new());
+        let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, paced: None, error: None };
         Self { shared, transaction, session: None, limits, outcome }
     }
 
@@ -207,8 +209,9 @@ impl<'a> Worker<'a> {
     }
 
     fn connect(&mut self) -> Result<()> {
-        if !self.shared.connection_per_request && self.shared.pool.is_none() {
-            let mut session = self.shared.driver.connect(self.shared.options)?;
+        let trial = self.shared.trial;
+        if trial.cell.policy.connections == planned::Connections::Kept {
+            let mut session = trial.driver.connect(trial.options)?;
             self.transaction.attach(&mut *session)?;
             self.session = Some(session);
         }
@@ -219,14 +222,16 @@ impl<'a> Worker<'a> {
     fn warm_up(&mut self) -> Result<()> {
         let most = self.limits.requests.map_or(u64::MAX, |quota| (quota / WARMUP_PART).max(1));
         let began = Instant::now();
-        let until = self.shared.duration.map(|duration| began + duration / WARMUP_TIME_PART);
-        let least = self.shared.least.unwrap_or_default() / WARMUP_TIME_PART;
-        while (self.outcome.warmup < most || began.elapsed() < least) && self.may_warm_up() && !self.stopped()
+        let until = self.shared.trial.stop.duration.map(|duration| began + duration / WARMUP_TIME_PART);
+        let least = self.shared.trial.stop.least.unwrap_or_default() / WARMUP_TIME_PART;
+        while (self.outcome.tally.warmup < most || began.elapsed() < least)
+            && self.may_warm_up()
+            && !self.stopped()
         {
             self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
-            self.outcome.warmup += self.shared.pipeline;
+            self.outcome.tally.warmup += self.shared.pipeline;
             self.outcome.done.completed += self.shared.pipeline;
             let Some(until) = until else { continue };
             let now = Instant::now();
@@ -245,7 +250,7 @@ impl<'a> Worker<'a> {
         if let Some(session) = &mut self.session {
             return self.transaction.run(&mut **session);
         }
-        let (transaction, costs) = (&mut self.transaction, &mut self.outcome.connections);
+        let (transaction, costs) = (&mut self.transaction, &mut self.outcome.tally.connections);
         let began = Tick::now();
         if let Some(pool) = &self.shared.pool {
             let session = pool.take()?;
@@ -256,7 +261,8 @@ impl<'a> Worker<'a> {
                 transaction.detach(session)
             });
         }
-        let mut session = self.shared.driver.connect(self.shared.options)?;
+        let trial = self.shared.trial;
+        let mut session = trial.driver.connect(trial.options)?;
         costs.opened(began.elapsed(), session.connect_times());
         transaction.attach(&mut *session)?;
         transaction.run(&mut *session)?;
@@ -269,13 +275,13 @@ impl<'a> Worker<'a> {
     fn measure(&mut self, start: Instant) -> Result<()> {
         let shared = self.shared;
         // Warm-up is not part of any result.
-        self.outcome.connections = Connections::default();
+        self.outcome.tally.connections = Connections::default();
         let retries = self.transaction.retries();
         let before = Spans::of(self.transaction.spans());
         self.transaction.warmed_up();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
-            let mut paced = Box::new(Paced::new());
+            let mut paced = Box::<Paced>::default();
             let start = Tick::now() + start.saturating_duration_since(Instant::now());
             let measured = self.paced(start, schedule, &mut paced);
             self.outcome.elapsed = Duration::from_nanos(paced.last_end);
@@ -284,13 +290,13 @@ impl<'a> Worker<'a> {
         } else if let Some(lane) = &shared.lane {
             self.in_slices(lane)
         } else {
-            let measured = self.transactions(shared.duration);
+            let measured = self.transactions(shared.trial.stop.duration);
             self.outcome.elapsed = start.elapsed();
             measured
         };
-        self.outcome.done.completed += self.outcome.completed;
-        self.outcome.retries = self.transaction.retries() - retries;
-        self.outcome.spans = Spans::of(self.transaction.spans()).since(&before);
+        self.outcome.done.completed += self.outcome.tally.completed;
+        self.outcome.tally.retries = self.transaction.retries() - retries;
+        self.outcome.tally.spans = Spans::of(self.transaction.spans()).since(&before);
         measured?;
         if self.shared.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
@@ -304,64 +310,68 @@ impl<'a> Worker<'a> {
         while !self.ended()
             && let Some(slice) = worker.next()
         {
-            let (began, completed) = (Instant::now(), self.outcome.completed);
+            let (began, completed) = (Instant::now(), self.outcome.tally.completed);
             let measured = self.transactions(Some(slice));
             self.outcome.elapsed += began.elapsed();
             measured?;
             if slice <= PROGRESS_INTERVAL {
                 // Too short for a separate progress report.
-                self.shared.progress.fetch_add(self.outcome.completed - completed, Ordering::Relaxed);
+                self.shared
+                    .trial
+                    .progress
+                    .fetch_add(self.outcome.tally.completed - completed, Ordering::Relaxed);
             }
         }
         Ok(())
     }
 
     fn ended(&self) -> bool {
-        let early = self.shared.least.is_some_and(|least| self.outcome.elapsed < least);
-        self.outcome.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
+        let early = self.shared.trial.stop.least.is_some_and(|least| self.outcome.elapsed < least);
+        self.outcome.tally.offered >= self.limits.requests.unwrap_or(u64::MAX) && !early || self.stopped()
     }
 
     /// Whether another warm-up transaction leaves enough records for the measured phase.
     pub(crate) fn may_warm_up(&self) -> bool {
         let pipeline = self.shared.pipeline;
-        self.outcome.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
+        self.outcome.tally.warmup.saturating_add(pipeline) <= self.limits.warmup(pipeline)
     }
 
     /// Whether there are no records left for another transaction.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
-        let made = self.outcome.warmup + self.outcome.offered;
+        let made = self.outcome.tally.warmup + self.outcome.tally.offered;
         made.saturating_add(self.shared.pipeline) > self.limits.capacity
     }
 
     fn transactions(&mut self, time: Option<Duration>) -> Result<()> {
         let mut ended = Tick::now();
         let deadline = time.map(|time| ended + time);
-        let least = self.shared.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
+        let least =
+            self.shared.trial.stop.least.map(|least| ended + least.saturating_sub(self.outcome.elapsed));
         let quota = self.limits.requests.unwrap_or(u64::MAX);
         let pipeline = self.shared.pipeline;
-        let mut reported = (ended, self.outcome.completed);
+        let mut reported = (ended, self.outcome.tally.completed);
         self.outcome.timeline.begin(self.outcome.elapsed);
         let early = |now: Tick| least.is_some_and(|least| now < least);
-        while (self.outcome.offered < quota || early(ended)) && !self.stopped() {
+        while (self.outcome.tally.offered < quota || early(ended)) && !self.stopped() {
             if self.is_exhausted() {
                 // All clients end here: fewer clients would be a different load.
-                self.outcome.exhausted = true;
+                self.outcome.tally.exhausted = true;
                 self.shared.stop.store(true, Ordering::Relaxed);
                 break;
             }
             self.transaction.prepare_input();
-            self.outcome.offered += pipeline;
+            self.outcome.tally.offered += pipeline;
             let began = Tick::now();
             let answer = self.transact();
             ended = Tick::now();
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.failed += pipeline;
+                self.outcome.tally.failed += pipeline;
                 return Err(error);
             }
-            self.outcome.service.record_many((ended - began).as_nanos() as u64, pipeline);
-            self.outcome.completed += pipeline;
-            self.outcome.timeline.note(ended, self.outcome.completed);
+            self.outcome.tally.service.record_many((ended - began).as_nanos() as u64, pipeline);
+            self.outcome.tally.completed += pipeline;
+            self.outcome.timeline.note(ended, self.outcome.tally.completed);
             self.report_progress(ended, &mut reported);
             if deadline.is_some_and(|deadline| ended >= deadline) {
                 break;
@@ -374,16 +384,16 @@ impl<'a> Worker<'a> {
     #[inline]
     pub(crate) fn report_progress(&self, now: Tick, last: &mut (Tick, u64)) {
         if now - last.0 > PROGRESS_INTERVAL {
-            self.shared.progress.fetch_add(self.outcome.completed - last.1, Ordering::Relaxed);
-            *last = (now, self.outcome.completed);
+            self.shared.trial.progress.fetch_add(self.outcome.tally.completed - last.1, Ordering::Relaxed);
+            *last = (now, self.outcome.tally.completed);
         }
     }
 
     #[inline]
     pub(crate) fn check(&mut self, ended: Tick) -> Result<()> {
         let checked = self.transaction.check();
-        if self.outcome.completed.is_multiple_of(TIMED_CHECKS) {
-            self.outcome.checks.record(ended.elapsed().as_nanos() as u64 / self.shared.pipeline);
+        if self.outcome.tally.completed.is_multiple_of(TIMED_CHECKS) {
+            self.outcome.tally.checks.record(ended.elapsed().as_nanos() as u64 / self.shared.pipeline);
         }
         checked
     }

@@ -1,7 +1,7 @@
 //! The cost of a client's connections: sums over the measured transactions that opened or obtained one.
 
 use kurabe_core::driver::ConnectTimes;
-use kurabe_core::metric::{AUTHENTICATE, CLOSE, CONNECT, MetricValue, REACH, SET_UP, TLS, WAIT};
+use kurabe_core::metric::{AUTHENTICATE, CLOSE, CONNECT, Metric, MetricValue, REACH, SET_UP, TLS, WAIT};
 use std::time::Duration;
 
 /// A count and a total time.
@@ -16,74 +16,53 @@ impl Sum {
         self.times += 1;
         self.took += took;
     }
-
-    fn merge(&mut self, other: Self) {
-        self.times += other.times;
-        self.took += other.took;
-    }
 }
 
-/// The costs of connections, each part as far as it was measured.
+/// What is measured of connections.
+const PARTS: [Metric; 7] = [CONNECT, REACH, TLS, AUTHENTICATE, SET_UP, CLOSE, WAIT];
+
+/// The costs of connections: of each of [`PARTS`], as far as it was measured.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Connections {
-    connect: Sum,
-    reach: Sum,
-    tls: Sum,
-    authenticate: Sum,
-    set_up: Sum,
-    close: Sum,
-    wait: Sum,
-}
+pub(crate) struct Connections([Sum; PARTS.len()]);
 
 impl Connections {
     /// Adds a new connection that was ready after this time, with its phases if the driver measures them.
     pub(crate) fn opened(&mut self, took: Duration, parts: Option<ConnectTimes>) {
-        self.connect.add(took);
+        let [connect, reach, tls, authenticate, set_up, ..] = &mut self.0;
+        connect.add(took);
         if let Some(parts) = parts {
-            self.reach.add(parts.reach);
-            self.authenticate.add(parts.authenticate);
-            self.set_up.add(parts.set_up);
-            if let Some(tls) = parts.tls {
-                self.tls.add(tls);
+            reach.add(parts.reach);
+            authenticate.add(parts.authenticate);
+            set_up.add(parts.set_up);
+            if let Some(time) = parts.tls {
+                tls.add(time);
             }
         }
     }
 
     /// Adds a closed connection.
     pub(crate) fn closed(&mut self, took: Duration) {
-        self.close.add(took);
+        let [.., close, _] = &mut self.0;
+        close.add(took);
     }
 
     /// Adds a wait for the pool.
     pub(crate) fn waited(&mut self, took: Duration) {
-        self.wait.add(took);
+        let [.., wait] = &mut self.0;
+        wait.add(took);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.connect.merge(other.connect);
-        self.reach.merge(other.reach);
-        self.tls.merge(other.tls);
-        self.authenticate.merge(other.authenticate);
-        self.set_up.merge(other.set_up);
-        self.close.merge(other.close);
-        self.wait.merge(other.wait);
+        for (sum, other) in self.0.iter_mut().zip(&other.0) {
+            sum.times += other.times;
+            sum.took += other.took;
+        }
     }
 
     /// The means of the measured values.
     pub(crate) fn metrics(&self) -> Vec<MetricValue> {
-        [
-            (CONNECT, self.connect),
-            (REACH, self.reach),
-            (TLS, self.tls),
-            (AUTHENTICATE, self.authenticate),
-            (SET_UP, self.set_up),
-            (CLOSE, self.close),
-            (WAIT, self.wait),
-        ]
-        .into_iter()
-        .filter(|(_, sum)| sum.times > 0)
-        .map(|(metric, sum)| metric.value(sum.took.as_nanos() as f64 / sum.times as f64))
-        .collect()
+        let measured = PARTS.iter().zip(&self.0).filter(|(_, sum)| sum.times > 0);
+        measured.map(|(part, sum)| part.value(sum.took.as_nanos() as f64 / sum.times as f64)).collect()
     }
 }
 

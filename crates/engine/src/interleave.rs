@@ -1,11 +1,12 @@
 //! Executes a group of interleaved trials.
 
 use crate::cancellable::cancellable;
+use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::TrialId;
 use crate::run_state::{Progress, Rerun, TrialResult};
-use crate::runner::{Runner, unavailable};
+use crate::runner::{Emit, Fixtures, Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
 use crate::trial::{Executed, Failure, LoadModel, Trial, panicked};
@@ -39,9 +40,9 @@ impl Runner<'_> {
         round: u32,
         group: &[TrialId],
         rerun: Option<&Rerun>,
-        fixtures: &mut [Option<Fixture>],
+        fixtures: &mut Fixtures,
         progress: Progress,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(None);
@@ -111,6 +112,7 @@ impl Runner<'_> {
     ) -> Result<Trial<'a>, Failure> {
         let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
         let (workload, number) = ready.as_ref().map_err(Failure::clone)?;
+        let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         Ok(Trial {
             driver: self.targets[run_cell.record.target].driver_of(&run_cell.record),
             options,
@@ -120,7 +122,7 @@ impl Runner<'_> {
             number: *number,
             stop: self.plan.stop(operation),
             load_model: LoadModel::Closed,
-            seed: self.draw_seed(round, &run_cell.record, operation, rerun).of_probe(0),
+            seed: seed.of_probe(0),
             cancel: self.cancel,
             progress: self.progress,
             // Its effect on counters could not be separated from that of the others.
@@ -134,7 +136,7 @@ impl Runner<'_> {
         &self,
         trials: &[Result<Trial<'_>, Failure>],
         group: &[TrialId],
-        fixtures: &[Option<Fixture>],
+        fixtures: &Fixtures,
         time: Option<Duration>,
         seed: u64,
     ) -> Vec<Result<(Executed, SliceStats), Failure>> {

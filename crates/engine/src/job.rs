@@ -81,23 +81,15 @@ impl Runner<'_> {
             clients: 1,
             offered: completed,
             completed,
-            failed: 0,
-            dropped: 0,
-            retries: 0,
-            warmup: 0,
             elapsed_ns,
             client_cpu_ns: cpu.as_nanos() as u64,
             service,
-            open: None,
-            verify_ns_per_op: 0.0,
             verified: Some(verification),
-            exhausted: None,
             overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes.into_iter().collect(), metrics, tiers.unwrap_or_default()].concat(),
-            windows: Vec::new(),
-            slices: 0,
             stood_still_ns: stood_still.as_nanos() as u64,
+            ..Measurement::default()
         })
     }
 }

@@ -20,6 +20,7 @@ const SPIN: u64 = 5_000;
 const NAP: u64 = 50_000_000;
 
 /// The open-loop results of one client.
+#[derive(Default)]
 pub(crate) struct Paced {
     pub(crate) response: Histogram,
     pub(crate) lag: Histogram,
@@ -30,11 +31,6 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    pub(crate) fn new() -> Self {
-        let (response, lag) = (Histogram::new(), Histogram::new());
-        Self { response, lag, backlog: 0, dropped: 0, last_end: 0 }
-    }
-
     /// Adds the results of another client.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
@@ -52,12 +48,6 @@ pub(crate) struct Warmup {
     pub(crate) gate: Gate,
 }
 
-impl Warmup {
-    pub(crate) fn new(schedule: Schedule) -> Self {
-        Self { schedule, gate: Gate::new() }
-    }
-}
-
 /// Makes sleeps of this thread precise. By default the kernel may add 50 µs (`prctl(2)`, `PR_SET_TIMERSLACK`).
 pub(crate) fn sleep_sharply() {
     // If it cannot be set, dispatch lag shows it.
@@ -71,7 +61,7 @@ impl Worker<'_> {
         sleep_sharply();
         let start = Tick::now() + start.saturating_duration_since(Instant::now());
         let end = warmup.schedule.due_until();
-        let mut paced = Paced::new();
+        let mut paced = Paced::default();
         while !self.stopped() && self.may_warm_up() {
             let Some(due) = warmup.schedule.take() else { break };
             let Some(began) = self.wait_until(start, due, end, &warmup.schedule, &mut paced) else { break };
@@ -81,7 +71,7 @@ impl Worker<'_> {
             self.transaction.prepare_input();
             self.transact()?;
             self.transaction.check()?;
-            self.outcome.warmup += 1;
+            self.outcome.tally.warmup += 1;
             self.outcome.done.completed += 1;
         }
         Ok(())
@@ -99,9 +89,9 @@ impl Worker<'_> {
                 drawn = true;
             }
             let Some(due) = schedule.take() else { break };
-            self.outcome.offered += 1;
+            self.outcome.tally.offered += 1;
             let Some(began) = self.wait_until(start, due, last_begin, schedule, paced) else {
-                self.outcome.offered -= 1;
+                self.outcome.tally.offered -= 1;
                 break;
             };
             if began > last_begin {
@@ -114,13 +104,13 @@ impl Worker<'_> {
             let ended = Tick::now();
             let end = nanos(start, ended);
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
-                self.outcome.failed += 1;
+                self.outcome.tally.failed += 1;
                 return Err(error);
             }
-            self.outcome.service.record(end.saturating_sub(began));
+            self.outcome.tally.service.record(end.saturating_sub(began));
             paced.response.record(end.saturating_sub(due));
             paced.last_end = end;
-            self.outcome.completed += 1;
+            self.outcome.tally.completed += 1;
             self.report_progress(ended, &mut last);
         }
         Ok(())

@@ -26,41 +26,34 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
             let free = limit.most.saturating_sub(target.facts.limits.connections_in_use.unwrap_or(0));
             // One more for the stats probe.
             if clients + 1 > free {
-                return Err(Error::new(
-                    ErrorKind::Limit,
-                    format!(
-                        "{}: the run needs {} connections, and the server has {} free of {} ({})",
-                        target.name,
-                        units::count(clients + 1),
-                        units::count(free),
-                        units::count(limit.most),
-                        limit.set_by
-                    ),
-                )
-                .hint("increase the server's limit, or use fewer --clients"));
+                let why = format!(
+                    "{}: the run needs {} connections, and the server has {} free of {} ({})",
+                    target.name,
+                    units::count(clients + 1),
+                    units::count(free),
+                    units::count(limit.most),
+                    limit.set_by
+                );
+                return Err(Error::new(ErrorKind::Limit, why)
+                    .hint("increase the server's limit, or use fewer --clients"));
             }
         }
         open_files(clients + OWN_FILES)?;
         let held = demand.client_bytes.saturating_mul(clients);
         if memory_bytes > 0 && held > memory_bytes / 2 {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                format!(
-                    "{clients} clients need {} of memory for payloads, and this machine has {}",
-                    units::size(held),
-                    units::size(memory_bytes)
-                ),
-            )
-            .hint("use fewer --clients or a smaller --payload"));
+            let [held, memory] = [held, memory_bytes].map(units::size);
+            let why = format!(
+                "{clients} clients need {held} of memory for payloads, and this machine has {memory}"
+            );
+            let error = Error::new(ErrorKind::Limit, why);
+            return Err(error.hint("use fewer --clients or a smaller --payload"));
         }
         // A second instance has its own store.
         let loaded = demand.loaded_bytes.saturating_mul(1 + u64::from(target.second.is_some()));
         if loaded > memory_bytes.saturating_mul(10).max(1 << 40) {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                format!("the stores of one cell need {}", units::size(loaded)),
-            )
-            .hint("use fewer --records or a smaller --payload"));
+            let why = format!("the stores of one cell need {}", units::size(loaded));
+            let error = Error::new(ErrorKind::Limit, why);
+            return Err(error.hint("use fewer --records or a smaller --payload"));
         }
     }
     Ok(())
@@ -115,15 +108,9 @@ fn open_files(needed: u64) -> Result<()> {
     }
     let hard = limit.maximum.unwrap_or(u64::MAX);
     let short = |most: u64| {
-        Error::new(
-            ErrorKind::Limit,
-            format!(
-                "the run needs {} open files, and this process may open {}",
-                units::count(needed),
-                units::count(most)
-            ),
-        )
-        .hint("increase the limit (ulimit -n), or use fewer --clients")
+        let [needed, most] = [needed, most].map(units::count);
+        let why = format!("the run needs {needed} open files, and this process may open {most}");
+        Error::new(ErrorKind::Limit, why).hint("increase the limit (ulimit -n), or use fewer --clients")
     };
     if needed > hard {
         return Err(short(hard));

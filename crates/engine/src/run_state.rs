@@ -66,6 +66,7 @@ impl TrialResult {
 }
 
 /// Completed and failed trials, and how long trials take.
+#[derive(Default)]
 pub(crate) struct RunState {
     pub(crate) made: HashSet<(u32, TrialId)>,
     /// The number of rounds in which each trial ran.
@@ -85,18 +86,7 @@ pub(crate) struct RunState {
 
 impl RunState {
     pub(crate) fn new(earlier: &[TrialRecord], ids: &[TrialId], operations: &[&OperationInfo]) -> Self {
-        let mut state = Self {
-            made: HashSet::new(),
-            rounds_made: HashMap::new(),
-            failed: HashSet::new(),
-            ended: 0,
-            took: HashMap::new(),
-            total: Duration::ZERO,
-            timed: 0,
-            rerun_time: Duration::ZERO,
-            pending_reruns: HashMap::new(),
-            block: None,
-        };
+        let mut state = Self::default();
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };

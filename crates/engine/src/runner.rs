@@ -16,7 +16,7 @@ use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::planned::{PlannedCell, Work};
-use kurabe_core::run::{CellRecord, Measurement, Outcome, TrialRecord};
+use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::Cell;
@@ -29,6 +29,12 @@ use std::time::{Duration, Instant};
 
 /// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
 pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
+
+/// Receives the events of a run.
+pub type Emit<'a> = &'a mut dyn FnMut(Event<'_>) -> Result<()>;
+
+/// The fixtures of a run: one for each target, then one for each A/A control that has its own.
+pub(crate) type Fixtures = [Option<Fixture>];
 
 /// Executes the remaining trials of a run.
 pub struct Runner<'a> {
@@ -113,7 +119,7 @@ impl Runner<'_> {
         &self,
         mut fixtures: Vec<Option<Fixture>>,
         earlier: &[TrialRecord],
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<bool> {
         let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
         // A/A controls may have their own fixtures, which are opened when needed.
@@ -132,12 +138,7 @@ impl Runner<'_> {
         Ok(!self.cancel.load(Ordering::Relaxed))
     }
 
-    fn rounds(
-        &self,
-        fixtures: &mut [Option<Fixture>],
-        state: &mut RunState,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn rounds(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
         let mut rounds = self.plan.spec.rounds;
         let mut round = 0;
         loop {
@@ -164,9 +165,9 @@ impl Runner<'_> {
     fn begin_block(
         &self,
         round: u32,
-        fixtures: &mut [Option<Fixture>],
+        fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<()> {
         let is_made = |id: &TrialId| state.made.contains(&(round, *id)) || state.failed.contains(id);
         if self.plan.trials.iter().all(is_made) || self.cancel.load(Ordering::Relaxed) {
@@ -193,9 +194,9 @@ impl Runner<'_> {
         &self,
         round: u32,
         rounds: u32,
-        fixtures: &mut [Option<Fixture>],
+        fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<ControlFlow<()>> {
         let mut queue: VecDeque<(Vec<TrialId>, Rerun, bool)> = VecDeque::new();
         for mut group in self.plan.round(round) {
@@ -254,9 +255,9 @@ impl Runner<'_> {
         round: u32,
         group: &[TrialId],
         rerun: Option<&Rerun>,
-        fixtures: &mut [Option<Fixture>],
+        fixtures: &mut Fixtures,
         progress: Progress,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
@@ -276,9 +277,9 @@ impl Runner<'_> {
         round: u32,
         id: TrialId,
         rerun: Option<&Rerun>,
-        fixtures: &mut [Option<Fixture>],
+        fixtures: &mut Fixtures,
         progress: Progress,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<Option<TrialResult>> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(None);
@@ -363,7 +364,7 @@ impl Runner<'_> {
         cell: &PlannedCell,
         data: &dyn Prepare,
         fixture: &'f mut Option<Fixture>,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) = (cell.provision.restart, target.restart_of(&run_cell.record)) {
@@ -392,17 +393,6 @@ impl Runner<'_> {
         }
     }
 
-    /// The seed of a trial's random inputs.
-    pub(crate) fn draw_seed(
-        &self,
-        round: u32,
-        cell: &CellRecord,
-        operation: &OperationInfo,
-        rerun: bool,
-    ) -> DrawSeed {
-        DrawSeed::new(self.plan.spec.seed, round, cell, operation.name, rerun)
-    }
-
     fn trial(
         &self,
         round: u32,
@@ -410,7 +400,7 @@ impl Runner<'_> {
         operation: &'static OperationInfo,
         rerun: bool,
         fixture: &mut Option<Fixture>,
-        emit: &mut dyn FnMut(Event<'_>) -> Result<()>,
+        emit: Emit<'_>,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
@@ -424,7 +414,7 @@ impl Runner<'_> {
         };
         let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
         let target = &self.targets[run_cell.record.target];
-        let seed = self.draw_seed(round, &run_cell.record, operation, rerun);
+        let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |load_model: LoadModel, stop: Stop| {

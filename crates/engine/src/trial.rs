@@ -135,15 +135,11 @@ impl Trial<'_> {
             Connections::Kept | Connections::PerRequest => None,
         };
         let shared = Shared {
-            driver: self.driver,
-            options: self.options,
-            connection_per_request: policy.connections == Connections::PerRequest,
+            trial: self,
             pool,
             pipeline: policy.pipeline,
             schedule: plan.map(|plan| Schedule::new(&plan)),
-            warmup: warmup.map(|plan| Warmup::new(Schedule::new(&plan))),
-            duration: self.stop.duration,
-            least: self.stop.least,
+            warmup: warmup.map(|plan| Warmup { schedule: Schedule::new(&plan), gate: Gate::new() }),
             warmup_detector: self
                 .stop
                 .duration
@@ -155,16 +151,15 @@ impl Trial<'_> {
             finish: Gate::new(),
             stop: AtomicBool::new(false),
             cancel: self.cancel,
-            progress: self.progress,
         };
         let ran = self.run_clients(&shared, state, server_stats.as_mut());
         let closed = shared.pool.map_or(Ok(()), Pool::close);
-        let mut ended = ran?;
+        let mut executed = ran?;
         closed?;
-        if let (Some(server_stats), Some(observed)) = (server_stats, &mut ended.observed) {
+        if let (Some(server_stats), Some(observed)) = (server_stats, &mut executed.observed) {
             server_stats.finish(observed);
         }
-        Ok(Executed { ended, schedule: shared.schedule })
+        Ok(Executed { schedule: shared.schedule, ..executed })
     }
 
     /// Adds up and verifies the clients' results. `slices`: the slices in which they were made.
@@ -175,20 +170,20 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Executed { ended, schedule } = executed;
-        let Ended { outcomes, cpu, observed, memory, stood_still, stood_still_in_all } = ended;
+        let Executed { outcomes, schedule, cpu, observed, memory, stood_still, stood_still_in_all } =
+            executed;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
         if let Some(error) = totals.error {
             let mismatches = totals.mismatches;
             return Err(Failure { error, mismatches, stood_still: stood_still_in_all });
         }
-        let sum = totals.completed + totals.failed + totals.paced.dropped;
-        if totals.offered != sum {
-            let why = format!("{} transactions were offered and {sum} accounted for", totals.offered);
+        let sum = totals.tally.completed + totals.tally.failed + totals.paced.dropped;
+        if totals.tally.offered != sum {
+            let why = format!("{} transactions were offered and {sum} accounted for", totals.tally.offered);
             return Err(Error::new(ErrorKind::Internal, why).into());
         }
-        if totals.completed == 0 {
+        if totals.tally.completed == 0 {
             let error = Error::new(ErrorKind::Limit, "no transaction ended during the trial");
             return Err(Failure { error, mismatches: 0, stood_still: stood_still_in_all });
         }
@@ -202,12 +197,12 @@ impl Trial<'_> {
         })?;
         let Checked { verification: mut verified, metrics } = checked;
         if !self.operation.writes && self.cell.policy.verifies_reads {
-            verified.answers += totals.completed + totals.warmup;
+            verified.answers += totals.tally.completed + totals.tally.warmup;
         }
-        let exhausted = totals.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
-        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.completed));
+        let exhausted = totals.tally.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
+        let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.tally.completed));
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
-        let mut elapsed = throughput::elapsed(&totals.clients, totals.completed);
+        let mut elapsed = throughput::elapsed(&totals.clients, totals.tally.completed);
         let mut open = None;
         if let (LoadModel::Open { rate, .. }, Some(schedule)) = (self.load_model, &schedule) {
             elapsed = Duration::from_nanos(schedule.due_until().max(last_end));
@@ -216,17 +211,17 @@ impl Trial<'_> {
         }
         Ok(Measurement {
             clients: self.cell.policy.clients as u64,
-            offered: totals.offered,
-            completed: totals.completed,
-            failed: totals.failed,
+            offered: totals.tally.offered,
+            completed: totals.tally.completed,
+            failed: totals.tally.failed,
             dropped,
-            retries: totals.retries,
-            warmup: totals.warmup,
+            retries: totals.tally.retries,
+            warmup: totals.tally.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: slices.map_or(cpu, |slices| slices.cpu).as_nanos() as u64,
-            service: totals.service,
+            service: totals.tally.service,
             open,
-            verify_ns_per_op: totals.checks.quantile(0.5).unwrap_or_default() as f64,
+            verify_ns_per_op: totals.tally.checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             overhead_ns: 0,
@@ -237,8 +232,8 @@ impl Trial<'_> {
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
             metrics: [
                 throughput::metrics(&totals.clients),
-                totals.connections.metrics(),
-                totals.spans.metrics(),
+                totals.tally.connections.metrics(),
+                totals.tally.spans.metrics(),
                 tiers.unwrap_or_default(),
                 memory,
                 metrics,
@@ -289,10 +284,8 @@ impl Trial<'_> {
                 capacity: capacity.map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
             };
             let no_thread = |why| {
-                Error::new(
-                    ErrorKind::Limit,
-                    format!("cannot start the thread of client {index} of {count}: {why}"),
-                )
+                let why = format!("cannot start the thread of client {index} of {count}: {why}");
+                Error::new(ErrorKind::Limit, why)
             };
             let transaction = self.workload.transaction(self.operation.name, state, client);
             let started = transaction.and_then(|transaction| {
@@ -325,7 +318,7 @@ impl Trial<'_> {
         shared: &Shared<'_>,
         state: &DatasetState,
         server_stats: Option<&mut ServerStats>,
-    ) -> Result<Ended> {
+    ) -> Result<Executed> {
         let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
         let reading = |wanted: bool| {
             if wanted { MemoryReading::begin(self.driver, self.observer) } else { Ok(None) }
@@ -398,31 +391,25 @@ impl Trial<'_> {
                 let _ = session.close();
             }
             shared.finish.open(Duration::ZERO);
-            let outcomes: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+            let panicked = |_| Err(Error::new(ErrorKind::Internal, "a client thread panicked"));
+            // All are joined, even if one failed.
+            let outcomes: Vec<Result<ClientOutcome>> =
+                threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect();
             if let Some(error) = refused {
                 return Err(error);
             }
-            let outcomes: Result<Vec<_>> = outcomes
-                .into_iter()
-                .map(|joined| {
-                    joined
-                        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "a client thread panicked")))
-                })
-                .collect();
-            Ok(Ended { outcomes: outcomes?, cpu, observed, memory, stood_still, stood_still_in_all })
+            let outcomes: Result<Vec<_>> = outcomes.into_iter().collect();
+            let (outcomes, schedule) = (outcomes?, None);
+            Ok(Executed { outcomes, schedule, cpu, observed, memory, stood_still, stood_still_in_all })
         })
     }
 }
 
 /// A trial whose clients have ended, not verified yet.
 pub(crate) struct Executed {
-    ended: Ended,
-    schedule: Option<Schedule>,
-}
-
-/// The results of all clients of a trial.
-struct Ended {
     outcomes: Vec<ClientOutcome>,
+    /// The schedule of an open loop, once all clients have given it back.
+    schedule: Option<Schedule>,
     /// CPU time of the whole process.
     cpu: Duration,
     observed: Option<Observation>,

@@ -1,5 +1,6 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
+use crate::suite::parsed;
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
@@ -47,21 +48,19 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
         return Err(Error::usage("all scripts have weight 0"));
     }
     let define = define(matches)?;
-    let scale = matches.get_one::<String>("scale");
-    let scale = scale.map(|scale| units::parse_count(scale)).transpose();
-    let scale = scale.map_err(|error| error.context("--scale"))?;
+    let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
     let [init, write] = ["init", "write"].map(|flag| matches.get_flag(flag));
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, init, write })
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
-    let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
     let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-        let hint = units::nearest(name, &names).map_or_else(
-            || format!("there are: {}", names.join(", ")),
-            |near| format!("did you mean '{near}'?"),
-        );
-        Error::usage(format!("pgbench has no script '{name}'")).hint(hint)
+        let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+        Error::usage(format!("pgbench has no script '{name}'")).hint(units::suggestion(
+            name,
+            &names,
+            "there are",
+        ))
     })?;
     Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
 }

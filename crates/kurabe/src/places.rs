@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// The store of runs. The default folder follows the XDG base directory specification.
 pub(crate) fn runs(matches: &ArgMatches) -> anyhow::Result<Store> {
-    Ok(Store::open(folder(matches)?).map_err(OfRunFile)?)
+    let folder = matches.get_one::<PathBuf>("runs-dir").cloned().map_or_else(default_folder, Ok)?;
+    Ok(Store::open(folder).map_err(OfRunFile)?)
 }
 
 /// The same for a new run: fails early if the folder is not writable.
@@ -16,13 +17,6 @@ pub(crate) fn writable_runs(matches: &ArgMatches) -> anyhow::Result<Store> {
     let store = runs(matches)?;
     store.try_out().map_err(OfRunFile)?;
     Ok(store)
-}
-
-fn folder(matches: &ArgMatches) -> Result<PathBuf> {
-    if let Some(dir) = matches.get_one::<PathBuf>("runs-dir") {
-        return Ok(dir.clone());
-    }
-    default_folder()
 }
 
 /// The folder of runs without `--runs-dir`.

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kurabe_core::axis::{AxisInfo, Cell};
+use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
 use kurabe_engine::event::Event;
@@ -38,10 +38,8 @@ impl Progress {
         completed: &Arc<AtomicU64>,
     ) -> Self {
         let live = output.live && !output.quiet;
-        let bar = ProgressBar::with_draw_target(
-            None,
-            if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
-        );
+        let drawn = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, drawn);
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {prefix} {wide_msg}") {
             bar.set_style(style);
         }
@@ -111,28 +109,22 @@ impl Progress {
 
 /// The axis values of a cell in short form: `10 kB blob zstd`. Counts have their axis's name.
 pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
-    let words: Vec<String> = axes
-        .iter()
-        .filter_map(|axis| {
-            let value = cell.get(axis.name)?;
-            let text = axis.show(value);
-            match axis.kind {
-                kurabe_core::axis::AxisKind::Size { .. } => Some(text),
-                // The only default value of an axis is omitted.
-                _ if axis.default.len() == 1 && axis.default[0] == text => None,
-                kurabe_core::axis::AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
-                kurabe_core::axis::AxisKind::Percent { .. }
-                | kurabe_core::axis::AxisKind::Decimal { .. }
-                | kurabe_core::axis::AxisKind::CountOr { .. }
-                | kurabe_core::axis::AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),
-                kurabe_core::axis::AxisKind::Choice(_) if axis.default.len() == 1 => {
-                    Some(format!("{}={text}", axis.name))
-                }
-                kurabe_core::axis::AxisKind::Choice(_) => Some(text),
-            }
-        })
-        .collect();
-    words.join(" ")
+    let word = |axis: &AxisInfo| {
+        let text = axis.show(cell.get(axis.name)?);
+        match axis.kind {
+            AxisKind::Size { .. } => Some(text),
+            // The only default value of an axis is omitted.
+            _ if axis.default.len() == 1 && axis.default[0] == text => None,
+            AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
+            AxisKind::Percent { .. }
+            | AxisKind::Decimal { .. }
+            | AxisKind::CountOr { .. }
+            | AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),
+            AxisKind::Choice(_) if axis.default.len() == 1 => Some(format!("{}={text}", axis.name)),
+            AxisKind::Choice(_) => Some(text),
+        }
+    };
+    axes.iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Redraws the rate of the current trial.

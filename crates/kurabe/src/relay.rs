@@ -75,22 +75,20 @@ impl Relay {
     /// The traffic after the client's closing messages have passed, so that they do not count later. Waits at most a
     /// second, for clients that keep a connection.
     pub(crate) fn after_goodbyes(&self) -> Seen {
-        for _ in 0..100 {
-            let seen = self.seen();
-            if seen.ended == seen.connections {
-                return seen;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        self.seen()
+        self.seen_once(|seen| seen.ended == seen.connections)
     }
 
     /// The traffic after more than that many connections were opened. Waits at most a second, for clients that open
     /// none.
     pub(crate) fn met(&self, connections: u64) -> Seen {
+        self.seen_once(|seen| seen.connections > connections)
+    }
+
+    /// The traffic once a condition is met. Waits at most a second.
+    fn seen_once(&self, met: impl Fn(&Seen) -> bool) -> Seen {
         for _ in 0..100 {
             let seen = self.seen();
-            if seen.connections > connections {
+            if met(&seen) {
                 return seen;
             }
             thread::sleep(Duration::from_millis(10));

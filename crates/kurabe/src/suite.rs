@@ -52,7 +52,8 @@ pub(crate) struct Request {
     until: Option<String>,
     margin: Option<f64>,
     max_rounds: Option<u64>,
-    cache: Option<String>,
+    /// The cache URL as given, with its password: for opening it, not for display.
+    pub(crate) cache: Option<String>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
 }
@@ -110,55 +111,53 @@ impl Request {
         if !targets.is_empty() {
             self.targets = targets;
         }
-        let text = |name: &str| matches.get_one::<String>(name);
-        let count = |name: &str| {
-            text(name)
-                .map(|text| units::parse_count(text).map_err(|e| e.context(format!("--{name}"))))
-                .transpose()
-        };
-        let time = |name: &str| {
-            text(name)
-                .map(|text| units::parse_duration(text).map_err(|e| e.context(format!("--{name}"))))
-                .transpose()
-        };
-        if let Some(text) = text("requests") {
-            self.requests = parse_requests(info, text).map_err(|e| e.context("--requests"))?;
-        }
+        // Not every command has every option.
+        self.settings(info, "--", |name| Ok(matches.try_get_one::<String>(name).ok().flatten().cloned()))
+    }
+
+    /// Reads the settings that options and suite files share. `text` returns the text of one; `prefix` precedes its
+    /// name in messages.
+    fn settings(
+        &mut self,
+        info: &ExperimentInfo,
+        prefix: &str,
+        text: impl Fn(&str) -> Result<Option<String>>,
+    ) -> Result<()> {
+        let count = |name: &str| parsed(prefix, name, text(name)?, units::parse_count);
+        let time = |name: &str| parsed(prefix, name, text(name)?, units::parse_duration);
+        let requests =
+            parsed(prefix, "requests", text("requests")?, |requests| parse_requests(info, requests))?;
         let (duration, budget) = (time("duration")?, time("budget")?);
         // One of them on the command line replaces the other in the suite.
-        if self.until.is_none() && text("until").is_none() {
-            if budget.is_some() && duration.is_none() && text("requests").is_none() {
+        if self.until.is_none() && text("until")?.is_none() {
+            if budget.is_some() && duration.is_none() && requests.is_none() {
                 self.duration = None;
                 self.requests.clear();
-            } else if budget.is_none() && (duration.is_some() || text("requests").is_some()) {
+            } else if budget.is_none() && (duration.is_some() || requests.is_some()) {
                 self.budget = None;
             }
+        }
+        if let Some(requests) = requests {
+            self.requests = requests;
         }
         self.duration = duration.or(self.duration);
         self.budget = budget.or(self.budget);
         self.rounds = count("rounds")?.or(self.rounds);
-        self.until = text("until").cloned().or(self.until.take());
-        if let Some(text) = text("margin") {
-            self.margin = Some(percentage(text).map_err(|e| e.context("--margin"))?);
-        }
+        self.until = text("until")?.or(self.until.take());
+        self.margin = parsed(prefix, "margin", text("margin")?, percentage)?.or(self.margin);
         self.max_rounds = count("max-rounds")?.or(self.max_rounds);
-        if let Some(text) = text("interleave") {
-            self.interleave = Some(Interleave::parse(text).map_err(|e| e.context("--interleave"))?);
-        }
+        let interleave = parsed(prefix, "interleave", text("interleave")?, Interleave::parse)?;
+        self.interleave = interleave.or(self.interleave);
         self.restarts = count("restarts")?.or(self.restarts);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
-        self.timeout = crate::timeout::given(matches)?.or(self.timeout);
-        if let Some(name) = text("arrivals") {
-            self.arrivals = Some(arrivals(name)?);
-        }
-        if let Ok(Some(url)) = matches.try_get_one::<String>("cache") {
-            self.cache = Some(url.clone());
-        }
-        if let Some(name) = text("durability") {
-            self.durability = Some(DurabilityClass::parse(name).map_err(|e| e.context("--durability"))?);
-        }
+        self.timeout =
+            text("timeout")?.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
+        self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
+        self.cache = text("cache")?.or(self.cache.take());
+        let durability = parsed(prefix, "durability", text("durability")?, DurabilityClass::parse)?;
+        self.durability = durability.or(self.durability);
         Ok(())
     }
 
@@ -173,11 +172,6 @@ impl Request {
     /// The target URLs as given, with passwords: for opening them, not for display.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
-    }
-
-    /// The cache URL as given, with its password.
-    pub(crate) fn cache_url(&self) -> Option<String> {
-        self.cache.clone()
     }
 
     /// The axes, rounds and restarts that the user did not set. The budget may change them.
@@ -287,10 +281,7 @@ impl Request {
         let budget = (!asked).then_some(budget);
         let spec = RunSpec {
             experiment: info.name.to_owned(),
-            targets: urls
-                .iter()
-                .map(|url| kurabe_core::target::TargetUrl::parse(url).map(|url| url.to_string()))
-                .collect::<Result<_>>()?,
+            targets: urls.iter().map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<_>>()?,
             axes,
             operations,
             requests,
@@ -382,51 +373,24 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
             known(name, &operations, "operation")?;
         }
     }
-    if let Some(requests) = table.get("requests") {
-        let text = match requests {
-            Value::Table(table) => {
-                let parts: Result<Vec<String>> =
-                    table.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?))).collect();
-                parts?.join(",")
-            }
-            other => word(other, "requests")?,
-        };
-        request.requests = parse_requests(info, &text).map_err(|e| e.context("requests"))?;
-    }
-    let time = |key: &str| {
-        table.get(key).map(|v| units::parse_duration(&word(v, key)?).map_err(|e| e.context(key))).transpose()
-    };
-    let count = |key: &str| {
-        table.get(key).map(|v| units::parse_count(&word(v, key)?).map_err(|e| e.context(key))).transpose()
-    };
-    request.duration = time("duration")?;
-    request.budget = time("budget")?;
-    request.rounds = count("rounds")?;
-    request.until = table.get("until").map(|when| word(when, "until")).transpose()?;
-    request.margin = table
-        .get("margin")
-        .map(|share| percentage(&word(share, "margin")?).map_err(|e| e.context("margin")))
-        .transpose()?;
-    request.max_rounds = count("max-rounds")?;
-    request.interleave = table
-        .get("interleave")
-        .map(|slice| Interleave::parse(&word(slice, "interleave")?).map_err(|e| e.context("interleave")))
-        .transpose()?;
-    request.restarts = count("restarts")?;
-    request.seed = count("seed")?;
-    request.records = count("records")?;
-    request.slo = time("slo")?;
-    request.timeout =
-        table.get("timeout").map(|value| crate::timeout::parse(&word(value, "timeout")?)).transpose()?;
-    if let Some(name) = table.get("arrivals") {
-        request.arrivals = Some(arrivals(&word(name, "arrivals")?)?);
-    }
-    request.cache = table.get("cache").map(|url| word(url, "cache")).transpose()?;
-    request.durability = table
-        .get("durability")
-        .map(|name| DurabilityClass::parse(&word(name, "durability")?).map_err(|e| e.context("durability")))
-        .transpose()?;
+    request.settings(info, "", |key| match table.get(key) {
+        Some(Value::Table(parts)) if key == "requests" => {
+            let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
+            Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))
+        }
+        value => value.map(|value| word(value, key)).transpose(),
+    })?;
     Ok(request)
+}
+
+/// The value of a setting, if it is set; an error names the setting.
+pub(crate) fn parsed<T>(
+    prefix: &str,
+    name: &str,
+    text: Option<String>,
+    parse: impl Fn(&str) -> Result<T>,
+) -> Result<Option<T>> {
+    text.map(|text| parse(&text).map_err(|error| error.context(format!("{prefix}{name}")))).transpose()
 }
 
 #[cfg(test)]

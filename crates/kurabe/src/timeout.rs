@@ -12,10 +12,8 @@ const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Du
 
 /// The option.
 pub(crate) fn option() -> Arg {
-    Arg::new("timeout")
-        .long("timeout")
-        .value_name("TIME")
-        .help("Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]")
+    let help = "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]";
+    crate::cli::option("timeout", "TIME", help)
 }
 
 /// The value from the command line, if given.

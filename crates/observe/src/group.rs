@@ -1,6 +1,7 @@
 //! A process's control group: its CPU limit, and the time for which it was throttled (`cgroups(7)`; versions 1 and
 //! 2).
 
+use crate::process::value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,10 +28,7 @@ impl CpuLimit {
     /// Time for which the group has been throttled so far, in nanoseconds.
     pub fn throttled_ns(&self) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join("cpu.stat")).ok()?;
-        let of = |name: &str| -> Option<u64> {
-            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-        };
-        of("throttled_time ").or_else(|| of("throttled_usec ").map(|us| us * 1_000))
+        value(&text, "throttled_time ").or_else(|| value(&text, "throttled_usec ").map(|us| us * 1_000))
     }
 }
 

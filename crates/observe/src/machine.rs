@@ -1,6 +1,7 @@
 //! Checks this machine for conditions that would disturb a measurement. Each warning includes a remedy.
 
 use crate::host;
+use crate::process::value;
 use rustix::fs::statvfs;
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -119,11 +120,7 @@ fn clock(text: &str) -> Option<String> {
 }
 
 fn memory(text: &str) -> Option<String> {
-    let of = |name: &str| -> Option<f64> {
-        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.split_ascii_whitespace().next()?.parse().ok()
-    };
-    let (total, available) = (of("MemTotal:")?, of("MemAvailable:")?);
+    let (total, available) = (value(text, "MemTotal:")? as f64, value(text, "MemAvailable:")? as f64);
     (available < total * MEMORY).then(|| {
         format!(
             "only {:.0} % of this machine's memory is available: the measured processes may swap; end \
@@ -134,11 +131,7 @@ fn memory(text: &str) -> Option<String> {
 }
 
 fn swap(text: &str) -> Option<String> {
-    let of = |name: &str| -> Option<u64> {
-        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.split_ascii_whitespace().next()?.parse().ok()
-    };
-    let used = of("SwapTotal:")?.saturating_sub(of("SwapFree:")?) >> 10;
+    let used = value(text, "SwapTotal:")?.saturating_sub(value(text, "SwapFree:")?) >> 10;
     (used >= SWAPPED).then(|| {
         format!(
             "{used} MB of this machine's memory are swapped out: the measured processes may have to read \

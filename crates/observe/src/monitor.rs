@@ -104,8 +104,7 @@ impl Observer for Monitor {
     fn memory_usage(&self, endpoint: &Endpoint) -> Result<MemoryUsage, String> {
         let real = self.real(endpoint);
         if *real == Endpoint::InProcess {
-            let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
-            return memory::of(&own);
+            return memory::of(Pid::of(std::process::id()).as_slice());
         }
         memory::of(&process_tree(&self.roots(real)?))
     }
@@ -124,16 +123,14 @@ struct Group {
 
 impl Group {
     fn now(roots: Vec<Pid>, whole: bool) -> Self {
-        let members = if whole { process_tree(&roots) } else { roots.clone() };
+        let (members, before) = counted(&roots, whole);
         let limit = roots.first().and_then(|root| CpuLimit::of(root.number));
         let throttled_ns = limit.as_ref().and_then(CpuLimit::throttled_ns);
-        let before = Counters::of(&members, roots.first().copied(), whole);
         Self { roots, whole, members, before, limit, throttled_ns }
     }
 
     fn end(&self) -> ProcessUse {
-        let members = if self.whole { process_tree(&self.roots) } else { self.roots.clone() };
-        let now = Counters::of(&members, self.roots.first().copied(), self.whole);
+        let (_, now) = counted(&self.roots, self.whole);
         let throttled = self.limit.as_ref().and_then(CpuLimit::throttled_ns);
         ProcessUse {
             quota_cpus: self.limit.as_ref().map(|limit| limit.cpus),
@@ -141,6 +138,13 @@ impl Group {
             ..now.since(&self.before)
         }
     }
+}
+
+/// The processes of a group, and their counters now.
+fn counted(roots: &[Pid], whole: bool) -> (Vec<Pid>, Counters) {
+    let members = if whole { process_tree(roots) } else { roots.to_vec() };
+    let counters = Counters::of(&members, roots.first().copied(), whole);
+    (members, counters)
 }
 
 struct Trial {
@@ -183,13 +187,11 @@ impl MonitorGuard for Trial {
             server,
             tiers,
             host,
-            server_host: None,
             wire,
-            waits: None,
-            engine: None,
             samples: seen.samples,
             samples_taken: seen.taken,
             cost_ns: seen.cost_ns,
+            ..Observation::default()
         };
         match self.far {
             None => observation,

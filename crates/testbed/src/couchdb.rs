@@ -8,11 +8,37 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
-use crate::engine::{Engine, Installed, Instance, Launch, Missing};
+use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::options::Spec;
 use crate::{programs, wire};
 
-pub(crate) struct CouchDb;
+pub(crate) static COUCHDB: Engine = Engine {
+    reserved: &[
+        "admins.kurabe",
+        "chttpd.bind_address",
+        "chttpd.port",
+        "couchdb.database_dir",
+        "couchdb.uri_file",
+        "couchdb.view_index_dir",
+        "httpd.bind_address",
+        "httpd.port",
+        "log.file",
+        "pouchdb_server.no-stdout-logs",
+        "pouchdb_server.proxy",
+        "pouchdb_server.level_prefix",
+        "ssl.enable",
+    ],
+    check,
+    prepare,
+    ..Engine::new(
+        "couchdb",
+        "install Apache CouchDB, or Node.js with npm (apt-get install nodejs npm) and run `cargo xtask setup`",
+        find,
+        command,
+        ping,
+        url,
+    )
+};
 
 /// The folder of the stand-in in the cache; `cargo xtask setup` uses the same name.
 const STAND_IN: &str = "servers/pouchdb-server-4.2.0/node_modules/pouchdb-server";
@@ -43,24 +69,19 @@ fn release(program: &Path) -> Option<String> {
 }
 
 fn stand_in() -> Result<Installed, String> {
-    let Some(folder) = programs::cache().map(|cache| cache.join(STAND_IN)) else {
-        return Err("there is no cache folder for its stand-in".to_owned());
-    };
+    let folder = programs::cache().ok_or("there is no cache folder for its stand-in")?.join(STAND_IN);
     let program = folder.join("bin/pouchdb-server");
     let package = fs::read(folder.join("package.json")).ok();
     let package: Option<Value> = package.and_then(|text| serde_json::from_slice(&text).ok());
     let version = package.as_ref().and_then(|package| package["version"].as_str());
-    let (Some(version), true) = (version, program.exists()) else {
-        return Err("no PouchDB Server in the cache as a stand-in".to_owned());
-    };
-    if node().is_none() {
-        return Err("no program `node`, which runs PouchDB Server".to_owned());
-    }
+    let version =
+        version.filter(|_| program.exists()).ok_or("no PouchDB Server in the cache as a stand-in")?;
+    node().ok_or("no program `node`, which runs PouchDB Server")?;
     Ok(Installed { program, version: version.to_owned() })
 }
 
 fn node() -> Option<PathBuf> {
-    programs::find("node", &programs::folders())
+    programs::any("node")
 }
 
 /// Splits a setting `section.name`.
@@ -118,121 +139,75 @@ fn settings(instance: &Instance) -> String {
 const VM_ARGS: &str =
     "-kernel error_logger silent\n-sasl sasl_error_logger false\n+K true\n+A 16\n+Bd -noinput\n";
 
-impl Engine for CouchDb {
-    fn name(&self) -> &'static str {
-        "couchdb"
+fn find() -> Result<Installed, String> {
+    if let Some(program) = couchdb() {
+        let version = release(&program).unwrap_or_else(|| "0 (unknown)".to_owned());
+        return Ok(Installed { program, version });
     }
+    stand_in().map_err(|why| format!("no program `couchdb`, and {why}"))
+}
 
-    fn find(&self) -> Result<Installed, Missing> {
-        if let Some(program) = couchdb() {
-            let version = release(&program).unwrap_or_else(|| "0 (unknown)".to_owned());
-            return Ok(Installed { program, version });
-        }
-        stand_in().map_err(|why| Missing {
-            what: format!("no program `couchdb`, and {why}"),
-            how: "install Apache CouchDB, or Node.js with npm (apt-get install nodejs npm) and run `cargo xtask setup`"
-                .to_owned(),
-        })
+fn check(spec: &Spec) -> Result<(), String> {
+    if spec.tls || spec.socket_only {
+        return Err("a throwaway CouchDB supports neither TLS nor a Unix socket".to_owned());
     }
-
-    fn refuses_root(&self) -> bool {
-        false
+    match spec.settings.iter().find(|(key, _)| split(key).is_none()) {
+        Some((key, _)) => Err(format!("`{key}` has no section; write section.{key}=value")),
+        None => Ok(()),
     }
+}
 
-    fn reserved(&self) -> &'static [&'static str] {
-        &[
-            "admins.kurabe",
-            "chttpd.bind_address",
-            "chttpd.port",
-            "couchdb.database_dir",
-            "couchdb.uri_file",
-            "couchdb.view_index_dir",
-            "httpd.bind_address",
-            "httpd.port",
-            "log.file",
-            "pouchdb_server.no-stdout-logs",
-            "pouchdb_server.proxy",
-            "pouchdb_server.level_prefix",
-            "ssl.enable",
-        ]
+fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    instance.create_data()?;
+    if is_stand_in(&instance.installed.program) {
+        instance.write_secret("config.json", &stand_in_settings(instance))?;
+    } else {
+        instance.write_secret("vm.args", VM_ARGS)?;
     }
+    Ok(Vec::new())
+}
 
-    fn check(&self, spec: &Spec) -> Result<(), TestbedError> {
-        let bad = |what: String| Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
-        if spec.tls || spec.socket_only {
-            return bad("a throwaway CouchDB supports neither TLS nor a Unix socket".to_owned());
-        }
-        match spec.settings.iter().find(|(key, _)| split(key).is_none()) {
-            Some((key, _)) => bad(format!("`{key}` has no section; write section.{key}=value")),
-            None => Ok(()),
-        }
-    }
-
-    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        let failed = TestbedError::io(format!("creating {}", instance.data().display()));
-        fs::create_dir(instance.data()).map_err(failed)?;
-        if is_stand_in(&instance.installed.program) {
-            instance.write_secret("config.json", &stand_in_settings(instance))?;
-        } else {
-            instance.write_secret("vm.args", VM_ARGS)?;
-        }
-        Ok(Vec::new())
-    }
-
-    /// The server creates its data itself.
-    fn can_use_template(&self, _instance: &Instance) -> bool {
-        false
-    }
-
-    fn command(&self, instance: &Instance, first: bool) -> Launch {
-        let program = &instance.installed.program;
-        if is_stand_in(program) {
-            return Launch::new(node().unwrap_or_else(|| PathBuf::from("node")))
-                .arg(program)
-                .arg("--host=127.0.0.1")
-                .arg(format!("--port={}", instance.port))
-                .path("config", &instance.dir.join("config.json"));
-        }
-        // The port is not known earlier. Before a restart the server has replaced the password by a hash in the file.
-        // If the file cannot be written, the server does not start and reports that.
-        if first {
-            let _ = instance.write_secret("local.ini", &settings(instance));
-        }
-        let arguments = instance.dir.join("vm.args");
-        let mut environment = std::ffi::OsString::from("COUCHDB_ARGS_FILE=");
-        environment.push(arguments);
-        let defaults = program.parent().and_then(Path::parent).map(|home| home.join("etc/default.ini"));
-        Launch::new("/usr/bin/env")
-            .arg(environment)
+fn command(instance: &Instance, first: bool) -> Launch {
+    let program = &instance.installed.program;
+    if is_stand_in(program) {
+        return Launch::new(node().unwrap_or_else(|| PathBuf::from("node")))
             .arg(program)
-            .arg("-couch_ini")
-            .arg(defaults.unwrap_or_default())
-            .arg(instance.dir.join("local.ini"))
+            .arg("--host=127.0.0.1")
+            .arg(format!("--port={}", instance.port))
+            .path("config", &instance.dir.join("config.json"));
     }
+    // The port is not known earlier. Before a restart the server has replaced the password by a hash in the file.
+    // If the file cannot be written, the server does not start and reports that.
+    if first {
+        let _ = instance.write_secret("local.ini", &settings(instance));
+    }
+    let defaults = program.parent().and_then(Path::parent).map(|home| home.join("etc/default.ini"));
+    Launch::new("/usr/bin/env")
+        .variable("COUCHDB_ARGS_FILE", &instance.dir.join("vm.args"))
+        .arg(program)
+        .arg("-couch_ini")
+        .arg(defaults.unwrap_or_default())
+        .arg(instance.dir.join("local.ini"))
+}
 
-    /// `/_session` is public, and available once all parts of the server are up.
-    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        let answer = wire::http(instance.port, "/_session")?;
-        if answer.contains("\"userCtx\"") {
-            Ok(())
-        } else {
-            Err("the server on this port is not CouchDB".to_owned())
-        }
+/// `/_session` is public, and available once all parts of the server are up.
+fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
+    let answer = wire::http(instance.port, "/_session")?;
+    if answer.contains("\"userCtx\"") {
+        Ok(())
+    } else {
+        Err("the server on this port is not CouchDB".to_owned())
     }
+}
 
-    fn socket(&self, _instance: &Instance) -> Option<PathBuf> {
-        None
-    }
-
-    fn url(&self, instance: &Instance) -> String {
-        let user = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
-            (Some(_), _) => format!("{ADMIN}@"),
-            // Without an administrator, every user is one.
-            (None, true) => ":@".to_owned(),
-            (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
-        };
-        format!("couchdb://{user}127.0.0.1:{}", instance.port)
-    }
+fn url(instance: &Instance) -> String {
+    let user = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
+        (Some(_), _) => format!("{ADMIN}@"),
+        // Without an administrator, every user is one.
+        (None, true) => ":@".to_owned(),
+        (None, false) => format!("{ADMIN}:{NO_SECRET}@"),
+    };
+    format!("couchdb://{user}127.0.0.1:{}", instance.port)
 }
 
 #[cfg(test)]
@@ -262,7 +237,7 @@ mod tests {
         assert_eq!(settings["couchdb"]["database_dir"], "/tmp/x/data");
         assert_eq!(settings["admins"]["kurabe"], "pass\"word");
         assert_eq!(settings["log"]["level"], "error");
-        assert_eq!(CouchDb.url(&instance), "couchdb://kurabe@127.0.0.1:4711");
+        assert_eq!(url(&instance), "couchdb://kurabe@127.0.0.1:4711");
     }
 
     #[test]
@@ -271,7 +246,7 @@ mod tests {
         let text = settings(&instance);
         assert!(text.contains("[chttpd]\nbind_address = 127.0.0.1\nport = 4711\n"), "{text}");
         assert!(text.ends_with("[couchdb]\nmax_document_size = 1000\n[cluster]\nq = 2\n"), "{text}");
-        assert_eq!(CouchDb.url(&instance), "couchdb://kurabe:kurabe@127.0.0.1:4711");
+        assert_eq!(url(&instance), "couchdb://kurabe:kurabe@127.0.0.1:4711");
     }
 
     #[test]
@@ -281,7 +256,7 @@ mod tests {
             StartOptions::new("supervisor").on_socket_only(),
             StartOptions::new("supervisor").set("max_document_size", 1),
         ] {
-            assert!(CouchDb.check(&options.spec("couchdb")).is_err());
+            assert!(check(&options.spec("couchdb")).is_err());
         }
     }
 }

@@ -28,80 +28,90 @@ pub struct Missing {
     pub how: String,
 }
 
-impl Missing {
-    pub(crate) fn error(self, engine: &str) -> TestbedError {
-        TestbedError::NotInstalled { engine: engine.to_owned(), missing: self.what, how: self.how }
-    }
-}
-
 /// A server engine. All of it runs in the supervisor.
-pub(crate) trait Engine: Sync {
+pub(crate) struct Engine {
     /// The name in `up:NAME`.
-    fn name(&self) -> &'static str;
-
-    /// Finds the programs.
-    fn find(&self) -> Result<Installed, Missing>;
-
+    pub name: &'static str,
+    /// How to install its programs.
+    pub how: &'static str,
+    /// Finds the programs; otherwise returns what is missing.
+    pub find: fn() -> Result<Installed, String>,
     /// Whether it refuses to run as root. Then it runs as an unprivileged user, who owns its folder.
-    fn refuses_root(&self) -> bool;
-
+    pub refuses_root: bool,
     /// Settings that only the testbed may set.
-    fn reserved(&self) -> &'static [&'static str];
-
+    pub reserved: &'static [&'static str],
     /// The settings for a durability class, by its name, if neither the defaults nor a session provide it; otherwise
     /// empty.
-    fn durability(&self, _class: &str) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
+    pub durability: fn(&str) -> &'static [(&'static str, &'static str)],
     /// The limit of concurrent connections; `None` if no setting limits them.
-    fn connections(&self) -> Option<ConnectionLimit> {
-        None
-    }
-
-    /// The settings for an LRU cache with memory for about this many values of this size; `None` if it is not a cache.
-    fn cache(&self, _values: u64, _bytes: u64) -> Option<Vec<(String, String)>> {
-        None
-    }
-
-    /// Rejects unsupported options, such as a password or TLS.
-    fn check(&self, _spec: &Spec) -> Result<(), TestbedError> {
-        Ok(())
-    }
-
+    pub connections: Option<ConnectionLimit>,
+    /// The settings for an LRU cache; `None` if it is not a cache.
+    pub cache: Option<CacheSettings>,
+    /// Rejects unsupported options, such as a password or TLS; returns what is wrong.
+    pub check: fn(&Spec) -> Result<(), String>,
     /// Writes what the first start needs, and returns the programs that create the data folder, in order.
-    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError>;
-
+    pub prepare: fn(&Instance) -> Result<Vec<Launch>, TestbedError>,
     /// Whether the data folder is independent of this instance, so that a copy can be used for others.
-    fn can_use_template(&self, instance: &Instance) -> bool;
-
+    pub can_use_template: fn(&Instance) -> bool,
     /// Removes data that two servers must not share from a data folder.
-    fn make_unique(&self, _instance: &Instance) {}
-
+    pub make_unique: fn(&Instance),
     /// The command of the server; `first` is true until it has answered once.
-    fn command(&self, instance: &Instance, first: bool) -> Launch;
-
+    pub command: fn(&Instance, first: bool) -> Launch,
     /// Checks that the server answers in its protocol; otherwise returns why not. `pid` is the server's.
-    fn ping(&self, instance: &Instance, pid: u32) -> Result<(), String>;
-
+    pub ping: fn(&Instance, pid: u32) -> Result<(), String>,
     /// Its Unix socket, if it has one.
-    fn socket(&self, instance: &Instance) -> Option<PathBuf>;
-
+    pub socket: fn(&Instance) -> Option<PathBuf>,
     /// Its URL for clients, without a chosen password. A server without a password has an empty one in the URL
-    /// ([`Instance::no_password`]) if clients would look for one elsewhere.
-    fn url(&self, instance: &Instance) -> String;
-
+    /// if clients would send one from the environment or a file, which the server would refuse.
+    pub url: fn(&Instance) -> String,
     /// The signal that stops it. Its data is deleted anyway, and saving it takes some servers seconds and disturbs
     /// later measurements. It must not leave anything outside its folder.
-    fn stop_signal(&self) -> Signal {
-        Signal::KILL
+    pub stop_signal: Signal,
+    /// Frees resources outside the folder that a killed server could not free.
+    pub clean_up: fn(&Instance) -> Option<Launch>,
+}
+
+impl Engine {
+    /// An engine with what each must have. It runs as any user, reserves and limits nothing, accepts all options,
+    /// creates its data itself, has no socket, and may be killed.
+    pub const fn new(
+        name: &'static str,
+        how: &'static str,
+        find: fn() -> Result<Installed, String>,
+        command: fn(&Instance, first: bool) -> Launch,
+        ping: fn(&Instance, pid: u32) -> Result<(), String>,
+        url: fn(&Instance) -> String,
+    ) -> Self {
+        Self {
+            name,
+            how,
+            find,
+            refuses_root: false,
+            reserved: &[],
+            durability: |_| &[],
+            connections: None,
+            cache: None,
+            check: |_| Ok(()),
+            prepare: |_| Ok(Vec::new()),
+            can_use_template: |_| false,
+            make_unique: |_| {},
+            command,
+            ping,
+            socket: |_| None,
+            url,
+            stop_signal: Signal::KILL,
+            clean_up: |_| None,
+        }
     }
 
-    /// Frees resources outside the folder that a killed server could not free.
-    fn clean_up(&self, _instance: &Instance) -> Option<Launch> {
-        None
+    /// Its installed program, or what is missing and how to install it.
+    pub fn installed(&self) -> Result<Installed, Missing> {
+        (self.find)().map_err(|what| Missing { what, how: self.how.to_owned() })
     }
 }
+
+/// Makes the settings of a cache with memory for about this many values of this size.
+pub(crate) type CacheSettings = fn(values: u64, bytes: u64) -> Vec<(String, String)>;
 
 /// A setting that limits connections.
 pub(crate) struct ConnectionLimit {
@@ -139,15 +149,10 @@ impl Instance {
         self.dir.join("server.log")
     }
 
-    /// A program in the same folder as the server's, like `initdb` beside `postgres`.
-    pub fn beside(&self, name: &str) -> PathBuf {
-        self.installed.program.with_file_name(name)
-    }
-
-    /// The text after the user in the URL of a server without a password. Otherwise clients would send a password from
-    /// the environment or a file, and the server would refuse it.
-    pub fn no_password(&self) -> &'static str {
-        if self.spec.password.is_none() { ":" } else { "" }
+    /// Creates the data folder.
+    pub fn create_data(&self) -> Result<(), TestbedError> {
+        let data = self.data();
+        std::fs::create_dir_all(&data).map_err(TestbedError::io(format!("creating {}", data.display())))
     }
 
     /// Writes a file that only the server's user can read, since it may contain a password.
@@ -176,11 +181,30 @@ impl Launch {
         self
     }
 
-    /// Adds `--name=path` as one argument, for paths with any bytes.
-    pub fn path(self, name: &str, path: &Path) -> Self {
-        let mut arg = OsString::from(format!("--{name}="));
+    pub fn args<T: Into<OsString>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds `name=path` as one argument, for paths with any bytes.
+    pub fn variable(self, name: &str, path: &Path) -> Self {
+        let mut arg = OsString::from(format!("{name}="));
         arg.push(path);
         self.arg(arg)
+    }
+
+    /// Adds `--name=path` as one argument, for paths with any bytes.
+    pub fn path(self, name: &str, path: &Path) -> Self {
+        self.variable(&format!("--{name}"), path)
+    }
+
+    /// Adds the user's settings as long options.
+    pub fn settings(self, instance: &Instance) -> Self {
+        let option = |(key, value): &(String, String)| match value.as_str() {
+            "" => format!("--{key}"),
+            value => format!("--{key}={value}"),
+        };
+        self.args(instance.spec.settings.iter().map(option))
     }
 
     pub fn input(mut self, text: &'static str) -> Self {

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::TestbedError;
 use crate::options::Spec;
-use crate::os_user::OsUser;
+use crate::os_user::{OsUser, give};
 use crate::process::{self, Identity};
 
 /// The prefix of the folders' names.
@@ -65,10 +65,8 @@ impl Folder {
         lock.write_all(MARK.as_bytes())?;
         fs::rename(path.join(UNNAMED), path.join(MARKER))?;
         fs::create_dir(path.join("tmp"))?;
-        if let Some(os_user) = os_user {
-            chown(path.join("tmp"), Some(os_user.uid), Some(os_user.gid))?;
-            chown(&path, Some(os_user.uid), Some(os_user.gid))?;
-        }
+        give(&path.join("tmp"), os_user)?;
+        give(&path, os_user)?;
         Ok(Self { path, _lock: lock })
     }
 
@@ -104,7 +102,7 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8], owner: Option<&OsUser>) -
         let _ = fs::remove_file(path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(bytes)?;
-        owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
+        give(path, owner)
     };
     write().map_err(TestbedError::io(format!("writing {}", path.display())))
 }

@@ -4,142 +4,114 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::TestbedError;
-use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::options::Spec;
 use crate::{programs, wire};
 
-pub(crate) struct Memcached;
+/// It has no data folder, and either a port or a Unix socket, never both.
+pub(crate) static MEMCACHED: Engine = Engine {
+    refuses_root: true,
+    reserved: &[
+        "A",
+        "d",
+        "daemon",
+        "enable-shutdown",
+        "l",
+        "listen",
+        "P",
+        "p",
+        "pidfile",
+        "port",
+        "s",
+        "U",
+        "u",
+        "udp-port",
+        "unix-mask",
+        "unix-socket",
+        "user",
+        "a",
+    ],
+    check,
+    cache: Some(cache),
+    // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
+    connections: Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 }),
+    socket,
+    ..Engine::new("memcached", "apt-get install memcached, or `cargo xtask setup`", find, command, ping, url)
+};
 
-impl Engine for Memcached {
-    fn name(&self) -> &'static str {
-        "memcached"
+fn find() -> Result<Installed, String> {
+    let program = programs::required("memcached")?;
+    programs::installed(Command::new(&program).arg("-V"), program, "memcached", |line| {
+        programs::word_after(line, "memcached")
+    })
+}
+
+fn check(spec: &Spec) -> Result<(), String> {
+    if spec.password.is_some() {
+        return Err("a throwaway memcached does not support a password".to_owned());
     }
+    if spec.tls && spec.socket_only {
+        return Err("TLS requires a port".to_owned());
+    }
+    Ok(())
+}
 
-    fn find(&self) -> Result<Installed, Missing> {
-        let how = "apt-get install memcached, or `cargo xtask setup`".to_owned();
-        let Some(program) = programs::find("memcached", &programs::folders()) else {
-            return Err(Missing { what: "no program `memcached`".to_owned(), how });
+fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {
+    // Determined by experiment (1.6.18): each value has a header of 56 bytes and about 76 for key and flags. It
+    // is in a chunk of the next size, each a quarter larger than the last, and chunks are in pages of 1 MB, one
+    // of which holds small values of other sizes.
+    let pages = values as f64 * (bytes as f64 + 132.0) * 1.12 / f64::from(1 << 20);
+    // It does not start with less than 2 MB.
+    vec![("m".to_owned(), (pages.round() as u64 + 1).max(2).to_string())]
+}
+
+fn command(instance: &Instance, _first: bool) -> Launch {
+    let mut launch = Launch::new(&instance.installed.program).arg("--udp-port=0");
+    // The default of 64 MB is filled by one cell of megabyte values, and evictions would falsify results.
+    if !instance.spec.settings.iter().any(|(key, _)| key == "m" || key == "memory-limit") {
+        launch = launch.arg("--memory-limit=1024");
+    }
+    launch = match socket(instance) {
+        Some(socket) => launch.path("unix-socket", &socket),
+        None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", instance.port)),
+    };
+    if let Some(tls) = &instance.tls {
+        let mut option = std::ffi::OsString::from("ssl_chain_cert=");
+        option.push(&tls.certificate);
+        option.push(",ssl_key=");
+        option.push(&tls.key);
+        launch = launch.arg("--enable-ssl").arg("-o").arg(option);
+    }
+    for (key, value) in &instance.spec.settings {
+        // A one-letter option takes its value as the next argument, a long one after the equals sign; either may
+        // have none.
+        launch = match (key.len(), value.is_empty()) {
+            (1, true) => launch.arg(format!("-{key}")),
+            (1, false) => launch.arg(format!("-{key}")).arg(value),
+            (_, true) => launch.arg(format!("--{key}")),
+            (_, false) => launch.arg(format!("--{key}={value}")),
         };
-        let line = programs::first_line(Command::new(&program).arg("-V"));
-        match line.map(|line| programs::word_after(&line, "memcached")) {
-            Ok(Some(version)) => Ok(Installed { program, version }),
-            Ok(None) => Err(Missing { what: format!("{} is not memcached", program.display()), how }),
-            Err(what) => Err(Missing { what, how }),
-        }
     }
+    launch
+}
 
-    fn refuses_root(&self) -> bool {
-        true
+fn ping(instance: &Instance, pid: u32) -> Result<(), String> {
+    match socket(instance) {
+        Some(socket) => wire::memcached_on_socket(&socket, pid),
+        // A TLS port does not answer plain text; it is enough that it listens.
+        None if instance.tls.is_some() => wire::tcp(instance.port),
+        None => wire::memcached_on_port(instance.port, pid),
     }
+}
 
-    fn reserved(&self) -> &'static [&'static str] {
-        &[
-            "A",
-            "d",
-            "daemon",
-            "enable-shutdown",
-            "l",
-            "listen",
-            "P",
-            "p",
-            "pidfile",
-            "port",
-            "s",
-            "U",
-            "u",
-            "udp-port",
-            "unix-mask",
-            "unix-socket",
-            "user",
-            "a",
-        ]
-    }
+fn socket(instance: &Instance) -> Option<PathBuf> {
+    instance.spec.socket_only.then(|| instance.dir.join("memcached.sock"))
+}
 
-    fn check(&self, spec: &Spec) -> Result<(), TestbedError> {
-        if spec.password.is_some() {
-            let what = "a throwaway memcached does not support a password".to_owned();
-            return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
-        }
-        if spec.tls && spec.socket_only {
-            let what = "TLS requires a port".to_owned();
-            return Err(TestbedError::BadOption { engine: self.name().to_owned(), what });
-        }
-        Ok(())
-    }
-
-    fn cache(&self, values: u64, bytes: u64) -> Option<Vec<(String, String)>> {
-        // Determined by experiment (1.6.18): each value has a header of 56 bytes and about 76 for key and flags. It
-        // is in a chunk of the next size, each a quarter larger than the last, and chunks are in pages of 1 MB, one
-        // of which holds small values of other sizes.
-        let pages = values as f64 * (bytes as f64 + 132.0) * 1.12 / f64::from(1 << 20);
-        // It does not start with less than 2 MB.
-        Some(vec![("m".to_owned(), (pages.round() as u64 + 1).max(2).to_string())])
-    }
-
-    fn connections(&self) -> Option<ConnectionLimit> {
-        // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
-        Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 })
-    }
-
-    fn prepare(&self, _instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        Ok(Vec::new())
-    }
-
-    /// It has no data folder.
-    fn can_use_template(&self, _instance: &Instance) -> bool {
-        false
-    }
-
-    fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        let mut launch = Launch::new(&instance.installed.program).arg("--udp-port=0");
-        // The default of 64 MB is filled by one cell of megabyte values, and evictions would falsify results.
-        if !instance.spec.settings.iter().any(|(key, _)| key == "m" || key == "memory-limit") {
-            launch = launch.arg("--memory-limit=1024");
-        }
-        let mut launch = match self.socket(instance) {
-            Some(socket) => launch.path("unix-socket", &socket),
-            None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", instance.port)),
-        };
-        if let Some(tls) = &instance.tls {
-            let mut option = std::ffi::OsString::from("ssl_chain_cert=");
-            option.push(&tls.certificate);
-            option.push(",ssl_key=");
-            option.push(&tls.key);
-            launch = launch.arg("--enable-ssl").arg("-o").arg(option);
-        }
-        for (key, value) in &instance.spec.settings {
-            // A one-letter option takes its value as the next argument, a long one after the equals sign; either may
-            // have none.
-            launch = match (key.len(), value.is_empty()) {
-                (1, true) => launch.arg(format!("-{key}")),
-                (1, false) => launch.arg(format!("-{key}")).arg(value),
-                (_, true) => launch.arg(format!("--{key}")),
-                (_, false) => launch.arg(format!("--{key}={value}")),
-            };
-        }
-        launch
-    }
-
-    fn ping(&self, instance: &Instance, pid: u32) -> Result<(), String> {
-        match self.socket(instance) {
-            Some(socket) => wire::memcached_on_socket(&socket, pid),
-            // A TLS port does not answer plain text; it is enough that it listens.
-            None if instance.tls.is_some() => wire::tcp(instance.port),
-            None => wire::memcached_on_port(instance.port, pid),
-        }
-    }
-
-    /// It has either a port or a Unix socket, never both.
-    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
-        instance.spec.socket_only.then(|| instance.dir.join("memcached.sock"))
-    }
-
-    fn url(&self, instance: &Instance) -> String {
-        match self.socket(instance) {
-            Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
-            None => format!("memcached://127.0.0.1:{}", instance.port),
-        }
+fn url(instance: &Instance) -> String {
+    match socket(instance) {
+        Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
+        None => format!("memcached://127.0.0.1:{}", instance.port),
     }
 }
 

@@ -7,10 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
-use crate::{mysql_family as family, programs, wire};
+use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::{mysql_family as family, programs};
 
-pub(crate) struct MySql;
+pub(crate) static MYSQL: Engine = Engine {
+    prepare,
+    // The server creates a new UUID at the start.
+    make_unique: |instance| drop(fs::remove_file(instance.data().join("auto.cnf"))),
+    ..family::engine(
+        "mysql",
+        "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install MySQL",
+        find,
+        command,
+    )
+};
 
 /// A root folder with a MySQL installation. It is run with its own dynamic loader and libraries, without chroot and
 /// independent of the system.
@@ -22,10 +32,7 @@ struct Root {
 
 impl Root {
     fn in_cache() -> Option<Self> {
-        Self::at(&programs::cache()?.join("servers/mysql-sid"))
-    }
-
-    fn at(dir: &Path) -> Option<Self> {
+        let dir = programs::cache()?.join("servers/mysql-sid");
         // The dynamic loaders of two architectures, and Debian's library folders.
         [
             ("lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu"),
@@ -33,16 +40,11 @@ impl Root {
         ]
         .into_iter()
         .map(|(loader, libraries)| Self {
-            dir: dir.to_owned(),
+            dir: dir.clone(),
             loader: dir.join(loader),
             libraries: dir.join("usr/lib").join(libraries),
         })
         .find(|root| programs::is_program(&root.loader) && programs::is_program(&root.program()))
-    }
-
-    /// The root folder that contains a program; `None` for a program of the system.
-    fn of(program: &Path) -> Option<Self> {
-        Self::in_cache().filter(|root| root.program() == program)
     }
 
     fn program(&self) -> PathBuf {
@@ -57,10 +59,13 @@ impl Root {
 
 /// The server's program with its first options: no option files, and the location of its own files.
 fn launch(program: &Path) -> Launch {
-    let Some(root) = Root::of(program) else { return Launch::new(program).arg("--no-defaults") };
+    // A program of the system is in no root folder.
+    let Some(root) = Root::in_cache().filter(|root| root.program() == program) else {
+        return Launch::new(program).arg("--no-defaults");
+    };
     let share = root.dir.join("usr/share/mysql");
-    let launch = root.prefix().into_iter().fold(Launch::new(&root.loader), Launch::arg);
-    launch
+    Launch::new(&root.loader)
+        .args(root.prefix())
         .arg("--no-defaults")
         .path("basedir", &root.dir.join("usr"))
         .path("lc-messages-dir", &share)
@@ -69,90 +74,36 @@ fn launch(program: &Path) -> Launch {
 }
 
 /// Its version, if the program is MySQL's and not MariaDB's.
-fn version(command: &mut Command) -> Result<Option<String>, String> {
-    let line = programs::first_line(command.arg("--version"))?;
-    Ok(programs::word_after(&line, "Ver").filter(|version| !version.contains("MariaDB")))
+fn version(line: &str) -> Option<String> {
+    programs::word_after(line, "Ver").filter(|version| !version.contains("MariaDB"))
 }
 
-impl Engine for MySql {
-    fn name(&self) -> &'static str {
-        "mysql"
-    }
-
-    fn find(&self) -> Result<Installed, Missing> {
-        let how =
-            "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install MySQL"
-                .to_owned();
-        let mut what = "no program `mysqld` of MySQL's".to_owned();
-        if let Some(program) = programs::find("mysqld", &programs::folders()) {
-            match version(&mut Command::new(&program)) {
-                Ok(Some(version)) => return Ok(Installed { program, version }),
-                Ok(None) => what = format!("{what} ({} is MariaDB's)", program.display()),
-                Err(why) => what = format!("{what} ({why})"),
-            }
-        }
-        let Some(root) = Root::in_cache() else {
-            return Err(Missing { what: what + ", none in the cache", how });
-        };
-        match version(Command::new(&root.loader).args(root.prefix())) {
-            Ok(Some(version)) => Ok(Installed { program: root.program(), version }),
-            Ok(None) => Err(Missing { what: format!("{} is not MySQL", root.program().display()), how }),
-            Err(what) => Err(Missing { what, how }),
+fn find() -> Result<Installed, String> {
+    let mut what = "no program `mysqld` of MySQL's".to_owned();
+    if let Some(program) = programs::any("mysqld") {
+        match programs::first_line(Command::new(&program).arg("--version")).map(|line| version(&line)) {
+            Ok(Some(version)) => return Ok(Installed { program, version }),
+            Ok(None) => what = format!("{what} ({} is MariaDB's)", program.display()),
+            Err(why) => what = format!("{what} ({why})"),
         }
     }
+    let root = Root::in_cache().ok_or_else(|| what + ", none in the cache")?;
+    let mut command = Command::new(&root.loader);
+    programs::installed(command.args(root.prefix()).arg("--version"), root.program(), "MySQL", version)
+}
 
-    fn refuses_root(&self) -> bool {
-        false
-    }
+fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    family::init_file(instance)?;
+    let initialize = launch(&instance.installed.program)
+        .arg("--initialize-insecure")
+        .path("datadir", &instance.data())
+        .args(family::fixed(instance));
+    Ok(vec![family::as_root(initialize)])
+}
 
-    fn reserved(&self) -> &'static [&'static str] {
-        family::RESERVED
-    }
-
-    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
-        family::durability(class)
-    }
-
-    fn connections(&self) -> Option<ConnectionLimit> {
-        Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 })
-    }
-
-    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        family::init_file(instance)?;
-        let initialize = launch(&instance.installed.program)
-            .arg("--initialize-insecure")
-            .path("datadir", &instance.data());
-        let initialize = family::fixed(instance).fold(initialize, Launch::arg);
-        Ok(vec![family::as_root(initialize)])
-    }
-
-    /// Not with settings that are fixed when the data folder is created.
-    fn can_use_template(&self, instance: &Instance) -> bool {
-        family::fixed(instance).next().is_none()
-    }
-
-    /// Removes the server's UUID; it creates a new one at the start.
-    fn make_unique(&self, instance: &Instance) {
-        let _ = fs::remove_file(instance.data().join("auto.cnf"));
-    }
-
-    fn command(&self, instance: &Instance, first: bool) -> Launch {
-        // The X protocol would listen on a well-known port on all addresses. Debian's default folder for files may
-        // not exist; a throwaway server needs none.
-        let launch = launch(&instance.installed.program);
-        let launch = family::serve(launch, instance).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL");
-        if first { family::with_init_file(launch, &instance.dir) } else { launch }
-    }
-
-    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        wire::mysql(&family::socket(instance))
-    }
-
-    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
-        Some(family::socket(instance))
-    }
-
-    fn url(&self, instance: &Instance) -> String {
-        format!("mysql://root{}@127.0.0.1:{}/kurabe", instance.no_password(), instance.port)
-    }
+fn command(instance: &Instance, first: bool) -> Launch {
+    // The X protocol would listen on a well-known port on all addresses. Debian's default folder for files may
+    // not exist; a throwaway server needs none.
+    let launch = launch(&instance.installed.program);
+    family::serve(launch, instance, first).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL")
 }

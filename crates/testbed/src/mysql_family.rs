@@ -1,12 +1,41 @@
 //! Shared code of MySQL and MariaDB.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::TestbedError;
-use crate::engine::{Instance, Launch};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
+use crate::wire;
+
+/// One of both.
+pub(crate) const fn engine(
+    name: &'static str,
+    how: &'static str,
+    find: fn() -> Result<Installed, String>,
+    command: fn(&Instance, first: bool) -> Launch,
+) -> Engine {
+    Engine {
+        reserved: RESERVED,
+        durability,
+        connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 151 }),
+        // Not with settings that are fixed when the data folder is created.
+        can_use_template: |instance| fixed(instance).next().is_none(),
+        socket: |instance| Some(socket(instance)),
+        ..Engine::new(
+            name,
+            how,
+            find,
+            command,
+            |instance, _| wire::mysql(&socket(instance)),
+            |Instance { spec, port, .. }| {
+                let password = if spec.password.is_none() { ":" } else { "" };
+                format!("{}://root{password}@127.0.0.1:{port}/kurabe", spec.engine)
+            },
+        )
+    }
+}
 
 /// Settings of both that only the testbed may set.
-pub(crate) const RESERVED: &[&str] = &[
+const RESERVED: &[&str] = &[
     "admin_address",
     "admin_port",
     "basedir",
@@ -40,7 +69,7 @@ pub(crate) fn fixed(instance: &Instance) -> impl Iterator<Item = String> {
 }
 
 /// The settings for a durability class of InnoDB tables, for both; and of MyISAM tables if possible.
-pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
+fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     match class {
         // Written to the operating system at each commit, with the longest interval between syncs.
         "os-cache" => &[
@@ -55,19 +84,15 @@ pub(crate) fn durability(class: &str) -> &'static [(&'static str, &'static str)]
     }
 }
 
-pub(crate) fn socket(instance: &Instance) -> PathBuf {
+fn socket(instance: &Instance) -> PathBuf {
     instance.dir.join("mysql.sock")
 }
 
-/// The options of the server after `--no-defaults`.
-pub(crate) fn serve(launch: Launch, instance: &Instance) -> Launch {
+/// The options of the server after `--no-defaults`; for the first start, with the script.
+pub(crate) fn serve(launch: Launch, instance: &Instance, first: bool) -> Launch {
     // The last option takes precedence, so the testbed's come after the user's.
-    let option = |(key, value): &(String, String)| match value.as_str() {
-        "" => format!("--{key}"),
-        value => format!("--{key}={value}"),
-    };
-    let mut launch = instance.spec.settings.iter().map(option).fold(launch, Launch::arg);
-    launch = launch
+    let mut launch = launch
+        .settings(instance)
         .path("datadir", &instance.data())
         .path("tmpdir", &instance.tmp())
         .path("socket", &socket(instance))
@@ -76,6 +101,9 @@ pub(crate) fn serve(launch: Launch, instance: &Instance) -> Launch {
         .arg(format!("--port={}", instance.port));
     if let Some(tls) = &instance.tls {
         launch = launch.path("ssl-ca", &tls.ca).path("ssl-cert", &tls.certificate).path("ssl-key", &tls.key);
+    }
+    if first {
+        launch = launch.path("init-file", &instance.dir.join("init.sql"));
     }
     as_root(launch)
 }
@@ -110,11 +138,6 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
 /// A string literal. Line breaks were rejected before; the server reads the script line by line.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// Adds the script to the command line of the first start.
-pub(crate) fn with_init_file(launch: Launch, dir: &Path) -> Launch {
-    launch.path("init-file", &dir.join("init.sql"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! The options of a server.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Engine;
 use crate::{TestbedError, registry};
 
 /// Additional connections: an administrator's, and those that are still closing.
 const SPARE: u64 = 20;
 
-/// How to start a server. Everything that is not set has the engine's default.
+/// How to start a server. Everything that is not set has the engine's default. It cannot be formatted, since it may
+/// contain a password.
 #[derive(Clone)]
 pub struct StartOptions {
     /// A program that calls [`crate::supervisor::run`] if its first argument is [`crate::supervisor::SUBCOMMAND`].
@@ -101,18 +101,17 @@ impl StartOptions {
     /// The settings, after those of the durability class that they do not override.
     fn settings_with(&self, engine: &str) -> Vec<(String, String)> {
         let known = |name: &&str| self.settings.iter().any(|(key, _)| key == *name || alike(key, name));
-        let of_class = self.durability.as_deref().map_or(&[][..], |class| {
-            registry::by_name(engine).map_or(&[][..], |engine| engine.durability(class))
-        });
+        let engine = registry::by_name(engine).ok();
+        let of_class = engine.zip(self.durability.as_deref());
+        let of_class = of_class.map_or(&[][..], |(engine, class)| (engine.durability)(class));
         let more = of_class.iter().filter(|(name, _)| !known(name));
-        let most = registry::by_name(engine).ok().and_then(Engine::connections);
-        let most = most.and_then(|limit| {
+        let most = engine.and_then(|engine| engine.connections.as_ref()).and_then(|limit| {
             let needed = self.connections + SPARE + limit.own;
             let is_set = limit.names.iter().any(known);
             (needed > limit.default && !is_set).then(|| (limit.names[0].to_owned(), needed.to_string()))
         });
-        let cache =
-            self.room.and_then(|(values, bytes)| registry::by_name(engine).ok()?.cache(values, bytes));
+        let cache = engine.and_then(|engine| engine.cache).zip(self.room);
+        let cache = cache.map(|(cache, (values, bytes))| cache(values, bytes));
         let cache = cache.unwrap_or_default().into_iter().filter(|(name, _)| !known(&name.as_str()));
         more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .chain(most)
@@ -132,25 +131,6 @@ impl StartOptions {
             sync_data: self.sync_data,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
         }
-    }
-}
-
-/// Formats the options without the password.
-impl fmt::Debug for StartOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartOptions")
-            .field("supervisor_program", &self.supervisor_program)
-            .field("settings", &self.settings)
-            .field("tls", &self.tls)
-            .field("socket_only", &self.socket_only)
-            .field("has_password", &self.password.is_some())
-            .field("durability", &self.durability)
-            .field("connections", &self.connections)
-            .field("room", &self.room)
-            .field("base", &self.base)
-            .field("sync_data", &self.sync_data)
-            .field("timeout", &self.timeout)
-            .finish()
     }
 }
 

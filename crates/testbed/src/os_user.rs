@@ -1,12 +1,19 @@
 //! The OS user of a server if the tool itself runs as root.
 
 use std::fs;
+use std::os::unix::fs::chown;
+use std::path::Path;
 
 /// An unprivileged user of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OsUser {
     pub uid: u32,
     pub gid: u32,
+}
+
+/// Makes the server's user the owner of a file or folder; does nothing without one.
+pub(crate) fn give(path: &Path, owner: Option<&OsUser>) -> std::io::Result<()> {
+    owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
 }
 
 /// The user for a server that refuses to run as root; `None` if this process does not run as root.

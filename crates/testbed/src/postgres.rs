@@ -7,159 +7,119 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::TestbedError;
-use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::{programs, wire};
 
-pub(crate) struct Postgres;
+pub(crate) static POSTGRES: Engine = Engine {
+    refuses_root: true,
+    reserved: &[
+        "data_directory",
+        "dynamic_shared_memory_type",
+        "external_pid_file",
+        "hba_file",
+        "listen_addresses",
+        "log_destination",
+        "log_directory",
+        "logging_collector",
+        "port",
+        "unix_socket_directories",
+    ],
+    // A session can choose the other classes.
+    durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
+    connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),
+    prepare,
+    // Not with a password, which is stored in the data folder.
+    can_use_template: |instance| instance.spec.password.is_none(),
+    socket: |instance| Some(socket(instance)),
+    // "Immediate shutdown": it saves nothing, but ends its processes and frees its shared memory.
+    stop_signal: Signal::QUIT,
+    clean_up,
+    ..Engine::new(
+        "postgres",
+        "apt-get install postgresql, or `cargo xtask setup`",
+        find,
+        command,
+        |instance, _| wire::postgres(&socket(instance)).and_then(|()| wire::tcp(instance.port)),
+        |instance| format!("postgres://kurabe@127.0.0.1:{}/kurabe", instance.port),
+    )
+};
 
-impl Postgres {
-    /// Debian installs every version in its own folder, `/usr/lib/postgresql/VERSION/bin`; the newest comes first.
-    /// `initdb` must be in the same folder, so that links are resolved.
-    fn program() -> Option<PathBuf> {
-        let mut folders = programs::folders();
-        if std::env::var_os("KURABE_SERVER_PATH").is_none() {
-            let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-            let mut versions: Vec<_> = versions.map(|entry| entry.path()).collect();
-            versions.sort_by_key(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                std::cmp::Reverse((name.parse::<f64>().unwrap_or(0.0) * 100.0) as u64)
-            });
-            folders.extend(versions.iter().map(|path| path.join("bin")));
-        }
-        let complete = |path: &PathBuf| programs::is_program(&path.with_file_name("initdb"));
-        let found =
-            folders.iter().map(|folder| folder.join("postgres")).filter(|path| programs::is_program(path));
-        found.filter_map(|path| path.canonicalize().ok()).find(complete)
+/// Debian installs every version in its own folder, `/usr/lib/postgresql/VERSION/bin`; the newest comes first.
+/// `initdb` must be in the same folder, so that links are resolved.
+fn program() -> Option<PathBuf> {
+    let mut folders = programs::folders();
+    if std::env::var_os("KURABE_SERVER_PATH").is_none() {
+        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut versions: Vec<_> = versions.map(|entry| entry.path()).collect();
+        versions.sort_by_key(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            std::cmp::Reverse((name.parse::<f64>().unwrap_or(0.0) * 100.0) as u64)
+        });
+        folders.extend(versions.iter().map(|path| path.join("bin")));
     }
+    let complete = |path: &PathBuf| programs::is_program(&path.with_file_name("initdb"));
+    let found =
+        folders.iter().map(|folder| folder.join("postgres")).filter(|path| programs::is_program(path));
+    found.filter_map(|path| path.canonicalize().ok()).find(complete)
 }
 
-impl Engine for Postgres {
-    fn name(&self) -> &'static str {
-        "postgres"
-    }
+fn find() -> Result<Installed, String> {
+    let program = program().ok_or("no program `postgres` with `initdb` in the same folder")?;
+    programs::installed(Command::new(&program).arg("--version"), program, "PostgreSQL", |line| {
+        programs::word_after(line, "(PostgreSQL)")
+    })
+}
 
-    fn find(&self) -> Result<Installed, Missing> {
-        let how = "apt-get install postgresql, or `cargo xtask setup`".to_owned();
-        let Some(program) = Self::program() else {
-            return Err(Missing {
-                what: "no program `postgres` with `initdb` in the same folder".to_owned(),
-                how,
-            });
-        };
-        let line = programs::first_line(Command::new(&program).arg("--version"));
-        match line.map(|line| programs::word_after(&line, "(PostgreSQL)")) {
-            Ok(Some(version)) => Ok(Installed { program, version }),
-            Ok(None) => Err(Missing { what: format!("{} is not PostgreSQL", program.display()), how }),
-            Err(what) => Err(Missing { what, how }),
-        }
+fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    // The C locale sorts text by its bytes, like the other engines, on every machine. An empty folder needs no
+    // fsync; the server's own fsync is unchanged.
+    let mut initdb = Launch::new(instance.installed.program.with_file_name("initdb"))
+        .path("pgdata", &instance.data())
+        .args(["--username=kurabe", "--encoding=UTF8", "--no-locale", "--no-instructions", "--no-sync"]);
+    if let Some(password) = &instance.spec.password {
+        let file = instance.write_secret("password", password)?;
+        initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);
+    } else {
+        initdb = initdb.arg("--auth=trust");
     }
+    let create = Launch::new(&instance.installed.program)
+        .arg("--single")
+        .arg("-D")
+        .arg(instance.data())
+        .arg("postgres")
+        .input("CREATE DATABASE kurabe\n");
+    Ok(vec![initdb, create])
+}
 
-    fn refuses_root(&self) -> bool {
-        true
+fn command(instance: &Instance, _first: bool) -> Launch {
+    // The last option takes precedence, so the testbed's come after the user's.
+    let mut settings = instance.spec.settings.clone();
+    let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
+    set("listen_addresses", "127.0.0.1");
+    set("port", &instance.port.to_string());
+    set("unix_socket_directories", &instance.dir.to_string_lossy());
+    // Segments are in the data folder, and are removed with it even if the server was killed.
+    set("dynamic_shared_memory_type", "mmap");
+    set("logging_collector", "off");
+    set("log_destination", "stderr");
+    if let Some(tls) = &instance.tls {
+        set("ssl", "on");
+        set("ssl_cert_file", &tls.certificate.to_string_lossy());
+        set("ssl_key_file", &tls.key.to_string_lossy());
+        set("ssl_ca_file", &tls.ca.to_string_lossy());
     }
+    let launch = Launch::new(&instance.installed.program).arg("-D").arg(instance.data());
+    settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))
+}
 
-    fn reserved(&self) -> &'static [&'static str] {
-        &[
-            "data_directory",
-            "dynamic_shared_memory_type",
-            "external_pid_file",
-            "hba_file",
-            "listen_addresses",
-            "log_destination",
-            "log_directory",
-            "logging_collector",
-            "port",
-            "unix_socket_directories",
-        ]
-    }
+fn socket(instance: &Instance) -> PathBuf {
+    instance.dir.join(format!(".s.PGSQL.{}", instance.port))
+}
 
-    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
-        match class {
-            "os-cache" => &[("fsync", "off")],
-            // A session can choose the others.
-            _ => &[],
-        }
-    }
-
-    fn connections(&self) -> Option<ConnectionLimit> {
-        Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 })
-    }
-
-    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        // The C locale sorts text by its bytes, like the other engines, on every machine. An empty folder needs no
-        // fsync; the server's own fsync is unchanged.
-        let mut initdb = Launch::new(instance.beside("initdb"))
-            .path("pgdata", &instance.data())
-            .arg("--username=kurabe")
-            .arg("--encoding=UTF8")
-            .arg("--no-locale")
-            .arg("--no-instructions")
-            .arg("--no-sync");
-        if let Some(password) = &instance.spec.password {
-            let file = instance.write_secret("password", password)?;
-            initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);
-        } else {
-            initdb = initdb.arg("--auth=trust");
-        }
-        let create = Launch::new(&instance.installed.program)
-            .arg("--single")
-            .arg("-D")
-            .arg(instance.data())
-            .arg("postgres")
-            .input("CREATE DATABASE kurabe\n");
-        Ok(vec![initdb, create])
-    }
-
-    /// Not with a password, which is stored in the data folder.
-    fn can_use_template(&self, instance: &Instance) -> bool {
-        instance.spec.password.is_none()
-    }
-
-    fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        // The last option takes precedence, so the testbed's come after the user's.
-        let mut settings = instance.spec.settings.clone();
-        let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
-        set("listen_addresses", "127.0.0.1");
-        set("port", &instance.port.to_string());
-        set("unix_socket_directories", &instance.dir.to_string_lossy());
-        // Segments are in the data folder, and are removed with it even if the server was killed.
-        set("dynamic_shared_memory_type", "mmap");
-        set("logging_collector", "off");
-        set("log_destination", "stderr");
-        if let Some(tls) = &instance.tls {
-            set("ssl", "on");
-            set("ssl_cert_file", &tls.certificate.to_string_lossy());
-            set("ssl_key_file", &tls.key.to_string_lossy());
-            set("ssl_ca_file", &tls.ca.to_string_lossy());
-        }
-        let launch = Launch::new(&instance.installed.program).arg("-D").arg(instance.data());
-        settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))
-    }
-
-    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        self.socket(instance)
-            .map_or(Ok(()), |socket| wire::postgres(&socket))
-            .and_then(|()| wire::tcp(instance.port))
-    }
-
-    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
-        Some(instance.dir.join(format!(".s.PGSQL.{}", instance.port)))
-    }
-
-    fn url(&self, instance: &Instance) -> String {
-        format!("postgres://kurabe@127.0.0.1:{}/kurabe", instance.port)
-    }
-
-    /// "Immediate shutdown": it saves nothing, but ends its processes and frees its shared memory.
-    fn stop_signal(&self) -> Signal {
-        Signal::QUIT
-    }
-
-    /// A killed server leaves its `postmaster.pid`, whose seventh line names its (tiny) shared memory segment:
-    /// `KEY ID`. Otherwise that would remain until the machine's next boot.
-    fn clean_up(&self, instance: &Instance) -> Option<Launch> {
-        let file = fs::read_to_string(instance.data().join("postmaster.pid")).ok()?;
-        let id: u64 = file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()?;
-        Some(Launch::new(programs::find("ipcrm", &programs::folders())?).arg("-m").arg(id.to_string()))
-    }
+/// A killed server leaves its `postmaster.pid`, whose seventh line names its (tiny) shared memory segment:
+/// `KEY ID`. Otherwise that would remain until the machine's next boot.
+fn clean_up(instance: &Instance) -> Option<Launch> {
+    let file = fs::read_to_string(instance.data().join("postmaster.pid")).ok()?;
+    let id: u64 = file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Launch::new(programs::any("ipcrm")?).arg("-m").arg(id.to_string()))
 }

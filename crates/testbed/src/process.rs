@@ -1,7 +1,7 @@
 //! Processes by number, safe against reused numbers.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -104,11 +104,6 @@ pub(crate) fn kill_tree(root: u32) {
         }
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// The path of this process's program, valid also after the file was replaced by a new build.
-pub(crate) fn this_program() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
 }
 
 #[cfg(test)]

@@ -4,47 +4,24 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::TestbedError;
-use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
+use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::{programs, wire};
 
-/// One of the two.
-pub(crate) struct Redis {
-    pub name: &'static str,
-    pub program: &'static str,
-}
+pub(crate) static REDIS: Engine = engine(
+    "redis",
+    "apt-get install redis-server, or `cargo xtask setup`", //
+    || find("redis", "redis-server"),
+);
 
-/// The configuration file, read at each start.
-const CONFIG: &str = "server.conf";
+pub(crate) static VALKEY: Engine = engine(
+    "valkey",
+    "install valkey-server, which Debian has since version 13", //
+    || find("valkey", "valkey-server"),
+);
 
-impl Engine for Redis {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn find(&self) -> Result<Installed, Missing> {
-        let how = match self.name {
-            "redis" => "apt-get install redis-server, or `cargo xtask setup`".to_owned(),
-            _ => format!("install {}, which Debian has since version 13", self.program),
-        };
-        let Some(program) = programs::find(self.program, &programs::folders()) else {
-            return Err(Missing { what: format!("no program `{}`", self.program), how });
-        };
-        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
-        match programs::first_line(Command::new(&program).arg("--version")) {
-            Ok(line) => match version(&line, self.name) {
-                Some(version) => Ok(Installed { program, version }),
-                None => Err(Missing { what: format!("{} is not {}", program.display(), self.name), how }),
-            },
-            Err(what) => Err(Missing { what, how }),
-        }
-    }
-
-    fn refuses_root(&self) -> bool {
-        false
-    }
-
-    fn reserved(&self) -> &'static [&'static str] {
-        &[
+const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Installed, String>) -> Engine {
+    Engine {
+        reserved: &[
             "aclfile",
             "bind",
             "daemonize",
@@ -63,89 +40,88 @@ impl Engine for Redis {
             "unixsocket",
             "unixsocketperm",
             "user",
-        ]
-    }
-
-    fn durability(&self, class: &str) -> &'static [(&'static str, &'static str)] {
-        match class {
+        ],
+        durability: |class| match class {
             "memory" => &[("appendonly", "no")],
             "os-cache" => &[("appendonly", "yes"), ("appendfsync", "no")],
             "periodic-sync" => &[("appendonly", "yes"), ("appendfsync", "everysec")],
             "synced" => &[("appendonly", "yes"), ("appendfsync", "always")],
             _ => &[],
-        }
+        },
+        cache: Some(cache),
+        connections: Some(ConnectionLimit { names: &["maxclients"], own: 0, default: 10_000 }),
+        prepare,
+        socket: |instance| Some(socket(instance)),
+        ..Engine::new(
+            name,
+            how,
+            find,
+            command,
+            |instance, _| wire::redis(&socket(instance)).and_then(|()| wire::tcp(instance.port)),
+            |Instance { spec, port, .. }| {
+                let empty = if spec.password.is_none() { ":@" } else { "" };
+                format!("{}://{empty}127.0.0.1:{port}", spec.engine)
+            },
+        )
     }
+}
 
-    fn cache(&self, values: u64, bytes: u64) -> Option<Vec<(String, String)>> {
-        // Determined by experiment (7.0): an empty server uses about 1.3 MB including client buffers; a value uses
-        // about 230 additional bytes for key, entry, expiry and allocator overhead.
-        let memory = 1_300_000 + values * (bytes + 230);
-        // Only items with an expiry are evicted; Kurabe's bookkeeping has none.
-        let settings = [
-            ("maxmemory", memory.to_string()),
-            ("maxmemory-policy", "volatile-lru".to_owned()),
-            ("save", String::new()),
-        ];
-        Some(settings.map(|(name, value)| (name.to_owned(), value)).to_vec())
-    }
+/// The configuration file, read at each start.
+const CONFIG: &str = "server.conf";
 
-    fn connections(&self) -> Option<ConnectionLimit> {
-        Some(ConnectionLimit { names: &["maxclients"], own: 0, default: 10_000 })
-    }
+fn find(name: &'static str, program: &str) -> Result<Installed, String> {
+    let program = programs::required(program)?;
+    // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
+    programs::installed(Command::new(&program).arg("--version"), program, name, |line| version(line, name))
+}
 
-    fn prepare(&self, instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-        let data = instance.data();
-        std::fs::create_dir_all(&data)
-            .map_err(TestbedError::io(format!("creating the folder {}", data.display())))?;
-        let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
-        if let Some(password) = &instance.spec.password {
-            // The digest, so that the password itself is in no file.
-            let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
-            let digest: String =
-                digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
-            lines.push(format!("user default on #{digest} ~* &* +@all"));
-        }
-        if let Some(tls) = &instance.tls {
-            lines.push(line("tls-cert-file", &tls.certificate.to_string_lossy()));
-            lines.push(line("tls-key-file", &tls.key.to_string_lossy()));
-            lines.push(line("tls-ca-cert-file", &tls.ca.to_string_lossy()));
-            lines.push("tls-auth-clients no".to_owned());
-        }
-        lines.extend(instance.spec.settings.iter().map(|(key, value)| line(key, value)));
-        lines.push(String::new());
-        instance.write_secret(CONFIG, &lines.join("\n")).map(|_| Vec::new())
-    }
+fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {
+    // Determined by experiment (7.0): an empty server uses about 1.3 MB including client buffers; a value uses
+    // about 230 additional bytes for key, entry, expiry and allocator overhead.
+    let memory = 1_300_000 + values * (bytes + 230);
+    // Only items with an expiry are evicted; Kurabe's bookkeeping has none.
+    let settings = [
+        ("maxmemory", memory.to_string()),
+        ("maxmemory-policy", "volatile-lru".to_owned()),
+        ("save", String::new()),
+    ];
+    settings.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
 
-    /// The data of a new server is an empty folder.
-    fn can_use_template(&self, _instance: &Instance) -> bool {
-        false
+fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
+    let data = instance.data();
+    std::fs::create_dir_all(&data)
+        .map_err(TestbedError::io(format!("creating the folder {}", data.display())))?;
+    let mut lines = vec!["bind 127.0.0.1".to_owned(), line("dir", &data.to_string_lossy())];
+    if let Some(password) = &instance.spec.password {
+        // The digest, so that the password itself is in no file.
+        let digest = ring::digest::digest(&ring::digest::SHA256, password.as_bytes());
+        let digest: String =
+            digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(hex).collect();
+        lines.push(format!("user default on #{digest} ~* &* +@all"));
     }
+    if let Some(tls) = &instance.tls {
+        lines.push(line("tls-cert-file", &tls.certificate.to_string_lossy()));
+        lines.push(line("tls-key-file", &tls.key.to_string_lossy()));
+        lines.push(line("tls-ca-cert-file", &tls.ca.to_string_lossy()));
+        lines.push("tls-auth-clients no".to_owned());
+    }
+    lines.extend(instance.spec.settings.iter().map(|(key, value)| line(key, value)));
+    lines.push(String::new());
+    instance.write_secret(CONFIG, &lines.join("\n")).map(|_| Vec::new())
+}
 
-    fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        let launch = Launch::new(&instance.installed.program).arg(instance.dir.join(CONFIG));
-        let (plain, encrypted) = if instance.tls.is_some() { (0, instance.port) } else { (instance.port, 0) };
-        let launch = launch.arg("--port").arg(plain.to_string());
-        // A server built without TLS does not know this option.
-        let launch =
-            if encrypted == 0 { launch } else { launch.arg("--tls-port").arg(encrypted.to_string()) };
-        let socket = self.socket(instance).unwrap_or_default();
-        launch.arg("--unixsocket").arg(socket).arg("--unixsocketperm").arg("700")
-    }
+fn command(instance: &Instance, _first: bool) -> Launch {
+    let launch = Launch::new(&instance.installed.program).arg(instance.dir.join(CONFIG)).arg("--port");
+    let port = instance.port.to_string();
+    // A server built without TLS does not know the option of its port.
+    let launch =
+        if instance.tls.is_some() { launch.args(["0", "--tls-port", &port]) } else { launch.arg(port) };
+    launch.arg("--unixsocket").arg(socket(instance)).arg("--unixsocketperm").arg("700")
+}
 
-    fn ping(&self, instance: &Instance, _pid: u32) -> Result<(), String> {
-        self.socket(instance)
-            .map_or(Ok(()), |socket| wire::redis(&socket))
-            .and_then(|()| wire::tcp(instance.port))
-    }
-
-    fn socket(&self, instance: &Instance) -> Option<PathBuf> {
-        Some(instance.dir.join("redis.sock"))
-    }
-
-    fn url(&self, instance: &Instance) -> String {
-        let empty = if instance.no_password().is_empty() { "" } else { ":@" };
-        format!("{}://{empty}127.0.0.1:{}", self.name, instance.port)
-    }
+fn socket(instance: &Instance) -> PathBuf {
+    instance.dir.join("redis.sock")
 }
 
 fn hex(digit: u8) -> Option<char> {

@@ -3,35 +3,35 @@
 use crate::engine::{Engine, Installed, Missing};
 use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis};
 
-static ENGINES: &[&dyn Engine] = &[
-    &mysql::MySql, //
-    &mariadb::MariaDb,
-    &postgres::Postgres,
-    &memcached::Memcached,
-    &redis::Redis { name: "redis", program: "redis-server" },
-    &redis::Redis { name: "valkey", program: "valkey-server" },
-    &mongodb::MongoDb,
-    &couchdb::CouchDb,
-    &firebird::Firebird,
+static ENGINES: &[&Engine] = &[
+    &mysql::MYSQL,
+    &mariadb::MARIADB,
+    &postgres::POSTGRES,
+    &memcached::MEMCACHED,
+    &redis::REDIS,
+    &redis::VALKEY,
+    &mongodb::MONGODB,
+    &couchdb::COUCHDB,
+    &firebird::FIREBIRD,
 ];
 
 /// The names that [`crate::start`] accepts.
 pub fn engines() -> impl Iterator<Item = &'static str> {
-    ENGINES.iter().map(|engine| engine.name())
+    ENGINES.iter().map(|engine| engine.name)
 }
 
 /// The engines that can be started as a cache.
 pub fn caches() -> impl Iterator<Item = &'static str> {
-    ENGINES.iter().filter(|engine| engine.cache(1, 1).is_some()).map(|engine| engine.name())
+    ENGINES.iter().filter(|engine| engine.cache.is_some()).map(|engine| engine.name)
 }
 
 /// Whether each engine can be started on this machine, in the registry's order, and what is missing.
 pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    ENGINES.iter().map(|engine| (engine.name(), engine.find())).collect()
+    ENGINES.iter().map(|engine| (engine.name, engine.installed())).collect()
 }
 
-pub(crate) fn by_name(name: &str) -> Result<&'static dyn Engine, TestbedError> {
-    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| TestbedError::UnknownEngine {
+pub(crate) fn by_name(name: &str) -> Result<&'static Engine, TestbedError> {
+    ENGINES.iter().copied().find(|engine| engine.name == name).ok_or_else(|| TestbedError::UnknownEngine {
         engine: name.to_owned(),
         known: engines().collect::<Vec<_>>().join(", "),
     })

@@ -246,16 +246,12 @@ impl Link {
             Err(RecvTimeoutError::Disconnected) => {
                 self.end();
                 let status = self.child.try_wait().ok().flatten();
-                Err(self.error(match status {
-                    Some(status) if status.signal().is_some() => {
-                        format!("it was killed ({status})")
-                    }
-                    _ => {
-                        let how = status.map_or_else(String::new, |status| format!(" ({status})"));
-                        let hint = "the program must call kurabe_testbed::supervisor::run";
-                        format!("it exited without an answer{how}; {hint}")
-                    }
-                }))
+                if let Some(status) = status.filter(|status| status.signal().is_some()) {
+                    return Err(self.error(format!("it was killed ({status})")));
+                }
+                let how = status.map_or_else(String::new, |status| format!(" ({status})"));
+                let hint = "the program must call kurabe_testbed::supervisor::run";
+                Err(self.error(format!("it exited without an answer{how}; {hint}")))
             }
         }
     }

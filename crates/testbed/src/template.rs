@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Instance;
-use crate::os_user::OsUser;
+use crate::os_user::{OsUser, give};
 use crate::programs;
 
 const UNFINISHED: &str = ".unfinished-";
@@ -85,10 +85,6 @@ fn copy(from: &Path, to: &Path, owner: Option<&OsUser>) -> io::Result<()> {
     }
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     give(to, owner)
-}
-
-fn give(path: &Path, owner: Option<&OsUser>) -> io::Result<()> {
-    owner.map_or(Ok(()), |os_user| chown(path, Some(os_user.uid), Some(os_user.gid)))
 }
 
 #[cfg(test)]

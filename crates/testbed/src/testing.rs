@@ -108,17 +108,8 @@ fn build() -> Result<PathBuf, String> {
         }
     }
     let output = cargo
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "kurabe-testbed",
-            "--bin",
-            "kurabe-testbed",
-            "--profile",
-            name,
-        ])
-        .arg("--target-dir")
+        .args(["build", "--quiet", "--package", "kurabe-testbed", "--bin", "kurabe-testbed"])
+        .args(["--profile", name, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()

@@ -1,7 +1,6 @@
 //! A throwaway certificate authority, and the certificates of a server and a client that it signs.
 
 use std::fs;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -11,7 +10,7 @@ use rcgen::{
 
 use crate::TestbedError;
 use crate::folder::write_private;
-use crate::os_user::OsUser;
+use crate::os_user::{OsUser, give};
 
 /// The files of a server with TLS, all PEM.
 #[derive(Debug, Clone)]
@@ -32,10 +31,7 @@ pub(crate) fn make(folder: &Path, os_user: Option<&OsUser>) -> Result<TlsFiles, 
     };
     for (path, text) in [(&files.ca, signed.ca), (&files.certificate, signed.server.0)] {
         fs::write(path, text).map_err(TestbedError::io(format!("writing {}", path.display())))?;
-        if let Some(os_user) = os_user {
-            let failed = TestbedError::io(format!("changing the owner of {}", path.display()));
-            chown(path, Some(os_user.uid), Some(os_user.gid)).map_err(failed)?;
-        }
+        give(path, os_user).map_err(TestbedError::io(format!("changing the owner of {}", path.display())))?;
     }
     write_private(&files.key, signed.server.1.as_bytes(), os_user)?;
     // The current user reads the client's files.

@@ -9,26 +9,38 @@ use std::time::Duration;
 /// The time limit of an answer after a connection was accepted.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-fn unix(path: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    Ok(stream)
+/// Asks the server on a Unix socket.
+fn on_socket<T>(path: &Path, ask: impl FnOnce(UnixStream) -> io::Result<T>) -> Result<T, String> {
+    let connect = || {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(stream)
+    };
+    connect().and_then(ask).map_err(|error| format!("{} ({error})", path.display()))
+}
+
+/// Asks the server on a port of 127.0.0.1.
+fn on_port<T>(port: u16, ask: impl FnOnce(TcpStream) -> io::Result<T>) -> Result<T, String> {
+    let connect = || {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(stream)
+    };
+    connect().and_then(ask).map_err(|error| format!("port {port} ({error})"))
 }
 
 /// Waits for the greeting of a MySQL or MariaDB server on its Unix socket: protocol version 10, or an error packet
 /// ("Connection Phase Packets" of the MySQL internals manual).
 pub(crate) fn mysql(socket: &Path) -> Result<(), String> {
-    let greet = || -> io::Result<Vec<u8>> {
-        let mut stream = unix(socket)?;
+    let packet = on_socket(socket, |mut stream| {
         let mut header = [0; 4];
         stream.read_exact(&mut header)?;
         let length = usize::from(header[0]) | usize::from(header[1]) << 8;
         let mut packet = vec![0; length];
         stream.read_exact(&mut packet)?;
         Ok(packet)
-    };
-    let packet = greet().map_err(|error| format!("{} ({error})", socket.display()))?;
+    })?;
     match packet.split_first() {
         Some((10, _)) => Ok(()),
         Some((0xff, rest)) => Err(String::from_utf8_lossy(rest.get(2..).unwrap_or_default()).into_owned()),
@@ -43,8 +55,7 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
     const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
     const TERMINATE: &[u8] = b"X\0\0\0\x04";
-    let ask = || -> io::Result<Result<(), String>> {
-        let mut stream = unix(socket)?;
+    on_socket(socket, |mut stream| {
         let mut message = Vec::new();
         message.extend((8 + PARAMETERS.len() as u32).to_be_bytes());
         message.extend(VERSION_3_0.to_be_bytes());
@@ -59,8 +70,7 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
         let mut rest = Vec::new();
         stream.take(4096).read_to_end(&mut rest)?;
         Ok(Err(postgres_message(&rest)))
-    };
-    ask().map_err(|error| format!("{} ({error})", socket.display()))?
+    })?
 }
 
 /// The message (`M`) in the zero-terminated fields of an `ErrorResponse`.
@@ -72,23 +82,12 @@ fn postgres_message(rest: &[u8]) -> String {
 
 /// Checks that the memcached on a port of 127.0.0.1 is this process.
 pub(crate) fn memcached_on_port(port: u16, pid: u32) -> Result<(), String> {
-    let connect = || {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        Ok(stream)
-    };
-    connect()
-        .and_then(statistics)
-        .map_err(|error: io::Error| format!("port {port} ({error})"))
-        .and_then(of(pid))
+    on_port(port, statistics).and_then(of(pid))
 }
 
 /// Checks that the memcached on a Unix socket is this process.
 pub(crate) fn memcached_on_socket(socket: &Path, pid: u32) -> Result<(), String> {
-    unix(socket)
-        .and_then(statistics)
-        .map_err(|error| format!("{} ({error})", socket.display()))
-        .and_then(of(pid))
+    on_socket(socket, statistics).and_then(of(pid))
 }
 
 /// memcached's statistics, which include its process: `STAT pid N`.
@@ -116,22 +115,18 @@ fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
 
 /// Checks that a Redis on its Unix socket is ready. A request for a password counts.
 pub(crate) fn redis(socket: &Path) -> Result<(), String> {
-    let ask = || -> io::Result<String> {
-        let mut stream = unix(socket)?;
+    let answer = on_socket(socket, |mut stream| {
         stream.write_all(b"PING\r\n")?;
         let mut answer = [0; 256];
         let length = stream.read(&mut answer)?;
         Ok(String::from_utf8_lossy(&answer[..length]).trim().to_owned())
-    };
-    let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
+    })?;
     if answer == "+PONG" || answer.starts_with("-NOAUTH") { Ok(()) } else { Err(answer) }
 }
 
 /// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
 pub(crate) fn firebird(port: u16) -> Result<(), String> {
-    let ask = || -> io::Result<u32> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+    let answer = on_port(port, |mut stream| {
         // op_connect, op_attach, version, architecture, no file's name, one protocol, no user; the protocol.
         for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
             stream.write_all(&word.to_be_bytes())?;
@@ -139,12 +134,11 @@ pub(crate) fn firebird(port: u16) -> Result<(), String> {
         let mut answer = [0; 4];
         stream.read_exact(&mut answer)?;
         Ok(u32::from_be_bytes(answer))
-    };
-    match ask() {
+    })?;
+    match answer {
         // op_accept, op_reject, op_response, op_accept_data, op_cond_accept
-        Ok(3 | 4 | 9 | 94 | 98) => Ok(()),
-        Ok(other) => Err(format!("the server on this port is not Firebird (it answers {other})")),
-        Err(error) => Err(format!("port {port} ({error})")),
+        3 | 4 | 9 | 94 | 98 => Ok(()),
+        other => Err(format!("the server on this port is not Firebird (it answers {other})")),
     }
 }
 
@@ -153,8 +147,7 @@ pub(crate) fn firebird(port: u16) -> Result<(), String> {
 pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
     const DOCUMENT: &[u8] = b"\x1e\0\0\0\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
     const OP_MSG: u32 = 2_013;
-    let ask = || -> io::Result<Vec<u8>> {
-        let mut stream = unix(socket)?;
+    let answer = on_socket(socket, |mut stream| {
         let mut message = Vec::new();
         for word in [21 + DOCUMENT.len() as u32, 1, 0, OP_MSG, 0] {
             message.extend(word.to_le_bytes());
@@ -168,8 +161,7 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
         let mut rest = Vec::new();
         stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, 4_096) - 4).read_to_end(&mut rest)?;
         Ok(rest)
-    };
-    let answer = ask().map_err(|error| format!("{} ({error})", socket.display()))?;
+    })?;
     // `ok` is a double: 1.0.
     let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
     ok.then_some(()).ok_or_else(|| "the reply to ping is not ok".to_owned())
@@ -177,16 +169,13 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
 
 /// Requests a path from an HTTP server on a port of 127.0.0.1, and returns the body of a 200 response.
 pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
-    let ask = || -> io::Result<Vec<u8>> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+    let answer = on_port(port, |mut stream| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.take(65_536).read_to_end(&mut answer)?;
         Ok(answer)
-    };
-    let answer = ask().map_err(|error| format!("port {port} ({error})"))?;
+    })?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match answer.split_whitespace().nth(1) {
         Some("200") => Ok(answer),
@@ -197,6 +186,5 @@ pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
 
 /// Checks that a port accepts connections.
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
-    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-    connected.map(drop).map_err(|error| format!("port {port} ({error})"))
+    on_port(port, |_| Ok(()))
 }

@@ -5,6 +5,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
+use crate::families::words;
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;
@@ -16,29 +17,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let single = |kind, attack: fn(&Context, u64) -> Result<Outcome, String>| {
-        Case::single("disk", kind, "null", move |context, seed| {
-            attack(context, seed).unwrap_or_else(Outcome::Skipped)
-        })
-    };
-    vec![single("full", full), single("output", output)]
+    vec![Case::single("disk", "full", "null", full), Case::single("disk", "output", "null", output)]
 }
 
-fn run_args(rounds: &str) -> Vec<&str> {
-    let args = [
-        "run",
-        "session",
-        "null:",
-        "--payload",
-        "1k",
-        "--layout",
-        "blob",
-        "--requests",
-        "100",
-        "--records",
-        "20",
-    ];
-    [&args[..], &["--rounds", rounds, "--no-html", "-q"]].concat()
+/// A command line of a run without a database.
+pub fn run_line(rounds: usize) -> String {
+    let run = "run session null: --payload 1k --layout blob --requests 100 --records 20 --no-html -q";
+    format!("{run} --rounds {rounds}")
 }
 
 /// A mounted file system, unmounted on drop.
@@ -62,7 +47,7 @@ fn full(context: &Context, seed: u64) -> Result<Outcome, String> {
         return Err("a file system can be mounted by root only".to_owned());
     }
     let _mounted = Mounted(place.runs());
-    let ran = process::run(&mut place.command(&run_args("400")), LIMIT)?;
+    let ran = process::run(&mut place.command(&words(&run_line(400))), LIMIT)?;
     let complaint = ran.unclean(&[5]).or_else(|| {
         if ran.errors().len() != 1 {
             return Some(format!("{} errors: {}", ran.errors().len(), ran.tail()));
@@ -74,9 +59,11 @@ fn full(context: &Context, seed: u64) -> Result<Outcome, String> {
 
 /// Checks that the run is shown, if one was started.
 fn shown(place: &Place) -> Option<String> {
-    if runfile::trials(&place.runs()).is_empty() {
-        return None;
-    }
+    if runfile::trials(&place.runs()).is_empty() { None } else { show(place) }
+}
+
+/// Checks that the last run is shown.
+pub fn show(place: &Place) -> Option<String> {
     let shown = process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
     shown.unclean(&[0]).map(|complaint| format!("show: {complaint}"))
 }
@@ -85,14 +72,11 @@ fn output(context: &Context, seed: u64) -> Result<Outcome, String> {
     let place = context.place()?;
     let mut random = Random::new(seed);
     let to_full = |args: &[&str]| -> Result<process::Ran, String> {
-        let full = OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .map_err(|error| format!("/dev/full: {error}"))?;
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        let full = full.map_err(|error| format!("/dev/full: {error}"))?;
         Ok(Running::with_output(&mut place.command(args), Stdio::from(full))?.finish(LIMIT))
     };
-    let rounds = (1 + random.below(4)).to_string();
-    let ran = to_full(&run_args(&rounds))?;
+    let ran = to_full(&words(&run_line(1 + random.below(4))))?;
     // Two cells for each compression and the A/A control, two operations.
     let trials = runfile::trials(&place.runs()).len();
     let complaint = ran.unclean(&[0, 5]).or_else(|| (trials == 0).then(|| "no trial is recorded".to_owned()));

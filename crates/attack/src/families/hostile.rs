@@ -2,6 +2,7 @@
 
 use crate::case::Outcome;
 use crate::context::Context;
+use crate::families::words;
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};
@@ -17,21 +18,11 @@ const SHORT_DEADLINE: Duration = Duration::from_secs(5);
 /// The allowed growth of memory, in kilobytes.
 pub const GROWTH_KB: u64 = 64 * 1024;
 
-/// A command that uses a server: its arguments before and after the URL, and whether it needs the database exclusively.
-type Asked = (&'static [&'static str], &'static [&'static str], bool);
-
-const COMMANDS: [Asked; 3] = [
-    (&["doctor"], &[], false),
-    (
-        &["run", "point-read"],
-        &["--rounds", "1", "--requests", "40", "--records", "20", "--no-html", "-q", "--seed", "1"],
-        true,
-    ),
-    (
-        &["run", "point-write"],
-        &["--rounds", "1", "--requests", "40", "--records", "50", "--no-html", "-q", "--seed", "1"],
-        true,
-    ),
+/// Commands that use a server: the words before and after the URL. The runs need the database exclusively.
+const COMMANDS: [(&str, &str); 3] = [
+    ("doctor", ""),
+    ("run point-read", "--rounds 1 --requests 40 --records 20 --no-html -q --seed 1"),
+    ("run point-write", "--rounds 1 --requests 40 --records 50 --no-html -q --seed 1"),
 ];
 
 /// Engines that can also be reached through a well-known crate.
@@ -92,13 +83,12 @@ pub fn meet(
 ) -> Result<Met, String> {
     let driver = WITH_DRIVER.contains(&server.engine.as_str()) && random.below(3) == 0;
     let asking = Asking { command: random.below(COMMANDS.len()), driver };
-    let (command, _, exclusive) = COMMANDS[asking.command];
+    let (command, _) = COMMANDS[asking.command];
     let (pieces, control_kb) = control(context, server, asking)?;
     let (connection, piece) = moment(&pieces, random);
-    let _alone = exclusive.then(|| server.alone());
+    let _alone = (command != "doctor").then(|| server.alone());
     let what = format!(
-        "{} of {}{}, connection {connection}, piece {piece}: {}",
-        command.join(" "),
+        "{command} of {}{}, connection {connection}, piece {piece}: {}",
         server.engine,
         if driver { " client=driver" } else { "" },
         short(&how)
@@ -142,9 +132,9 @@ pub fn judge(met: &Met) -> Outcome {
 /// If it does not succeed.
 pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Control, String> {
     let key = (server.engine.clone(), asking);
-    let known =
-        |controls: &Option<HashMap<_, Control>>| controls.as_ref().and_then(|known| known.get(&key).cloned());
-    if let Some(known) = known(&CONTROLS.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let controls = || CONTROLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = controls().get_or_insert_default().get(&key).cloned();
+    if let Some(known) = known {
         return Ok(known);
     }
     let _alone = server.alone();
@@ -156,11 +146,7 @@ pub fn control(context: &Context, server: &Server, asking: Asking) -> Result<Con
         return Err(format!("the control of {}: {complaint}", server.engine));
     }
     let control = (relay.pieces(), ran.peak_kb);
-    CONTROLS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get_or_insert_default()
-        .insert(key, control.clone());
+    controls().get_or_insert_default().insert(key, control.clone());
     Ok(control)
 }
 
@@ -177,10 +163,9 @@ fn run(
     if asking.driver {
         url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
     }
-    let (before, behind, _) = COMMANDS[asking.command];
-    let seconds = format!("--timeout={}s", deadline.as_secs());
-    let args = [before, &[url.as_str(), &seconds], behind].concat();
-    let ran = process::run(&mut place.command(&args), limit(deadline))?;
+    let (before, behind) = COMMANDS[asking.command];
+    let line = format!("{before} {url} --timeout={}s {behind}", deadline.as_secs());
+    let ran = process::run(&mut place.command(&words(line.trim_end())), limit(deadline))?;
     Ok((ran, relay))
 }
 

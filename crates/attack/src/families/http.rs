@@ -33,15 +33,10 @@ const KINDS: [(&str, Odd); 7] = [
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let case = |(kind, odd): (&'static str, Odd)| Case {
-        family: "http",
-        kind: kind.to_owned(),
-        target: "app".to_owned(),
-        batch: BATCH,
-        waits: false,
-        attack: Box::new(move |context, seed, tries| {
+    let case = |(kind, odd): (&'static str, Odd)| {
+        Case::new("http", kind, "app", BATCH, move |context, seed, tries| {
             attack(context, odd, seed, tries).unwrap_or_else(|why| vec![Outcome::Failed(why)])
-        }),
+        })
     };
     KINDS.into_iter().map(case).collect()
 }
@@ -82,9 +77,8 @@ fn ask(port: u16) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a right request: {error}");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream
-        .write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .map_err(failed)?;
+    let request = b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).map_err(failed)?;
     let mut said = String::new();
     stream.read_to_string(&mut said).map_err(failed)?;
     let first = said.lines().next().unwrap_or_default();
@@ -100,6 +94,13 @@ fn connect(port: u16) -> std::io::Result<TcpStream> {
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     Ok(stream)
+}
+
+/// A connection on which these bytes were sent.
+fn sent(port: u16, bytes: &[u8]) -> std::io::Result<Vec<TcpStream>> {
+    let mut stream = connect(port)?;
+    stream.write_all(bytes)?;
+    Ok(vec![stream])
 }
 
 /// Thousands of requests whose answers are not read.
@@ -133,9 +134,7 @@ fn head(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
         let at = random.below(bytes.len());
         bytes[at] = random.number() as u8;
     }
-    let mut stream = connect(port)?;
-    stream.write_all(&bytes)?;
-    Ok(vec![stream])
+    sent(port, &bytes)
 }
 
 /// A head without an end.
@@ -166,9 +165,7 @@ fn method(port: u16, random: &mut Random) -> std::io::Result<Vec<TcpStream>> {
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
     ];
-    let mut stream = connect(port)?;
-    stream.write_all(requests[random.below(requests.len())])?;
-    Ok(vec![stream])
+    sent(port, requests[random.below(requests.len())])
 }
 
 /// Clients that close their half, or reset, before or after their request.

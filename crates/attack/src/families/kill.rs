@@ -7,6 +7,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
+use crate::families::words;
 use crate::process::{self, Running};
 use crate::random::Random;
 use crate::runfile;
@@ -30,15 +31,12 @@ pub fn cases() -> Vec<Case> {
             if target == "sqlite" && kind != "program" {
                 continue;
             }
-            cases.push(Case::single("kill", kind, target, move |context, seed| {
-                attack(context, target, kind, seed).unwrap_or_else(Outcome::Skipped)
-            }));
+            let attack = move |context: &Context, seed| attack(context, target, kind, seed);
+            cases.push(Case::single("kill", kind, target, attack));
         }
     }
     for target in ["redis", "memcached", "postgres"] {
-        cases.push(Case::single("kill", "up", target, move |context, _| {
-            up(context, target).unwrap_or_else(Outcome::Skipped)
-        }));
+        cases.push(Case::single("kill", "up", target, move |context, _| up(context, target)));
     }
     cases
 }
@@ -68,11 +66,10 @@ fn attack(context: &Context, target: &str, kind: &str, seed: u64) -> Result<Outc
     let mut random = Random::new(seed);
     let place = context.place()?;
     let url = if target == "sqlite" { "sqlite:".to_owned() } else { format!("up:{target}") };
-    let rounds = (5 + random.below(30)).to_string();
-    let args = ["run", "session", &url, "--payload", "1k", "--layout", "blob", "--compress", "none"];
-    let args = [&args[..], &["--requests", "60", "--records", "20", "--rounds", &rounds, "--no-html", "-q"]]
-        .concat();
-    let mut running = Running::start(&mut place.command(&args))?;
+    let rounds = 5 + random.below(30);
+    let line = format!("run session {url} --payload 1k --layout blob --compress none --requests 60");
+    let line = format!("{line} --records 20 --rounds {rounds} --no-html -q");
+    let mut running = Running::start(&mut place.command(&words(&line)))?;
     // From its start to some trials later.
     let moment = Duration::from_millis(random.number() % 4_000);
     let began = Instant::now();
@@ -132,20 +129,8 @@ pub fn left(place: &Place) -> Option<String> {
         return None;
     }
     // A later start may remove what a killed process could not.
-    let args = [
-        "run",
-        "point-read",
-        "sqlite:",
-        "--rounds",
-        "1",
-        "--requests",
-        "10",
-        "--records",
-        "10",
-        "--no-html",
-        "-q",
-    ];
-    let mut command = place.command(&args);
+    let line = "run point-read sqlite: --rounds 1 --requests 10 --records 10 --no-html -q";
+    let mut command = place.command(&words(line));
     command.env("KURABE_RUNS", place.home());
     let ran = process::run(&mut command, LIMIT).ok()?;
     if let Some(complaint) = ran.unclean(&[0]) {

@@ -7,8 +7,8 @@
 use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::ENGINES;
 use crate::families::hostile::WITH_DRIVER;
+use crate::families::{ENGINES, words};
 use crate::process::{self, Ran};
 use crate::random::Random;
 use crate::relay::lie::Lie;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// A workload, and the lies that apply to it.
 struct Workload {
     name: &'static str,
-    args: &'static [&'static str],
+    args: &'static str,
     /// The axis of the cells: a cell that failed once is not measured again, so that each lie needs a separate cell.
     axis: Axis,
     writes: bool,
@@ -34,32 +34,22 @@ enum Axis {
 }
 
 const WORKLOADS: [Workload; 6] = [
-    Workload { name: "point-write", args: &["run", "point-write"], axis: Axis::Clients, writes: true },
-    Workload { name: "point-read", args: &["run", "point-read"], axis: Axis::Clients, writes: false },
+    Workload { name: "point-write", args: "run point-write", axis: Axis::Clients, writes: true },
+    Workload { name: "point-read", args: "run point-read", axis: Axis::Clients, writes: false },
     Workload {
         name: "session write",
-        args: &["run", "session", "--operation", "write", "--layout", "blob", "--compress", "none"],
+        args: "run session --operation write --layout blob --compress none",
         axis: Axis::Payload,
         writes: true,
     },
     Workload {
         name: "session read",
-        args: &["run", "session", "--operation", "read", "--layout", "blob", "--compress", "none"],
+        args: "run session --operation read --layout blob --compress none",
         axis: Axis::Payload,
         writes: false,
     },
-    Workload {
-        name: "kv write",
-        args: &["run", "kv", "--operation", "write"],
-        axis: Axis::Clients,
-        writes: true,
-    },
-    Workload {
-        name: "kv read",
-        args: &["run", "kv", "--operation", "read"],
-        axis: Axis::Clients,
-        writes: false,
-    },
+    Workload { name: "kv write", args: "run kv --operation write", axis: Axis::Clients, writes: true },
+    Workload { name: "kv read", args: "run kv --operation read", axis: Axis::Clients, writes: false },
 ];
 
 /// The web tier; the relay is between it and its client.
@@ -79,17 +69,15 @@ const LIMIT: Duration = Duration::from_secs(90);
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for engine in ENGINES.into_iter().chain([APP]) {
-        for lie in Lie::ALL {
+        for (lie, name) in Lie::ALL {
             if suited(engine, lie).is_empty() {
                 continue;
             }
-            cases.push(case(engine, lie.name(), BATCH, move |context, seed, tries| {
-                tell(context, engine, lie, seed, tries)
-            }));
+            let attack = move |context: &Context, seed, tries| tell(context, engine, lie, seed, tries);
+            cases.push(case(engine, name, BATCH, attack));
         }
-        cases.push(case(engine, "control", BATCH, move |context, seed, tries| {
-            control(context, engine, seed, tries)
-        }));
+        let attack = move |context: &Context, seed, tries| control(context, engine, seed, tries);
+        cases.push(case(engine, "control", BATCH, attack));
         // The application fills its database itself.
         let loads = [("load-drop", Lie::Drop), ("load-flip", Lie::FlipRequest)];
         for (kind, lie) in loads.into_iter().filter(|_| engine != APP) {
@@ -105,17 +93,9 @@ fn case(
     batch: usize,
     attack: impl Fn(&Context, u64, usize) -> Result<Vec<Outcome>, String> + Send + Sync + 'static,
 ) -> Case {
-    let attack = move |context: &Context, seed, tries| {
+    Case::new("liar", kind, engine, batch, move |context, seed, tries| {
         attack(context, seed, tries).unwrap_or_else(|why| vec![Outcome::Skipped(why)])
-    };
-    Case {
-        family: "liar",
-        kind: kind.to_owned(),
-        target: engine.to_owned(),
-        batch,
-        waits: false,
-        attack: Box::new(attack),
-    }
+    })
 }
 
 /// The result of a run through the relay.
@@ -168,7 +148,7 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     if driver {
         url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
     }
-    let seed = (seed % 1_000_000).to_string();
+    let seed = seed % 1_000_000;
     let cells = trials.saturating_sub(1).max(1);
     let (axis, values): (_, Vec<usize>) = match of.axis {
         Axis::Clients => ("--clients", (1..=cells).collect()),
@@ -183,17 +163,12 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         (true, Some(Lie::Older)) => ("60", "80"),
         (true, _) => ("60", "120"),
     };
-    let mut args = of.args.to_vec();
-    args.extend([url.as_str(), axis, &values, "--rounds", "1"]);
-    args.extend(["--requests", requests, "--records", records, "--seed"]);
-    args.extend([seed.as_str(), "--no-html", "-q"]);
     let timeout = if lie == Some(Lie::Late) { TIMEOUT_LATE } else { TIMEOUT };
-    let seconds = format!("--timeout={}s", timeout.as_secs());
-    if lie.is_some() {
-        args.push(&seconds);
-    }
+    let limited = lie.map_or_else(String::new, |_| format!(" --timeout={}s", timeout.as_secs()));
+    let sizes = format!("--requests {requests} --records {records} --seed {seed}");
+    let command = format!("{} {url} {axis} {values} --rounds 1 {sizes} --no-html -q{limited}", of.args);
     let limit = LIMIT + 2 * timeout * trials as u32;
-    let ran = process::run(&mut place.command(&args), limit)?;
+    let ran = process::run(&mut place.command(&words(&command)), limit)?;
     let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });
     Ok(Lied {
         ran,
@@ -283,17 +258,11 @@ fn untold(lied: &Lied) -> Outcome {
 fn control(context: &Context, engine: &'static str, seed: u64, tries: usize) -> Result<Vec<Outcome>, String> {
     let workload = *Random::new(seed).pick(&workloads(engine));
     let lied = run(context, engine, None, workload, How::new(seed, tries))?;
-    let mut outcomes: Vec<Outcome> = lied
-        .trials
-        .iter()
-        .map(|trial| match trial {
-            Trial::Failed(reason) => {
-                Outcome::Failed(format!("{}: no lie was told, and: {reason}", lied.what))
-            }
-            _ => Outcome::Survived,
-        })
-        .collect();
-    outcomes.truncate(tries);
+    let judge = |trial: &Trial| match trial {
+        Trial::Failed(reason) => Outcome::Failed(format!("{}: no lie was told, and: {reason}", lied.what)),
+        _ => Outcome::Survived,
+    };
+    let mut outcomes: Vec<Outcome> = lied.trials.iter().map(judge).take(tries).collect();
     if outcomes.is_empty() {
         outcomes.push(Outcome::Failed(format!("{}: no trial came out: {}", lied.what, lied.ran.tail())));
     }

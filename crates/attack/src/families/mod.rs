@@ -14,6 +14,11 @@ mod secrets;
 mod signals;
 mod tarpit;
 
+/// The words of a command line.
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// A family of attacks.
 pub struct Family {
     /// Its name, for `--only`.

@@ -5,6 +5,8 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::Context;
+use crate::families::disk::run_line;
+use crate::families::words;
 use crate::process;
 use crate::random::Random;
 use crate::runfile;
@@ -20,11 +22,7 @@ static WHOLE: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// The cases of this family.
 pub fn cases() -> Vec<Case> {
-    let case = |kind| {
-        Case::single("records", kind, "runs", move |context, seed| {
-            attack(context, kind, seed).unwrap_or_else(Outcome::Skipped)
-        })
-    };
+    let case = |kind| Case::single("records", kind, "runs", move |context, seed| attack(context, kind, seed));
     KINDS.into_iter().map(case).collect()
 }
 
@@ -34,10 +32,8 @@ fn whole(context: &Context) -> Result<(String, String), String> {
         return Ok(known.clone());
     }
     let place = context.place()?;
-    let args = ["run", "session", "null:", "--payload", "1k", "--layout", "blob", "--compress", "none,lz4"];
-    let args =
-        [&args[..], &["--requests", "100", "--records", "20", "--rounds", "3", "--no-html", "-q"]].concat();
-    if let Some(why) = process::run(&mut place.command(&args), LIMIT)?.unclean(&[0]) {
+    let line = run_line(3) + " --compress none,lz4";
+    if let Some(why) = process::run(&mut place.command(&words(&line)), LIMIT)?.unclean(&[0]) {
         return Err(why);
     }
     let file = runfile::find(&place.runs()).ok_or("no run file")?;
@@ -108,8 +104,7 @@ fn damaged(text: &str, kind: &str, random: &mut Random) -> Vec<u8> {
             return text.as_bytes()[..at].to_vec();
         }
         "duplicate" => {
-            let at = random.below(lines.len());
-            let to = random.below(lines.len());
+            let (at, to) = (random.below(lines.len()), random.below(lines.len()));
             lines.insert(to, lines[at]);
         }
         "removed" => {

@@ -7,9 +7,11 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
+use crate::families::disk::{run_line, show};
 use crate::families::hostile::{Asking, control, moment};
 use crate::families::kill::left;
-use crate::process::{Ran, Running};
+use crate::families::words;
+use crate::process::Running;
 use crate::random::Random;
 use crate::relay::hostile::{Hostile, How, Plan};
 use crate::runfile;
@@ -44,9 +46,8 @@ pub fn cases() -> Vec<Case> {
         ("stop", "redis"),
         ("closed-output", "null"),
     ] {
-        cases.push(Case::single("signals", kind, target, move |context, seed| {
-            attack(context, kind, target, seed).unwrap_or_else(Outcome::Skipped)
-        }));
+        let attack = move |context: &Context, seed| attack(context, kind, target, seed);
+        cases.push(Case::single("signals", kind, target, attack));
     }
     cases
 }
@@ -96,12 +97,8 @@ fn interrupted(
     sleep(moment);
     let complaint = end(&mut running, &[signal], ENDED);
     let ran = running.finish(LIMIT);
-    let complaint = complaint.or_else(|| interrupted_well(&ran)).or_else(|| left(&place));
+    let complaint = complaint.or_else(|| ran.unclean(&[130, 143])).or_else(|| left(&place));
     Ok(Outcome::of(complaint.map(|why| format!("after {moment:?}: {why}"))))
-}
-
-fn interrupted_well(ran: &Ran) -> Option<String> {
-    ran.unclean(&[130, 143])
 }
 
 /// Sends the signals, half a second apart, and waits for a message and for the program's end.
@@ -156,10 +153,9 @@ fn stalled(context: &Context, target: &str, twice: bool, random: &mut Random) ->
 
 fn stop(context: &Context, target: &str, random: &mut Random) -> Result<Outcome, String> {
     let place = context.place()?;
-    let url = url(target);
-    let args = ["run", "point-read", &url, "--rounds", "3", "--duration", "1s", "--requests", "100000000"];
-    let args = [&args[..], &["--records", "200", "--no-html", "-q"]].concat();
-    let mut running = Running::start(&mut place.command(&args))?;
+    let run = "run point-read --rounds 3 --duration 1s --requests 100000000 --records 200 --no-html -q";
+    let line = format!("{run} {}", url(target));
+    let mut running = Running::start(&mut place.command(&words(&line)))?;
     // In the middle of the first trial's measured second, when the run file has its first line.
     if !wait_until(Duration::from_secs(40), || runfile::find(&place.runs()).is_some() || running.ended()) {
         running.signal(Signal::KILL);
@@ -188,20 +184,8 @@ fn stop(context: &Context, target: &str, random: &mut Random) -> Result<Outcome,
 
 fn closed(context: &Context, random: &mut Random) -> Result<Outcome, String> {
     let place = context.place()?;
-    let args = [
-        "run",
-        "session",
-        "null:",
-        "--payload",
-        "1k",
-        "--layout",
-        "blob",
-        "--requests",
-        "100",
-        "--records",
-        "20",
-    ];
-    let args = [&args[..], &["--rounds", "2", "--no-html", "-q"]].concat();
+    let line = run_line(2);
+    let args = words(&line);
     let commands: [&[&str]; 6] =
         [&args, &["list"], &["--help"], &["show"], &["show", "last"], &["report", "--format", "json"]];
     let which = *random.pick(&commands);
@@ -227,6 +211,5 @@ fn closed(context: &Context, random: &mut Random) -> Result<Outcome, String> {
 
 fn whole(place: &Place) -> Option<String> {
     runfile::find(&place.runs())?;
-    let shown = crate::process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
-    shown.unclean(&[0]).map(|why| format!("show: {why}"))
+    show(place)
 }

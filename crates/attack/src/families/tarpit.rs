@@ -11,8 +11,8 @@ use crate::families::hostile::{GROWTH_KB, deadline, judge, limit, meet};
 use crate::process;
 use crate::random::Random;
 use crate::relay::hostile::How;
+use crate::relay::listener::Listener;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,17 +23,12 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for engine in ENGINES {
         for kind in ["silent", "drip", "stall", "endless"] {
-            cases.push(
-                Case::single("tarpit", kind, engine, move |context, seed| {
-                    attack(context, engine, kind, seed).unwrap_or_else(Outcome::Skipped)
-                })
-                .waiting(),
-            );
+            let attack = move |context: &Context, seed| attack(context, engine, kind, seed);
+            cases.push(Case::single("tarpit", kind, engine, attack).waiting());
         }
     }
     for target in ["postgres", "redis", "couchdb"] {
-        let attack =
-            move |context: &Context, seed| tls(context, target, seed).unwrap_or_else(Outcome::Skipped);
+        let attack = move |context: &Context, seed| tls(context, target, seed);
         cases.push(Case::single("tarpit", "tls", target, attack).waiting());
     }
     cases
@@ -43,39 +38,34 @@ pub fn cases() -> Vec<Case> {
 fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let mut random = Random::new(seed);
     let how = random.below(3);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let agrees = engine == "postgres";
-    let server = thread::spawn(move || {
-        for mut client in listener.incoming().flatten() {
-            if stopped.load(Ordering::SeqCst) {
-                return;
-            }
-            let stopped = Arc::clone(&stopped);
-            thread::spawn(move || {
-                let mut asked = [0; 512];
+    let listener = Listener::start(&stop, move |mut client| {
+        let stopped = Arc::clone(&stopped);
+        thread::spawn(move || {
+            let mut asked = [0; 512];
+            let _ = client.read(&mut asked);
+            if agrees {
+                let _ = client.write_all(b"S");
                 let _ = client.read(&mut asked);
-                if agrees {
-                    let _ = client.write_all(b"S");
-                    let _ = client.read(&mut asked);
+            }
+            while !stopped.load(Ordering::SeqCst) {
+                // A handshake record of 16 kB, one byte a second; or endless small ones.
+                let sent = match how {
+                    0 => Ok(()),
+                    1 => client.write_all(&[0x16, 3, 3, 0x40, 0][..1]),
+                    _ => client.write_all(&[0x16, 3, 3, 0, 1, 0].repeat(100)),
+                };
+                if sent.is_err() {
+                    return;
                 }
-                while !stopped.load(Ordering::SeqCst) {
-                    // A handshake record of 16 kB, one byte a second; or endless small ones.
-                    let sent = match how {
-                        0 => Ok(()),
-                        1 => client.write_all(&[0x16, 3, 3, 0x40, 0][..1]),
-                        _ => client.write_all(&[0x16, 3, 3, 0, 1, 0].repeat(100)),
-                    };
-                    if sent.is_err() {
-                        return;
-                    }
-                    thread::sleep(if how == 1 { Duration::from_secs(1) } else { Duration::from_millis(20) });
-                }
-            });
-        }
+                thread::sleep(if how == 1 { Duration::from_secs(1) } else { Duration::from_millis(20) });
+            }
+        });
     });
+    let listener = listener.map_err(|error| error.to_string())?;
+    let port = listener.port();
     let url = match engine {
         "postgres" => format!("postgres://kurabe@127.0.0.1:{port}/kurabe?tls=require"),
         "redis" => format!("rediss://127.0.0.1:{port}"),
@@ -85,9 +75,7 @@ fn tls(context: &Context, engine: &str, seed: u64) -> Result<Outcome, String> {
     let deadline = deadline(&mut random);
     let seconds = format!("--timeout={}s", deadline.as_secs());
     let ran = process::run(&mut place.command(&["doctor", &url, &seconds]), limit(deadline))?;
-    stop.store(true, Ordering::SeqCst);
-    drop(TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
-    let _ = server.join();
+    drop(listener);
     let complaint = ran.unclean(&[3]).or_else(|| {
         let kb = ran.peak_kb;
         (kb > 2 * GROWTH_KB).then(|| format!("its memory grew to {} MB", kb / 1024))

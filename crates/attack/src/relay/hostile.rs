@@ -2,12 +2,13 @@
 //!
 //! It is independent of the protocol: a piece is the data of one `recv`, which mostly begins with an answer.
 
+use super::listener::Listener;
 use crate::random::Random;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// The data that replaces the piece.
@@ -46,14 +47,13 @@ pub struct Plan {
 
 /// A relay that listens until it is dropped.
 pub struct Hostile {
-    port: u16,
     shared: Arc<Shared>,
-    listener: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 struct Shared {
     plan: Plan,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     fired: AtomicUsize,
     /// The number of pieces that the server sent on each connection.
     pieces: Mutex<Vec<usize>>,
@@ -65,28 +65,20 @@ impl Hostile {
     /// # Errors
     /// If there is no free port.
     pub fn start(plan: Plan) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        let (stop, fired) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { plan, stop, fired, pieces: Mutex::default() });
+        let (stop, fired, pieces) = (Arc::default(), AtomicUsize::new(0), Mutex::default());
+        let shared = Arc::new(Shared { plan, stop, fired, pieces });
         let accepted = Arc::clone(&shared);
-        let listener = thread::spawn(move || {
-            for client in listener.incoming() {
-                if accepted.stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let server = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port));
-                if let (Ok(client), Ok(server)) = (client, server) {
-                    let _ = join(&accepted, &client, &server);
-                }
+        let listener = Listener::start(&shared.stop, move |client| {
+            if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port)) {
+                let _ = join(&accepted, &client, &server);
             }
-        });
-        Ok(Self { port, shared, listener: Some(listener) })
+        })?;
+        Ok(Self { shared, listener })
     }
 
     /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.listener.port()
     }
 
     /// Whether it became hostile.
@@ -97,17 +89,6 @@ impl Hostile {
     /// The number of pieces that the server sent on each connection.
     pub fn pieces(&self) -> Vec<usize> {
         self.shared.pieces.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        // Wakes the listening thread.
-        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join();
-        }
     }
 }
 
@@ -250,7 +231,8 @@ fn mutated(piece: &[u8], seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn replaced(piece: &[u8], old: &[u8], new: &[u8]) -> (Vec<u8>, usize) {
+/// A piece with all occurrences of `old` replaced by `new`, of the same length, and their number.
+pub(super) fn replaced(piece: &[u8], old: &[u8], new: &[u8]) -> (Vec<u8>, usize) {
     let (mut out, mut at, mut count) = (piece.to_vec(), 0, 0);
     while let Some(found) = out[at..].windows(old.len().max(1)).position(|window| window == old) {
         out[at + found..at + found + old.len()].copy_from_slice(new);

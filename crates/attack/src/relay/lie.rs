@@ -24,31 +24,17 @@ pub enum Lie {
 }
 
 impl Lie {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::Drop,
-        Self::Twice,
-        Self::AnswerTwice,
-        Self::Late,
-        Self::OtherKey,
-        Self::Older,
-        Self::FlipAnswer,
-        Self::FlipRequest,
+    /// Every kind, with its name in the table.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Drop, "drop"),
+        (Self::Twice, "twice"),
+        (Self::AnswerTwice, "answer-twice"),
+        (Self::Late, "late"),
+        (Self::OtherKey, "other-key"),
+        (Self::Older, "older"),
+        (Self::FlipAnswer, "flip-answer"),
+        (Self::FlipRequest, "flip-request"),
     ];
-
-    /// Its name in the table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Drop => "drop",
-            Self::Twice => "twice",
-            Self::AnswerTwice => "answer-twice",
-            Self::Late => "late",
-            Self::OtherKey => "other-key",
-            Self::Older => "older",
-            Self::FlipAnswer => "flip-answer",
-            Self::FlipRequest => "flip-request",
-        }
-    }
 
     /// Whether it applies to such a request.
     pub fn concerns(self, kind: Kind) -> bool {

@@ -5,6 +5,7 @@
 
 pub mod hostile;
 pub mod lie;
+pub mod listener;
 mod peer;
 pub mod protocol;
 mod protocols;
@@ -12,15 +13,15 @@ mod trials;
 
 use crate::random::Random;
 use lie::Lie;
+use listener::Listener;
 use peer::Peer;
 use protocol::{Kind, Protocol, Request};
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use trials::TrialCount;
 
@@ -62,14 +63,12 @@ pub struct Told {
 
 /// A relay that listens until it is dropped.
 pub struct Relay {
-    port: u16,
     shared: Arc<Shared>,
-    listener: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 struct Shared {
     plan: Plan,
-    stop: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -98,8 +97,6 @@ impl Relay {
         if protocol::of_scheme(&plan.scheme).is_none() {
             return Err(io::Error::other(format!("the relay does not speak {}", plan.scheme)));
         }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
         let mut random = Random::new(plan.seed);
         let before = if plan.at_once { 0 } else { random.below(MOST_BEFORE) };
         let state = State {
@@ -112,26 +109,20 @@ impl Relay {
             seen: HashMap::new(),
             counts: (0, HashMap::new()),
         };
-        let shared = Arc::new(Shared { plan, stop: AtomicBool::new(false), state: Mutex::new(state) });
+        let shared = Arc::new(Shared { plan, state: Mutex::new(state) });
         let accepted = Arc::clone(&shared);
-        let listener = thread::spawn(move || {
-            for client in listener.incoming() {
-                if accepted.stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let server = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port));
-                if let (Ok(client), Ok(server)) = (client, server) {
-                    let shared = Arc::clone(&accepted);
-                    thread::spawn(move || connection(&shared, &client, &server));
-                }
+        let listener = Listener::start(&Arc::default(), move |client| {
+            if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, accepted.plan.port)) {
+                let shared = Arc::clone(&accepted);
+                thread::spawn(move || connection(&shared, &client, &server));
             }
-        });
-        Ok(Self { port, shared, listener: Some(listener) })
+        })?;
+        Ok(Self { shared, listener })
     }
 
     /// The port on which it listens, on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.listener.port()
     }
 
     /// The lies so far.
@@ -149,17 +140,6 @@ impl Relay {
         let mut seen: Vec<_> = self.shared.lock().seen.iter().map(|(class, n)| (class.clone(), *n)).collect();
         seen.sort();
         seen
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        // Wakes the listening thread.
-        drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join();
-        }
     }
 }
 
@@ -258,7 +238,11 @@ impl Exchange<'_> {
     /// The client's next request.
     fn next(&mut self) -> io::Result<Option<Request>> {
         self.burst &= !self.client.is_idle();
-        if self.client.await_turn(&self.server)? { self.protocol.request(&mut self.client) } else { Ok(None) }
+        if self.client.await_turn(&self.server)? && self.client.peek(1)?.is_some() {
+            self.protocol.request(&mut self.client)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Sends delayed writes once their trial has ended.
@@ -268,15 +252,13 @@ impl Exchange<'_> {
             while began.elapsed() < LATEST && self.shared.lock().trials.now() <= trial {
                 thread::sleep(Duration::from_millis(2));
             }
-            {
-                let mut state = self.shared.lock();
-                if state.trials.now() <= trial {
-                    // The trial was slow, so this write is executed before it is read back: no lie.
-                    state.told.retain(|told| told.trial != trial);
-                }
+            let mut state = self.shared.lock();
+            if state.trials.now() <= trial {
+                // The trial was slow, so this write is executed before it is read back: no lie.
+                state.told.retain(|told| told.trial != trial);
             }
-            let sent = self.server.send(&request.bytes);
-            let _ = sent.and_then(|()| self.protocol.answer(&request, &mut self.client, &mut self.server));
+            drop(state);
+            let _ = self.ask(&request);
         }
     }
 

@@ -38,7 +38,7 @@ pub trait Protocol: Send {
         Ok(())
     }
 
-    /// Reads the next request; `None` if the client closed the connection.
+    /// Reads the next request, whose first byte has arrived; `None` if the client closed the connection.
     ///
     /// # Errors
     /// The connection failed.
@@ -112,6 +112,11 @@ pub fn without_numbers(text: &str) -> String {
         }
     }
     out
+}
+
+/// The number of four bytes, the lowest first; 0 if the message is shorter.
+pub fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 /// Whether a statement reads or writes data of a workload, by its first word.

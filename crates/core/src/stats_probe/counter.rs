@@ -1,75 +1,42 @@
 //! Counters of database servers, each with the server's own name and its scope.
 
+use crate::named::named;
 use serde::{Deserialize, Serialize};
 
-/// A server counter that helps explain results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Counter {
-    /// Bytes written to the recovery log: redo log, write-ahead log, append-only file.
-    LogBytes,
-    /// Bytes written to a second log for replication and point-in-time recovery.
-    BinlogBytes,
-    /// Bytes written to all files, including logs.
-    FileBytes,
-    /// Pages requested from the buffer pool.
-    PagesRequested,
-    /// Of these, pages that were not in the buffer pool.
-    PagesMissed,
-    /// Rows, documents or index entries that were examined.
-    RowsExamined,
-    /// Rows returned to clients.
-    RowsReturned,
-    /// How often a session waited for a lock.
-    LockWaits,
-    /// Total time that sessions waited for locks, in nanoseconds.
-    LockNs,
-    /// Temporary tables or files on disk.
-    Temporary,
-    /// Checkpoints, or complete copies of the data written to disk.
-    Checkpoints,
-    /// Syncs of the log.
-    LogSyncs,
-    /// Items evicted because memory was full.
-    Evictions,
-}
-
-impl Counter {
-    /// All counters, in display order.
-    pub const ALL: [Self; 13] = [
-        Self::LogBytes,
-        Self::BinlogBytes,
-        Self::FileBytes,
-        Self::PagesRequested,
-        Self::PagesMissed,
-        Self::RowsExamined,
-        Self::RowsReturned,
-        Self::LockWaits,
-        Self::LockNs,
-        Self::Temporary,
-        Self::Checkpoints,
-        Self::LogSyncs,
-        Self::Evictions,
-    ];
-
-    /// Its name in sentences.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::LogBytes => "log bytes",
-            Self::BinlogBytes => "binary log bytes",
-            Self::FileBytes => "file bytes",
-            Self::PagesRequested => "pages requested",
-            Self::PagesMissed => "pages missed",
-            Self::RowsExamined => "rows examined",
-            Self::RowsReturned => "rows returned",
-            Self::LockWaits => "lock waits",
-            Self::LockNs => "time in lock waits",
-            Self::Temporary => "temporary files",
-            Self::Checkpoints => "checkpoints",
-            Self::LogSyncs => "log syncs",
-            Self::Evictions => "evictions",
-        }
+named! {
+    /// A server counter that helps explain results.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Counter {
+        /// Bytes written to the recovery log: redo log, write-ahead log, append-only file.
+        LogBytes => "log bytes",
+        /// Bytes written to a second log for replication and point-in-time recovery.
+        BinlogBytes => "binary log bytes",
+        /// Bytes written to all files, including logs.
+        FileBytes => "file bytes",
+        /// Pages requested from the buffer pool.
+        PagesRequested => "pages requested",
+        /// Of these, pages that were not in the buffer pool.
+        PagesMissed => "pages missed",
+        /// Rows, documents or index entries that were examined.
+        RowsExamined => "rows examined",
+        /// Rows returned to clients.
+        RowsReturned => "rows returned",
+        /// How often a session waited for a lock.
+        LockWaits => "lock waits",
+        /// Total time that sessions waited for locks, in nanoseconds.
+        LockNs => "time in lock waits",
+        /// Temporary tables or files on disk.
+        Temporary => "temporary files",
+        /// Checkpoints, or complete copies of the data written to disk.
+        Checkpoints => "checkpoints",
+        /// Syncs of the log.
+        LogSyncs => "log syncs",
+        /// Items evicted because memory was full.
+        Evictions => "evictions",
     }
+    /// Its name in sentences.
+    pub fn word;
 }
 
 /// What a counter includes.

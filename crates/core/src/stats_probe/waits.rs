@@ -1,6 +1,7 @@
 //! Wait states of a server's sessions, sampled.
 
 use super::statement::MOST;
+use crate::named::named;
 use serde::{Deserialize, Serialize};
 
 /// A sample of a session.
@@ -16,36 +17,26 @@ pub struct SessionSample {
     pub statement: String,
 }
 
-/// The wait state of a session, in terms common to all engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WaitState {
-    /// On a processor or runnable, or in a wait that the server does not report.
-    Running,
-    /// Waiting for a lock of another session: on a row, a table or a name.
-    Lock,
-    /// Waiting for a write or sync of the log, its own or a group commit.
-    Log,
-    /// Waiting for a file.
-    File,
-    /// In another wait that the server reports.
-    Other,
-    /// Idle: waiting for the client.
-    Idle,
-}
-
-impl WaitState {
-    /// Its name in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Lock => "lock",
-            Self::Log => "log",
-            Self::File => "file",
-            Self::Other => "other wait",
-            Self::Idle => "idle",
-        }
+named! {
+    /// The wait state of a session, in terms common to all engines.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum WaitState {
+        /// On a processor or runnable, or in a wait that the server does not report.
+        Running => "running",
+        /// Waiting for a lock of another session: on a row, a table or a name.
+        Lock => "lock",
+        /// Waiting for a write or sync of the log, its own or a group commit.
+        Log => "log",
+        /// Waiting for a file.
+        File => "file",
+        /// In another wait that the server reports.
+        Other => "other wait",
+        /// Idle: waiting for the client.
+        Idle => "idle",
     }
+    /// Its name in tables.
+    pub fn word;
 }
 
 /// Wait states of the clients' sessions, as reported by the server, in samples.

@@ -1,6 +1,7 @@
 //! `kurabe agent`.
 
-use clap::{Arg, ArgAction, Command};
+use super::flag;
+use clap::Command;
 
 pub(super) fn command() -> Command {
     Command::new("agent")
@@ -10,10 +11,6 @@ pub(super) fn command() -> Command {
              command in $KURABE_RSH, if a target's URL has ?observe or ?observe=DESTINATION.",
         )
         .arg(
-            Arg::new("stdio")
-                .long("stdio")
-                .action(ArgAction::SetTrue)
-                .required(true)
-                .help("Read requests from standard input and write answers to standard output, until it ends"),
+            flag("stdio", "Read requests from standard input and write answers to standard output, until it ends").required(true),
         )
 }

@@ -1,10 +1,11 @@
 //! `kurabe app`.
 
+use super::{flag, option};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_experiments::registry::EXPERIMENTS;
 
 fn arg(name: &'static str, value: &'static str, default: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).default_value(default).help(help)
+    option(name, value, help).default_value(default)
 }
 
 pub(super) fn command() -> Command {
@@ -29,12 +30,7 @@ pub(super) fn command() -> Command {
             .value_parser(["per-request", "kept", "pool"])
             .hide_possible_values(true),
         )
-        .arg(
-            Arg::new("pool")
-                .long("pool")
-                .value_name("N")
-                .help("Size of the connection pool [default: half the number of workers]"),
-        )
+        .arg(option("pool", "N", "Size of the connection pool [default: half the number of workers]"))
         .arg(arg("workers", "N", "16", "Number of worker threads, each with one request at a time"))
         .arg(arg(
             "queue",
@@ -43,13 +39,10 @@ pub(super) fn command() -> Command {
             "Requests that may wait for a worker; further ones are answered with 503",
         ))
         .arg(
-            Arg::new("experiment")
-                .long("experiment")
-                .value_name("NAMES")
+            option("experiment", "NAMES", "Experiments to serve [default: all that the target supports]")
                 .value_delimiter(',')
                 .value_parser(PossibleValuesParser::new(EXPERIMENTS.iter().map(|e| e.info().name)))
-                .hide_possible_values(true)
-                .help("Experiments to serve [default: all that the target supports]"),
+                .hide_possible_values(true),
         )
         .arg(arg(
             "part",
@@ -57,56 +50,35 @@ pub(super) fn command() -> Command {
             "1/1",
             "Number of this application among N that share a database; the first loads the data",
         ))
+        .arg(option("join", "URL", "URL of the first application, for the others (--part 2/2)"))
         .arg(
-            Arg::new("join")
-                .long("join")
-                .value_name("URL")
-                .help("URL of the first application, for the others (--part 2/2)"),
+            option(
+                "set",
+                "EXPERIMENT.AXIS=VALUE",
+                "Value of an axis, such as session.payload=10k [default: the axis's first value]",
+            )
+            .action(ArgAction::Append),
         )
-        .arg(
-            Arg::new("set")
-                .long("set")
-                .value_name("EXPERIMENT.AXIS=VALUE")
-                .action(ArgAction::Append)
-                .help("Value of an axis, such as session.payload=10k [default: the axis's first value]"),
-        )
-        .arg(
-            Arg::new("records")
-                .long("records")
-                .value_name("N")
-                .help("Number of records in each store [default: depends on the experiment]"),
-        )
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_name("N")
-                .help("Seed of data and random inputs [default: from the clock]"),
-        )
-        .arg(
-            Arg::new("durability")
-                .long("durability")
-                .value_name("CLASS")
-                .help("Durability class of writes [default: unchanged]"),
-        )
+        .arg(option("records", "N", "Number of records in each store [default: depends on the experiment]"))
+        .arg(option("seed", "N", "Seed of data and random inputs [default: from the clock]"))
+        .arg(option("durability", "CLASS", "Durability class of writes [default: unchanged]"))
 }
 
 /// Which clients are served, and within which time limits.
 fn clients() -> [Arg; 6] {
     [
         arg("listen", "ADDRESS:PORT", "127.0.0.1:8080", "Address to listen on; port 0 chooses a free port"),
-        Arg::new("allow-remote")
-            .long("allow-remote")
-            .action(ArgAction::SetTrue)
-            .help("Allow an address that other machines can reach; there is no authentication"),
-        Arg::new("host")
-            .long("host")
-            .value_name("NAMES")
-            .value_delimiter(',')
-            .help("Host names by which clients may address it, besides IP addresses and localhost"),
-        Arg::new("allow-get-writes")
-            .long("allow-get-writes")
-            .action(ArgAction::SetTrue)
-            .help("Serve pages that change the database by GET too, for load generators that cannot POST"),
+        flag("allow-remote", "Allow an address that other machines can reach; there is no authentication"),
+        option(
+            "host",
+            "NAMES",
+            "Host names by which clients may address it, besides IP addresses and localhost",
+        )
+        .value_delimiter(','),
+        flag(
+            "allow-get-writes",
+            "Serve pages that change the database by GET too, for load generators that cannot POST",
+        ),
         arg("header-time", "TIME", "10s", "Time limit for the head of a request; answered with 408 after it"),
         arg("idle-time", "TIME", "60s", "Time after which an idle connection is closed"),
     ]

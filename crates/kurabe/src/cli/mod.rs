@@ -30,19 +30,18 @@ pub(crate) fn command() -> Command {
             Command::new("doctor")
                 .about("Checks targets: version, durability, limits and available experiments")
                 .arg(targets(true).required(false).required_unless_present("runs"))
-                .arg(Arg::new("runs").long("runs").action(ArgAction::SetTrue).help(
+                .arg(flag(
+                    "runs",
                     "Checks every line of every recorded run, and reports truncated and damaged files and \
                      other versions",
                 ))
                 .arg(
-                    Arg::new("clients")
-                        .long("clients")
-                        .value_name("N")
-                        .default_value("1")
-                        .help("Number of clients to check against the server's limits"),
+                    option("clients", "N", "Number of clients to check against the server's limits")
+                        .default_value("1"),
                 )
                 .arg(crate::timeout::option())
-                .arg(Arg::new("wire").long("wire").action(ArgAction::SetTrue).help(
+                .arg(flag(
+                    "wire",
                     "Counts the messages of connecting and of the first request, with a relay on this \
                      machine",
                 )),
@@ -93,41 +92,48 @@ pub(crate) fn command() -> Command {
             Command::new("resume")
                 .about("Continues an interrupted run at its next trial")
                 .arg(one_run("The run to continue"))
-                .arg(
-                    Arg::new("max-rounds")
-                        .long("max-rounds")
-                        .value_name("N")
-                        .help("New maximum number of rounds, for a run started with --until conclusive"),
-                )
+                .arg(option(
+                    "max-rounds",
+                    "N",
+                    "New maximum number of rounds, for a run started with --until conclusive",
+                ))
                 .args(again()),
         )
         .subcommand(complete::completions())
         .subcommand(complete::man())
 }
 
+/// An option with a value.
+pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// An option without a value.
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// `--no-html`.
+fn no_html() -> Arg {
+    flag("no-html", "Do not write the HTML report")
+}
+
 fn everywhere() -> [Arg; 3] {
     [
-        Arg::new("runs-dir")
-            .long("runs-dir")
+        option(
+            "runs-dir",
+            "DIR",
+            "Folder of the runs [default: $KURABE_RUNS, or kurabe/runs in the user's data folder]",
+        )
+        .global(true)
+        .value_hint(ValueHint::DirPath)
+        .value_parser(clap::value_parser!(PathBuf)),
+        option("color", "WHEN", "Whether to colour the output")
             .global(true)
-            .value_name("DIR")
-            .value_hint(ValueHint::DirPath)
-            .value_parser(clap::value_parser!(PathBuf))
-            .help("Folder of the runs [default: $KURABE_RUNS, or kurabe/runs in the user's data folder]"),
-        Arg::new("color")
-            .long("color")
-            .global(true)
-            .value_name("WHEN")
             .value_parser(["auto", "always", "never"])
             .default_value("auto")
-            .hide_possible_values(false)
-            .help("Whether to colour the output"),
-        Arg::new("quiet")
-            .long("quiet")
-            .short('q')
-            .global(true)
-            .action(ArgAction::SetTrue)
-            .help("Do not show progress"),
+            .hide_possible_values(false),
+        flag("quiet", "Do not show progress").short('q').global(true),
     ]
 }
 
@@ -144,24 +150,21 @@ pub(super) fn targets(required: bool) -> Arg {
 fn view() -> [Arg; 2] {
     let heading = "Contents of the report";
     [
-        Arg::new("anonymise")
-            .long("anonymise")
-            .alias("anonymize")
-            .action(ArgAction::SetTrue)
-            .help_heading(heading)
-            .help(
-                "Names engines 'database A', 'database B' and removes versions, URLs, settings, error texts \
+        flag(
+            "anonymise",
+            "Names engines 'database A', 'database B' and removes versions, URLs, settings, error texts \
                  and the command line; results and verdicts stay",
-            ),
-        Arg::new("leave-out")
-            .long("leave-out")
-            .value_name("TARGET")
-            .action(ArgAction::Append)
-            .help_heading(heading)
-            .help(
-                "Leaves out a target, by its name in the run, or all targets of an engine, by the engine's \
+        )
+        .alias("anonymize")
+        .help_heading(heading),
+        option(
+            "leave-out",
+            "TARGET",
+            "Leaves out a target, by its name in the run, or all targets of an engine, by the engine's \
                  name; may be given several times",
-            ),
+        )
+        .action(ArgAction::Append)
+        .help_heading(heading),
     ]
 }
 
@@ -176,7 +179,7 @@ fn again() -> [Arg; 2] {
             .num_args(0..)
             .add(complete::targets())
             .help("The same targets in the same order, with passwords, which the run file does not contain"),
-        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
+        no_html(),
     ]
 }
 

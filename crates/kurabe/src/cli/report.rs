@@ -1,7 +1,7 @@
 //! `kurabe report`.
 
-use super::{one_run, view};
-use clap::{Arg, ArgAction, Command, ValueHint};
+use super::{flag, one_run, option, view};
+use clap::{Command, ValueHint};
 use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
@@ -11,31 +11,14 @@ pub(super) fn command() -> Command {
             one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true),
         )
         .arg(
-            Arg::new("format")
-                .long("format")
-                .value_name("FORMAT")
-                .value_parser(["html", "md", "csv", "json", "ab", "hgrm"])
-                .default_value("html")
-                .help("Format: HTML with charts, Markdown, CSV, JSON, the layout of ab, or HdrHistogram's percentiles"),
+            option("format", "FORMAT", "Format: HTML with charts, Markdown, CSV, JSON, the layout of ab, or HdrHistogram's percentiles").value_parser(["html", "md", "csv", "json", "ab", "hgrm"]).default_value("html"),
         )
         .arg(
-            Arg::new("output")
-                .long("output")
-                .short('o')
-                .value_name("FILE")
-                .value_hint(ValueHint::FilePath)
-                .value_parser(clap::value_parser!(PathBuf))
-                .help(
-                    "Output file ('-': standard output) [default: html in the run's folder, other formats to \
-                     standard output]",
-                ),
+            option("output", "FILE", "Output file ('-': standard output) [default: html in the run's folder, other formats to \
+                     standard output]").short('o').value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf)),
         )
         .arg(
-            Arg::new("published")
-                .long("published")
-                .action(ArgAction::SetTrue)
-                .conflicts_with("anonymise")
-                .help("Shows published results in the charts (html)"),
+            flag("published", "Shows published results in the charts (html)").conflicts_with("anonymise"),
         )
         .args(view())
 }

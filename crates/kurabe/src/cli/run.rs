@@ -1,6 +1,6 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
-use super::targets;
+use super::{flag, no_html, option, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::experiment::Experiment;
@@ -39,7 +39,7 @@ pub(crate) const PGBENCH: &str = "pgbench";
 fn pgbench() -> Command {
     let heading = "Scripts";
     let arg = |name: &'static str, short: char, value: &'static str, help: &'static str| {
-        Arg::new(name).short(short).value_name(value).help_heading(heading).help(help)
+        option(name, value, help).short(short).help_heading(heading)
     };
     Command::new(PGBENCH)
         .about("How fast do pgbench scripts run on each database?")
@@ -58,26 +58,19 @@ fn pgbench() -> Command {
                 "A built-in script of pgbench: tpcb-like, simple-update, select-only [default: tpcb-like \
                  without -f]",
             )
-            .long("builtin")
             .action(ArgAction::Append),
         )
-        .arg(
-            arg(
-                "scale",
-                's',
-                "N",
-                "Value of :scale; with --init, the size of the tables [default: 1; the number of rows of \
+        .arg(arg(
+            "scale",
+            's',
+            "N",
+            "Value of :scale; with --init, the size of the tables [default: 1; the number of rows of \
                  pgbench_branches for built-in scripts on existing tables]",
-            )
-            .long("scale"),
-        )
+        ))
         .arg(
-            Arg::new("init")
+            flag("init", "Creates pgbench's tables for the run, on any SQL engine; scripts use these tables")
                 .short('i')
-                .long("init")
-                .action(ArgAction::SetTrue)
-                .help_heading(heading)
-                .help("Creates pgbench's tables for the run, on any SQL engine; scripts use these tables"),
+                .help_heading(heading),
         )
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain([&RATE]).map(axis))
@@ -88,18 +81,11 @@ fn pgbench() -> Command {
 fn own() -> [Arg; 2] {
     let heading = "Custom workloads";
     [
-        Arg::new("define")
+        option("define", "NAME=VALUE", "Sets a variable; may be given several times")
             .short('D')
-            .long("define")
-            .value_name("NAME=VALUE")
             .action(ArgAction::Append)
-            .help_heading(heading)
-            .help("Sets a variable; may be given several times"),
-        Arg::new("write")
-            .long("write")
-            .action(ArgAction::SetTrue)
-            .help_heading(heading)
-            .help("Allows statements to change existing tables"),
+            .help_heading(heading),
+        flag("write", "Allows statements to change existing tables").help_heading(heading),
     ]
 }
 
@@ -107,10 +93,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     let info = experiment.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     let cache = experiment.takes_cache().then(|| {
-        Arg::new("cache")
-            .long("cache")
-            .value_name("TARGET")
-            .help("A cache in front of every target: up:memcached, up:redis, or a URL")
+        option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
     });
     Command::new(info.name)
         .about(info.question)
@@ -118,13 +101,10 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .arg(targets(false))
         .args(info.axes.iter().chain([&RATE]).map(axis))
         .arg(
-            Arg::new("operation")
-                .long("operation")
-                .value_name("NAMES")
+            option("operation", "NAMES", "Operations to measure [default: all]")
                 .value_delimiter(',')
                 .value_parser(PossibleValuesParser::new(operations))
-                .help_heading("Axes: each takes a comma-separated list; cells are their product")
-                .help("Operations to measure [default: all]"),
+                .help_heading("Axes: each takes a comma-separated list; cells are their product"),
         )
         .args(cache)
         .args(how())
@@ -163,7 +143,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
 fn how() -> [Arg; 19] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help_heading(heading).help(help)
+        option(name, value, help).help_heading(heading)
     };
     [
         Arg::new("more-targets")
@@ -252,11 +232,7 @@ fn how() -> [Arg; 19] {
             "Durability class of writes on every target: memory, os-cache, periodic-sync, synced or \
              replicated; targets that cannot provide it are not measured [default: unchanged]",
         ),
-        Arg::new("dry-run")
-            .long("dry-run")
-            .action(ArgAction::SetTrue)
-            .help_heading(heading)
-            .help("Print cells, rounds and expected time, and measure nothing"),
-        Arg::new("no-html").long("no-html").action(ArgAction::SetTrue).help("Do not write the HTML report"),
+        flag("dry-run", "Print cells, rounds and expected time, and measure nothing").help_heading(heading),
+        no_html(),
     ]
 }

@@ -181,11 +181,8 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
             _ => {}
         }
         if !names.contains(&axis) {
-            let hint = units::nearest(axis, &names).map_or_else(
-                || format!("there are: {}", names.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
-            return Err(Error::usage(format!("--set: {experiment} has no axis '{axis}'")).hint(hint));
+            let error = Error::usage(format!("--set: {experiment} has no axis '{axis}'"));
+            return Err(error.hint(units::suggestion(axis, &names, "there are")));
         }
         found.insert((experiment.to_owned(), axis.to_owned()), value.to_owned());
     }

@@ -246,10 +246,6 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
-        if let Event::TrialEnds { record } = &event {
-            writer.trial(record)?;
-            made.push((*record).clone());
-        }
         if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
             && let Some(budget) = budget.take()
             && let Some(note) = longer_than_planned(began.elapsed() + *left, budget)
@@ -257,6 +253,10 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
             output.note(&note);
         }
         match &event {
+            Event::TrialEnds { record } => {
+                writer.trial(record)?;
+                made.push((*record).clone());
+            }
             Event::TrialBegins { cell, operation, .. } => {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("{operation} on {target} to end"));
@@ -266,7 +266,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
                 let target = &header.targets[cell.target].name;
                 signals::wait_for(format!("{target} to be loaded"));
             }
-            _ => {}
+            Event::RoundsEnd { .. } => {}
         }
         if let Event::RoundsEnd { rounds, further } = event {
             *further = ending.further(rounds, &made);
@@ -281,10 +281,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         output.note(why);
     }
     run.trials.extend(made);
-    let complete = match &ended {
-        Ok(complete) => *complete,
-        Err(_) => false,
-    };
+    let complete = matches!(ended, Ok(true));
     if ended.is_ok() {
         let end = RunEnd { at_ms: began.elapsed().as_millis() as u64, complete };
         writer.end(&end)?;

@@ -6,7 +6,6 @@ mod compare;
 mod doctor;
 mod execute;
 mod join;
-mod list;
 mod planned;
 mod report;
 mod run;
@@ -21,7 +20,7 @@ mod wire;
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::{cli, places};
+use crate::{catalogue, cli, places};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
@@ -40,7 +39,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("rerun", matches)) => run::rerun(matches, output),
         Some(("resume", matches)) => run::resume(matches, output),
         Some(("list", _)) => {
-            output.result(&list::text())?;
+            output.result(&format!("{}\n{}", catalogue::experiments(), catalogue::targets()))?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),

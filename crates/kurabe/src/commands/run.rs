@@ -35,7 +35,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         spec,
         free: request.free()?,
         urls: request.target_urls(),
-        cache: request.cache_url(),
+        cache: request.cache.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
         dry,

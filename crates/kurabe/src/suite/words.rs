@@ -63,9 +63,7 @@ pub(super) fn known(name: &str, names: &[&str], what: &str) -> Result<()> {
     if names.contains(&name) {
         return Ok(());
     }
-    let hint = units::nearest(name, names)
-        .map_or_else(|| format!("there are: {}", names.join(", ")), |near| format!("did you mean '{near}'?"));
-    Err(Error::usage(format!("unknown {what} '{name}'")).hint(hint))
+    Err(Error::usage(format!("unknown {what} '{name}'")).hint(units::suggestion(name, names, "there are")))
 }
 
 pub(super) fn word(value: &Value, key: &str) -> Result<String> {

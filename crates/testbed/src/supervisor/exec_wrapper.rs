@@ -14,7 +14,6 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use crate::TestbedError;
 use crate::engine::{Instance, Launch};
-use crate::process::this_program;
 
 pub(super) const EXEC: &str = "exec";
 
@@ -29,7 +28,8 @@ pub(super) fn command(
 ) -> Result<Command, TestbedError> {
     let errors = log.try_clone().map_err(TestbedError::io("opening the server's log"))?;
     let number = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let mut command = Command::new(this_program());
+    // This process's program, valid also after the file was replaced by a new build.
+    let mut command = Command::new("/proc/self/exe");
     command
         .arg(super::SUBCOMMAND)
         .arg(EXEC)

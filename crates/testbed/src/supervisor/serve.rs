@@ -91,7 +91,7 @@ fn sync_data(dir: &Path) -> Result<(), TestbedError> {
 }
 
 struct Supervisor {
-    engine: &'static dyn Engine,
+    engine: &'static Engine,
     instance: Instance,
     folder: Folder,
     running: Option<ChildProcess>,
@@ -107,23 +107,26 @@ impl Supervisor {
         events: Receiver<Event>,
     ) -> Result<Self, TestbedError> {
         let engine = registry::by_name(&spec.engine)?;
-        spec.check(engine.reserved())?;
-        engine.check(&spec)?;
-        let installed = engine.find().map_err(|missing| missing.error(engine.name()))?;
-        let os_user = if engine.refuses_root() { os_user::unprivileged() } else { None };
+        spec.check(engine.reserved)?;
+        (engine.check)(&spec)
+            .map_err(|what| TestbedError::BadOption { engine: engine.name.to_owned(), what })?;
+        let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {
+            engine: engine.name.to_owned(),
+            missing: missing.what,
+            how: missing.how,
+        })?;
+        let os_user = if engine.refuses_root { os_user::unprivileged() } else { None };
         let base = folder::base(&spec);
         folder::sweep(&base);
         let folder = Folder::make(&base, os_user.as_ref())?;
         let dir = folder.path().to_owned();
         let instance = Instance { spec, installed, dir, os_user, port: 0, tls: None };
         let mut supervisor = Self { engine, instance, folder, running: None, sender, events };
-        match supervisor.first_start() {
-            Ok(()) => Ok(supervisor),
-            Err(error) => {
-                supervisor.remove();
-                Err(error)
-            }
+        if let Err(error) = supervisor.first_start() {
+            supervisor.remove();
+            return Err(error);
         }
+        Ok(supervisor)
     }
 
     fn first_start(&mut self) -> Result<(), TestbedError> {
@@ -156,9 +159,9 @@ impl Supervisor {
 
     /// Copies a cached data folder, or creates one.
     fn make_data(&mut self, deadline: Instant) -> Result<(), TestbedError> {
-        let steps = self.engine.prepare(&self.instance)?;
-        let name = self.engine.name();
-        let common = self.engine.can_use_template(&self.instance);
+        let steps = (self.engine.prepare)(&self.instance)?;
+        let name = self.engine.name;
+        let common = (self.engine.can_use_template)(&self.instance);
         if !(common && template::fetch(name, &self.instance)) {
             for step in steps {
                 self.run_step(&step, deadline)?;
@@ -167,7 +170,7 @@ impl Supervisor {
                 template::keep(name, &self.instance);
             }
         }
-        self.engine.make_unique(&self.instance);
+        (self.engine.make_unique)(&self.instance);
         Ok(())
     }
 
@@ -193,9 +196,9 @@ impl Supervisor {
     /// Starts the server and waits until it answers.
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
         let log = self.instance.log();
-        let launch = self.engine.command(&self.instance, first);
+        let launch = (self.engine.command)(&self.instance, first);
         let mut running =
-            ChildProcess::start(&launch, self.engine.stop_signal(), &self.instance, &log, &self.sender)?;
+            ChildProcess::start(&launch, self.engine.stop_signal, &self.instance, &log, &self.sender)?;
         let result = self
             .folder
             .note_server(running.pid())
@@ -210,7 +213,7 @@ impl Supervisor {
 
     fn wait_until_ready(&self, running: &mut ChildProcess, deadline: Instant) -> Result<(), TestbedError> {
         loop {
-            let why = match self.engine.ping(&self.instance, running.pid()) {
+            let why = match (self.engine.ping)(&self.instance, running.pid()) {
                 // The answer may be from another server, on a port that this one could not bind.
                 Ok(()) if running.ended().is_none() => return Ok(()),
                 Ok(()) => "another server answers on this port".to_owned(),
@@ -242,7 +245,7 @@ impl Supervisor {
             return Ok(());
         }
         Err(TestbedError::TimedOut {
-            engine: self.engine.name().to_owned(),
+            engine: self.engine.name.to_owned(),
             seconds: self.instance.spec.timeout_ms.div_ceil(1000),
             what: why.to_owned(),
             log: self.tail(&self.instance.log()),
@@ -272,10 +275,9 @@ impl Supervisor {
                     .map_or_else(Report::Failed, |()| Report::Ready(self.facts()));
             }
             (_, None) => return Report::Failed(self.error("the server is not running")),
-            (Request::Kill, running) => {
-                if let Some(mut running) = running.take() {
-                    running.kill();
-                }
+            (Request::Kill, Some(running)) => {
+                running.kill();
+                self.running = None;
             }
             (Request::Pause, Some(running)) => running.signal_all(Signal::STOP),
             (Request::Resume, Some(running)) => running.signal_all(Signal::CONT),
@@ -298,9 +300,9 @@ impl Supervisor {
     /// Stops the server and removes its folder. If that fails, the next sweep removes the folder.
     fn remove(mut self) -> ExitCode {
         if let Some(mut running) = self.running.take() {
-            running.stop(self.engine.stop_signal(), GRACE);
+            running.stop(self.engine.stop_signal, GRACE);
         }
-        if let Some(step) = self.engine.clean_up(&self.instance) {
+        if let Some(step) = (self.engine.clean_up)(&self.instance) {
             let log = self.instance.dir.join("prepare.log");
             if let Ok(mut step) = ChildProcess::start(&step, Signal::KILL, &self.instance, &log, &self.sender)
             {
@@ -319,9 +321,9 @@ impl Supervisor {
 
     fn facts(&self) -> Facts {
         Facts {
-            url: self.engine.url(&self.instance),
+            url: (self.engine.url)(&self.instance),
             port: self.instance.port,
-            socket: self.engine.socket(&self.instance),
+            socket: (self.engine.socket)(&self.instance),
             pid: self.running.as_ref().map_or(0, ChildProcess::pid),
             version: self.instance.installed.version.clone(),
             program: self.instance.installed.program.clone(),
@@ -336,10 +338,10 @@ impl Supervisor {
     }
 
     fn failed(&self, what: String, path: &Path) -> TestbedError {
-        TestbedError::Failed { engine: self.engine.name().to_owned(), what, log: self.tail(path) }
+        TestbedError::Failed { engine: self.engine.name.to_owned(), what, log: self.tail(path) }
     }
 
     fn error(&self, what: &str) -> TestbedError {
-        TestbedError::Supervisor { engine: self.engine.name().to_owned(), what: what.to_owned() }
+        TestbedError::Supervisor { engine: self.engine.name.to_owned(), what: what.to_owned() }
     }
 }

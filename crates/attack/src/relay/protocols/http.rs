@@ -1,5 +1,6 @@
 //! HTTP/1.1: `CouchDB` and `kurabe app`.
 
+use crate::relay::hostile::replaced;
 use crate::relay::peer::{Peer, number};
 use crate::relay::protocol::{Kind, Protocol, Request, longest, without_numbers};
 use std::io;
@@ -9,9 +10,6 @@ pub struct Http;
 
 impl Protocol for Http {
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
-        if client.peek(1)?.is_none() {
-            return Ok(None);
-        }
         let mut bytes = Vec::new();
         let head = head(client, &mut bytes)?;
         if head.length().is_some() || head.chunked() {
@@ -61,13 +59,7 @@ impl Protocol for Http {
         if old.len() != new.len() || old.len() < 4 {
             return answer.to_vec();
         }
-        let mut out = answer.to_vec();
-        let mut at = 0;
-        while let Some(found) = out[at..].windows(old.len()).position(|window| window == old) {
-            out[at + found..at + found + new.len()].copy_from_slice(&new);
-            at += found + new.len();
-        }
-        out
+        replaced(answer, &old, &new).0
     }
 
     fn value(&self, message: &[u8]) -> std::ops::Range<usize> {

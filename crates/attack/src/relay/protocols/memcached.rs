@@ -9,9 +9,6 @@ pub struct Memcached;
 
 impl Protocol for Memcached {
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
-        if client.peek(1)?.is_none() {
-            return Ok(None);
-        }
         let mut bytes = Vec::new();
         client.line(&mut bytes)?;
         let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
@@ -44,20 +41,14 @@ impl Protocol for Memcached {
             let start = server.line(&mut bytes)?;
             let line = String::from_utf8_lossy(&bytes[start..]).trim_end().to_owned();
             let words: Vec<&str> = line.split(' ').collect();
-            match words[0] {
-                "VA" => {
-                    server.take(
-                        number(words.get(1).unwrap_or(&"").as_bytes()).max(0) as usize + 2,
-                        &mut bytes,
-                    )?;
-                }
-                "VALUE" => {
-                    server.take(
-                        number(words.get(3).unwrap_or(&"").as_bytes()).max(0) as usize + 2,
-                        &mut bytes,
-                    )?;
-                }
-                _ => {}
+            let at = match words[0] {
+                "VA" => Some(1),
+                "VALUE" => Some(3),
+                _ => None,
+            };
+            if let Some(at) = at {
+                let size = words.get(at).copied().unwrap_or_default();
+                server.take(number(size.as_bytes()).max(0) as usize + 2, &mut bytes)?;
             }
             let refused =
                 ["END", "ERROR", "RESET", "OK", "BUSY"].contains(&words[0]) || words[0].ends_with("_ERROR");

@@ -1,7 +1,7 @@
 //! `MongoDB`'s wire protocol; each message begins with its length.
 
 use crate::relay::peer::Peer;
-use crate::relay::protocol::{Kind, Protocol, Request};
+use crate::relay::protocol::{Kind, Protocol, Request, word};
 use std::io;
 
 /// A connection to a `MongoDB`.
@@ -16,9 +16,6 @@ const MORE_TO_COME: u32 = 2;
 
 impl Protocol for Mongodb {
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
-        if client.peek(1)?.is_none() {
-            return Ok(None);
-        }
         let bytes = message(client)?;
         let (mut class, mut kind, mut answered) = ("legacy".to_owned(), Kind::Other, true);
         if word(&bytes, 12) == OP_MSG {
@@ -61,10 +58,6 @@ fn message(from: &mut Peer) -> io::Result<Vec<u8>> {
     let length = (word(&bytes, 0) as usize).max(16);
     from.take(length - 4, &mut bytes)?;
     Ok(bytes)
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 fn text(bytes: &[u8], at: usize) -> String {

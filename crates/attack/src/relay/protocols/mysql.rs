@@ -1,7 +1,7 @@
 //! The client/server protocol of MySQL and MariaDB.
 
 use crate::relay::peer::Peer;
-use crate::relay::protocol::{Kind, Protocol, Request, of_sql, without_numbers};
+use crate::relay::protocol::{Kind, Protocol, Request, of_sql, without_numbers, word};
 use std::collections::HashMap;
 use std::io;
 
@@ -53,9 +53,6 @@ impl Protocol for Mysql {
     }
 
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
-        if client.peek(1)?.is_none() {
-            return Ok(None);
-        }
         let (command, bytes) = packet(client)?;
         let text = || String::from_utf8_lossy(bytes.get(5..).unwrap_or_default()).into_owned();
         let (class, kind) = match command {
@@ -79,7 +76,7 @@ impl Protocol for Mysql {
     }
 
     fn answer(&mut self, request: &Request, _: &mut Peer, server: &mut Peer) -> io::Result<Vec<u8>> {
-        let (first, mut bytes) = packet(server)?;
+        let (mut first, mut bytes) = packet(server)?;
         if first == 0xff {
             return Ok(bytes);
         }
@@ -99,17 +96,13 @@ impl Protocol for Mysql {
             Some(3 | 0x17) => {}
             _ => return Ok(bytes),
         }
-        let mut first = first;
         let mut at = 0;
         loop {
             let more = if first == 0x00 || first == 0xff {
                 first == 0 && ok_status(&bytes[at + 4..]) & MORE_RESULTS != 0
             } else {
-                {
-                    let header = bytes.split_off(at + 4);
-                    bytes.extend_from_slice(&header);
-                    self.rows(&header, server, &mut bytes)?
-                }
+                let header = bytes[at + 4..].to_vec();
+                self.rows(&header, server, &mut bytes)?
             };
             if !more {
                 return Ok(bytes);
@@ -188,10 +181,6 @@ fn length(bytes: &[u8]) -> (u64, usize) {
     };
     let number = bytes.iter().skip(1).take(size).rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     (number, size + 1)
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 fn short(bytes: &[u8], at: usize) -> u16 {

@@ -9,9 +9,6 @@ pub struct Resp;
 
 impl Protocol for Resp {
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
-        if client.peek(1)?.is_none() {
-            return Ok(None);
-        }
         let mut bytes = Vec::new();
         value(client, &mut bytes)?;
         let words = words(&bytes);

@@ -1,7 +1,0 @@
-//! `kurabe list`.
-
-use crate::catalogue;
-
-pub(super) fn text() -> String {
-    format!("{}\n{}", catalogue::experiments(), catalogue::targets())
-}
