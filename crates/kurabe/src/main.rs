@@ -5,17 +5,15 @@ mod cli;
 mod commands;
 mod custom;
 mod exit;
-mod machine;
-mod observers;
 mod output;
 mod places;
 mod progress;
 mod relay;
 mod signals;
 mod suite;
-mod targets;
 mod timeout;
 
+use kurabe_targets as targets;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -5,7 +5,8 @@
     reason = "who prints must hold the output, whether or not it changes what is printed"
 )]
 
-use crate::targets;
+use crate::signals;
+use crate::targets::{self, Reporter};
 use clap::ArgMatches;
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -95,6 +96,24 @@ impl Output {
     /// Prints a warning.
     pub(crate) fn warning(&self, text: &str) {
         eprintln!("kurabe: warning: {}", printable(text));
+    }
+}
+
+impl Reporter for Output {
+    fn note(&self, text: &str) {
+        self.note(text);
+    }
+
+    fn warning(&self, text: &str) {
+        self.warning(text);
+    }
+
+    fn wait_for(&self, what: String) {
+        signals::wait_for(what);
+    }
+
+    fn check(&self) -> Result<()> {
+        signals::check()
     }
 }
 

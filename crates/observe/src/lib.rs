@@ -11,6 +11,7 @@
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which has each TCP socket's `tcp_info`
 
 mod diag;
+mod facts;
 mod find;
 mod group;
 mod host;
@@ -23,6 +24,7 @@ mod sampler;
 mod tiers;
 mod wire;
 
+pub use facts::machine_facts;
 pub use machine::{dishonest_sync, disturbances};
 pub use monitor::Monitor;
 pub use remote::{DEFAULT_COMMAND, Remote, serve};

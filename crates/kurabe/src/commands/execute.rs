@@ -9,7 +9,7 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
-use crate::{machine, signals, timeout};
+use crate::{signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::observation::Endpoint;
@@ -60,7 +60,7 @@ pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
 }
 
 fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output: &Output) -> Result<Exit> {
-    let machine = machine::facts();
+    let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
     let budget = plan.spec.budget_ns.map(Duration::from_nanos);
@@ -180,7 +180,7 @@ pub(super) fn go_on(
         let error = Error::usage("the scale of pgbench's tables has changed since the run started");
         return Err(error.hint("start a new run: kurabe rerun").into());
     }
-    let machine = machine::facts();
+    let machine = kurabe_observe::machine_facts();
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;

@@ -5,20 +5,16 @@
 
 mod ground;
 
-use super::{Engine, start};
-use crate::exit::{self, Exit};
-use crate::output::Output;
-use crate::targets::with_server_affinity;
+use crate::{Engine, TestResult, start};
 use ground::Ground;
 use kurabe_core::units;
 use kurabe_engine::cpu_partition::CpuPartition;
+use kurabe_targets::{Reporter, with_server_affinity};
 use kurabe_testbed::Server;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rounds of each comparison: as many as in the default run of one cell on two targets.
-pub(super) const ROUNDS: u32 = 16;
 /// The maximum share of comparisons without a difference that may be called different.
 const WRONG: f64 = 0.05;
 /// The minimum share of differences that must be found on a quiet machine.
@@ -27,27 +23,29 @@ const FOUND: f64 = 0.9;
 const COVERED: f64 = 0.92;
 
 /// The parameters.
-pub(super) struct Plan {
+pub struct Plan {
     /// Whether writes are compared instead of reads.
-    pub(super) writes: bool,
+    pub writes: bool,
     /// The numbers of clients.
-    pub(super) clients: Vec<u64>,
+    pub clients: Vec<u64>,
     /// Whether two servers are started for each comparison, and restarted as in a run with default options.
-    pub(super) separate: bool,
+    pub separate: bool,
+    /// The time budget of each comparison of two servers.
+    pub budget: Duration,
     /// The number of comparisons without a difference, and of those with one.
-    pub(super) comparisons: u64,
+    pub comparisons: u64,
     /// The difference: 0.05 makes one side 5 % slower.
-    pub(super) effect: f64,
+    pub effect: f64,
     /// Rounds of each comparison.
-    pub(super) rounds: u32,
+    pub rounds: u32,
     /// The number of records in each store, if the user chose it.
-    pub(super) records: Option<u64>,
+    pub records: Option<u64>,
     /// Each trial's measured phase.
-    pub(super) time: Duration,
+    pub time: Duration,
     /// The length of a slice, if the trials are interleaved.
-    pub(super) slice: Option<Duration>,
+    pub slice: Option<Duration>,
     /// Separate processors for clients and servers.
-    pub(super) cpu_partition: Option<CpuPartition>,
+    pub cpu_partition: Option<CpuPartition>,
 }
 
 /// The results of comparisons on one engine.
@@ -90,12 +88,8 @@ impl Tally {
     }
 }
 
-pub(super) fn differences(
-    plan: &Plan,
-    engines: &[Engine],
-    cancel: &AtomicBool,
-    output: &Output,
-) -> kurabe_core::Result<Exit> {
+/// Makes the comparisons on these engines until `cancel` is set.
+pub fn test(plan: &Plan, engines: &[Engine], cancel: &AtomicBool, reporter: &dyn Reporter) -> TestResult {
     let mut tallies: Vec<(String, Tally, Tally)> = Vec::new();
     let mut left_out: Vec<String> = Vec::new();
     let mut grounds: Vec<(Ground<'_>, Option<Server>)> = Vec::new();
@@ -104,11 +98,11 @@ pub(super) fn differences(
         let server = if plan.separate {
             Ok(None)
         } else {
-            with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, output))
+            with_server_affinity(plan.cpu_partition.as_ref(), || start(engine, reporter))
         };
         match server {
             Ok(server) => {
-                grounds.push((Ground::new(engine, plan, cancel), server));
+                grounds.push((Ground { engine, plan, cancel }, server));
                 let name = |clients: &u64| match plan.clients.len() {
                     1 => shown.clone(),
                     _ => format!("{shown}, {clients} client{}", if *clients == 1 { "" } else { "s" }),
@@ -128,7 +122,7 @@ pub(super) fn differences(
                     continue;
                 }
                 let compared = if plan.separate {
-                    ground.compare_separate(effect, number, output)
+                    ground.compare_separate(effect, number, reporter)
                 } else {
                     ground.compare(server.as_ref(), effect, number)
                 };
@@ -144,7 +138,7 @@ pub(super) fn differences(
                     Err(error) => {
                         let why = format!("{}: {error}", ground.engine.name);
                         if !left_out.contains(&why) {
-                            output.warning(&why);
+                            reporter.warning(&why);
                             left_out.push(why);
                         }
                     }
@@ -152,12 +146,12 @@ pub(super) fn differences(
             }
         }
         if plan.separate || (number + 1) % 10 == 0 {
-            output.note(&format!("{} of {} pairs of comparisons", number + 1, plan.comparisons));
+            reporter.note(&format!("{} of {} pairs of comparisons", number + 1, plan.comparisons));
         }
     }
     for (_, server) in grounds {
         if let Some(Err(error)) = server.map(Server::stop) {
-            output.warning(&error.to_string());
+            reporter.warning(&error.to_string());
         }
     }
     let (mut none, mut some) = (Tally::default(), Tally::default());
@@ -165,11 +159,7 @@ pub(super) fn differences(
         none.add(without);
         some.add(with);
     }
-    output.result(&table(plan, &tallies, &none, &some, &left_out))?;
-    if cancel.load(Ordering::SeqCst) {
-        return Ok(exit::INTERRUPTED);
-    }
-    Ok(if holds(&none, &some) { exit::DONE } else { exit::INTERNAL })
+    TestResult { table: table(plan, &tallies, &none, &some, &left_out), passed: holds(&none, &some) }
 }
 
 /// Whether the conditions for any machine hold. That differences are found needs a quiet one, and is only reported.

@@ -1,5 +1,6 @@
 //! The planted causes, and the expected attribution of each.
 
+use crate::EMBEDDED;
 use kurabe_report::attribution::Bottleneck;
 
 /// A cause.
@@ -87,9 +88,6 @@ impl Kind {
         }
     }
 }
-
-/// The engine that works within the client.
-pub(super) const EMBEDDED: &str = "sqlite";
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,6 @@
 //! One comparison of a server with itself; repeated requests may make one side slower.
 
 use super::{Engine, Plan, Tally};
-use crate::machine;
-use crate::output::Output;
-use crate::suite::BUDGET;
-use crate::targets::{self, Wish, open_one};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::experiment::Experiment;
@@ -21,10 +17,11 @@ use kurabe_engine::plan::Plan as RunPlan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::target::{SecondInstance, Target};
 use kurabe_experiments::registry;
-use kurabe_observe::Monitor;
+use kurabe_observe::{Monitor, machine_facts};
 use kurabe_report::analyse;
 use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
+use kurabe_targets::{Reporter, Wish, open, open_one};
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,8 +36,8 @@ const LONGEST: usize = 1_000;
 /// The context of comparisons.
 pub(super) struct Ground<'a> {
     pub(super) engine: &'a Engine,
-    plan: &'a Plan,
-    cancel: &'a AtomicBool,
+    pub(super) plan: &'a Plan,
+    pub(super) cancel: &'a AtomicBool,
 }
 
 /// The time added to the requests of one target, and their number.
@@ -111,11 +108,7 @@ impl Interceptor for Doubling {
     }
 }
 
-impl<'a> Ground<'a> {
-    pub(super) fn new(engine: &'a Engine, plan: &'a Plan, cancel: &'a AtomicBool) -> Self {
-        Self { engine, plan, cancel }
-    }
-
+impl Ground<'_> {
     /// Compares a server with itself, with each number of clients. The second target is slower by `effect`.
     pub(super) fn compare(
         &self,
@@ -138,20 +131,14 @@ impl<'a> Ground<'a> {
         let spec = RunSpec {
             duration_ns: Some(self.plan.time.as_nanos() as u64),
             records: Some(self.plan.records.unwrap_or(RECORDS)),
-            ..self.spec(experiment, self.engine.name, mix(number, effect))
+            ..self.spec(experiment, self.engine.name, mix(number, effect))?
         };
         let added = Arc::default();
         let target = |at: usize, effect: f64| -> Result<Target> {
             let (driver, facts, skip_reason) = open_one(&url, None)?;
-            Ok(Target {
-                name: format!("{}#{}", self.engine.name, at + 1),
-                driver: self.slowed(driver, effect, &added),
-                facts,
-                claims: at == 0,
-                skip_reason,
-                restart: None,
-                second: None,
-            })
+            let driver = self.slowed(driver, effect, &added);
+            let name = format!("{}#{}", self.engine.name, at + 1);
+            Ok(Target { claims: at == 0, skip_reason, ..Target::new(name, driver, facts) })
         };
         let both = [target(0, 0.0)?, target(1, effect)?];
         let mut plan = RunPlan::new(experiment, &spec, &both)?;
@@ -166,13 +153,14 @@ impl<'a> Ground<'a> {
         &self,
         effect: f64,
         number: u64,
-        output: &Output,
+        reporter: &dyn Reporter,
     ) -> Result<Vec<(u64, Tally)>> {
         let experiment = self.experiment()?;
         let url = self.engine.url();
-        let spec = RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect)) };
+        let spec =
+            RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
-        let mut opened = targets::open(&[url.clone(), url], &Wish::of(&plan, None), output)?;
+        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None), reporter)?;
         let added = Arc::default();
         let last = opened.targets.pop().into_iter().map(|target| Target {
             driver: self.slowed(target.driver, effect, &added),
@@ -185,11 +173,11 @@ impl<'a> Ground<'a> {
         opened.targets.extend(last);
         plan.compare(&opened.targets);
         let free = Free { rounds: true, restarts: true, ..Free::default() };
-        budget::fit(&mut plan, &opened.targets, &free, BUDGET * 2);
+        budget::fit(&mut plan, &opened.targets, &free, self.plan.budget);
         plan.complete(&opened.targets)?;
         plan.allow_rewrites();
         let judged = self.judge(&plan, &opened.targets, &added, effect);
-        opened.close(output);
+        opened.close(reporter);
         judged
     }
 
@@ -272,23 +260,19 @@ impl<'a> Ground<'a> {
         Ok(judged)
     }
 
-    fn spec(&self, experiment: &dyn Experiment, target: &str, seed: u64) -> RunSpec {
+    fn spec(&self, experiment: &dyn Experiment, target: &str, seed: u64) -> Result<RunSpec> {
         let info = experiment.info();
-        let axes = info
-            .axes
-            .iter()
-            .filter_map(|axis| Some((axis.name.to_owned(), vec![axis.parse(axis.default.first()?).ok()?])));
-        let mut axes: BTreeMap<String, Vec<AxisValue>> = axes.collect();
+        let mut axes = info.baseline(&[])?.alone();
         let clients = self.plan.clients.iter().map(|clients| AxisValue::Number(*clients));
         axes.insert("clients".to_owned(), clients.collect());
-        RunSpec {
+        Ok(RunSpec {
             axes,
-            operations: info.operations.iter().map(|operation| operation.name.to_owned()).collect(),
+            operations: info.operation_names(),
             rounds: self.plan.rounds,
             seed,
             slice_ns: self.plan.slice.map(|slice| slice.as_nanos() as u64),
             ..RunSpec::new(info.name, [target; 2])
-        }
+        })
     }
 
     /// Makes a run as any other. `each` gets each trial at its end, with its cell.
@@ -304,24 +288,19 @@ impl<'a> Ground<'a> {
             kurabe: env!("CARGO_PKG_VERSION").to_owned(),
             command: Vec::new(),
             spec: plan.spec.clone(),
-            machine: machine::facts(),
+            machine: machine_facts(),
             targets: targets.iter().map(record).collect(),
             cells: plan.records(),
             overhead: Vec::new(),
             warnings: Vec::new(),
         };
         let monitor = Monitor::new();
+        // No interference check and no reruns: the test is about the verdict on any measurement.
         let runner = Runner {
-            plan,
-            run: &header.run,
-            targets,
-            began: Instant::now(),
             cancel: self.cancel,
-            progress: &AtomicU64::new(0),
             observer: Some(&monitor),
-            // No reruns: the test is about the verdict on any measurement.
-            interference_check: None,
             cpu_partition: self.plan.cpu_partition.as_ref(),
+            ..Runner::new(plan, &header.run, targets)
         };
         let mut trials = Vec::new();
         let fixtures = Fixture::open_all(targets, &header.run)?;

@@ -3,8 +3,8 @@
 use kurabe_core::run::MachineFacts;
 use std::fs;
 
-/// Reads the facts; what cannot be read is left empty.
-pub(crate) fn facts() -> MachineFacts {
+/// Reads facts about this machine; what cannot be read is left empty.
+pub fn machine_facts() -> MachineFacts {
     let value = |text: &str, name: &str| {
         text.lines()
             .find_map(|line| Some(line.strip_prefix(name)?.trim_start_matches([' ', '\t', ':']).to_owned()))

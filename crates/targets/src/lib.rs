@@ -1,8 +1,10 @@
 //! Opens targets: starts throwaway servers, parses URLs, chooses names.
+//!
+//! Throwaway servers are supervised by the running program, which must call [`kurabe_testbed::supervisor::run`] if its
+//! first argument is [`kurabe_testbed::supervisor::SUBCOMMAND`].
 
-use crate::observers;
-use crate::output::Output;
-use crate::signals;
+mod observers;
+
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
@@ -22,20 +24,38 @@ use std::sync::Arc;
 use std::thread;
 
 /// The scheme of a throwaway server: `up:postgres`.
-pub(crate) const UP: &str = "up";
+pub const UP: &str = "up";
+
+/// Messages to the user about targets, and the user's request to stop.
+pub trait Reporter {
+    /// Shows a note.
+    fn note(&self, text: &str);
+
+    /// Shows a warning.
+    fn warning(&self, text: &str);
+
+    /// Sets what the program waits for if the user stops it.
+    fn wait_for(&self, what: String);
+
+    /// Fails after the user has stopped the program.
+    ///
+    /// # Errors
+    /// [`Interrupted`](ErrorKind::Interrupted).
+    fn check(&self) -> Result<()>;
+}
 
 /// Open targets, with the throwaway servers among them, which run until this is dropped.
-pub(crate) struct Opened {
+pub struct Opened {
     /// As the engine needs them.
-    pub(crate) targets: Vec<Target>,
+    pub targets: Vec<Target>,
     /// As the run file records them.
-    pub(crate) records: Vec<TargetRecord>,
+    pub records: Vec<TargetRecord>,
     /// The URL by which each is reached.
-    pub(crate) reached: Vec<TargetUrl>,
+    pub reached: Vec<TargetUrl>,
     /// Servers that a remote observer watches.
-    pub(crate) observers: Vec<(Endpoint, Remote)>,
+    pub observers: Vec<(Endpoint, Remote)>,
     /// Separate processors for clients and throwaway servers.
-    pub(crate) cpu_partition: Option<CpuPartition>,
+    pub cpu_partition: Option<CpuPartition>,
     servers: Vec<Arc<Server>>,
     /// External caches that are leased already, by URL.
     shared: HashSet<String>,
@@ -46,24 +66,24 @@ const CACHE_TTL: &str = "3600";
 
 /// What a run requires of its targets.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
+pub struct Wish {
     /// The durability class of every acknowledged write.
-    pub(crate) durability: Option<DurabilityClass>,
+    pub durability: Option<DurabilityClass>,
     /// The minimum number of connections of throwaway servers.
-    pub(crate) connections: u64,
+    pub connections: u64,
     /// The cache in front of every target, as given.
-    pub(crate) cache: Option<String>,
+    pub cache: Option<String>,
     /// The caches that the cells need in front of each target.
-    pub(crate) caches: Vec<CacheNeed>,
+    pub caches: Vec<CacheNeed>,
     /// Separate processors for clients and throwaway servers.
-    pub(crate) cpu_partition: Option<CpuPartition>,
+    pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
-    pub(crate) second_instances: Vec<bool>,
+    pub second_instances: Vec<bool>,
 }
 
 impl Wish {
     /// What a run requires. `cache` is the cache URL as given, with its password.
-    pub(crate) fn of(plan: &Plan, cache: Option<&str>) -> Self {
+    pub fn of(plan: &Plan, cache: Option<&str>) -> Self {
         let spec = &plan.spec;
         Self {
             durability: spec.durability,
@@ -86,7 +106,7 @@ impl Wish {
 
 impl Opened {
     /// The caches of one target: a throwaway server per size, or the external one.
-    fn caches(&mut self, url: &TargetUrl, wish: &Wish, output: &Output) -> Result<Vec<Cache>> {
+    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Cache>> {
         let throwaway = url.scheme == UP;
         // The size of an external cache cannot be set, and a throwaway one did not exist before.
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
@@ -95,13 +115,11 @@ impl Opened {
             let reached = if throwaway {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
-                output.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
+                reporter.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
                 let server =
                     Arc::new(with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &server))?);
-                let mut reached = TargetUrl::parse(server.url())?;
-                reached.options.extend(driver_options(url));
+                let mut reached = self.reached(url, server)?;
                 reached.options.entry("ttl".to_owned()).or_insert_with(|| CACHE_TTL.to_owned());
-                self.servers.push(server);
                 reached
             } else {
                 url.clone()
@@ -123,12 +141,12 @@ impl Opened {
     }
 
     /// Stops the throwaway servers and removes their data.
-    pub(crate) fn close(self, output: &Output) {
+    pub fn close(self, reporter: &dyn Reporter) {
         drop(self.targets);
         // Other holders were dropped with the targets.
         for server in self.servers.into_iter().filter_map(Arc::into_inner) {
             if let Err(error) = server.stop() {
-                output.warning(&error.to_string());
+                reporter.warning(&error.to_string());
             }
         }
     }
@@ -139,7 +157,7 @@ impl Opened {
 ///
 /// # Errors
 /// If one cannot be used; the message begins with the target.
-pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Opened> {
+pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Opened> {
     let Wish { durability, connections, .. } = *wish;
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     let mut parsed = whole.clone();
@@ -165,12 +183,12 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
-        signals::check()?;
+        reporter.check()?;
         let twice = wish.second_instance(at);
         let (mut restart, mut second) = (None, None);
         let reached = if url.scheme == UP {
-            signals::wait_for(format!("a throwaway {} to start", url.path));
-            let options = of_url(&url, durability, connections, output)?;
+            reporter.wait_for(format!("a throwaway {} to start", url.path));
+            let options = of_url(&url, durability, connections, reporter)?;
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
             restart = Some(restarting(&server));
             let reached = opened.reached(&url, server)?;
@@ -182,7 +200,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         } else {
             url.clone()
         };
-        signals::wait_for(format!("{url} to answer"));
+        reporter.wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, skip_reason) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
@@ -202,7 +220,7 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
         let claims = seen.insert(reached.to_string());
         if !wish.caches.is_empty() {
             let caches = match &cache {
-                Some(cache) => opened.caches(cache, wish, output)?,
+                Some(cache) => opened.caches(cache, wish, reporter)?,
                 None => Vec::new(),
             };
             Cached::add_facts(&mut facts, &caches);
@@ -225,16 +243,19 @@ pub(crate) fn open(urls: &[String], wish: &Wish, output: &Output) -> Result<Open
 ///
 /// # Errors
 /// If this program was built without it.
-pub(crate) fn null() -> Result<Target> {
+pub fn null() -> Result<Target> {
     let (driver, facts, skip_reason) = open_one(&TargetUrl::parse("null:")?, None)?;
     Ok(Target { skip_reason, ..Target::new("null", driver, facts) })
 }
 
 /// A driver, the server's facts, and the reason if it cannot provide the durability class.
-pub(crate) type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
+pub type OpenedOne = (Box<dyn Driver>, ServerFacts, Option<String>);
 
 /// Opens a target that is not a throwaway server.
-pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
+///
+/// # Errors
+/// If it cannot be used, or reports another durability class than was set.
+pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<OpenedOne> {
     let mut driver = kurabe_drivers::registry::open(url)?;
     let skip_reason = match durability.map(|class| driver.require_durability(class)) {
         None | Some(Ok(())) => None,
@@ -257,7 +278,7 @@ pub(crate) fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> 
 ///
 /// # Errors
 /// If a URL is invalid.
-pub(crate) fn applications(urls: &[String]) -> Result<Vec<bool>> {
+pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
     let is_application = |text: &String| {
         let mut url = TargetUrl::parse(text)?;
         observers::taken(&mut url);
@@ -268,7 +289,7 @@ pub(crate) fn applications(urls: &[String]) -> Result<Vec<bool>> {
 }
 
 /// Rejects unknown schemes before any server is started.
-pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
+fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
         let mut url = url.clone();
         observers::taken(&mut url);
@@ -293,13 +314,16 @@ pub(crate) fn check_scheme(url: &TargetUrl) -> Result<()> {
 
 /// Starts a throwaway server, with the settings for a durability class if one is requested. Options that its driver
 /// does not know are settings of the server, and override those.
-pub(crate) fn up(
+///
+/// # Errors
+/// If a setting is invalid, or the server does not start.
+pub fn up(
     url: &TargetUrl,
     durability: Option<DurabilityClass>,
     connections: u64,
-    output: &Output,
+    reporter: &dyn Reporter,
 ) -> Result<Server> {
-    start(url, &of_url(url, durability, connections, output)?)
+    start(url, &of_url(url, durability, connections, reporter)?)
 }
 
 /// Its start options, which are announced.
@@ -307,11 +331,11 @@ fn of_url(
     url: &TargetUrl,
     durability: Option<DurabilityClass>,
     connections: u64,
-    output: &Output,
+    reporter: &dyn Reporter,
 ) -> Result<StartOptions> {
     let mut options = up_options(url, connections)?;
     options.durability = durability.map(|class| class.name().to_owned());
-    output.note(&format!("starting throwaway {} …", url.path));
+    reporter.note(&format!("starting throwaway {} …", url.path));
     Ok(options)
 }
 
@@ -341,7 +365,7 @@ fn start_twice(
 }
 
 /// Runs `start` with the servers' CPU affinity, if processors are partitioned.
-pub(crate) fn with_server_affinity<T>(cpu_partition: Option<&CpuPartition>, start: impl FnOnce() -> T) -> T {
+pub fn with_server_affinity<T>(cpu_partition: Option<&CpuPartition>, start: impl FnOnce() -> T) -> T {
     match cpu_partition {
         Some(cpu_partition) => cpu_partition.with_server_affinity(start),
         None => start(),
@@ -398,7 +422,7 @@ fn not_started(error: &TestbedError) -> Error {
 }
 
 /// An error from the testbed's text: the first line is the message, the others are a log.
-pub(crate) fn start_error(kind: ErrorKind, text: &str) -> Error {
+pub fn start_error(kind: ErrorKind, text: &str) -> Error {
     let mut lines = text.lines();
     Error::new(kind, lines.next().unwrap_or_default()).log(lines)
 }
@@ -438,7 +462,7 @@ fn names(urls: &[TargetUrl]) -> Vec<String> {
 }
 
 /// Removes the passwords in target URLs from command-line arguments.
-pub(crate) fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
+pub fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
     words
         .map(|word| {
             if !word.contains(':') || word.starts_with('-') && !word.contains("://") {

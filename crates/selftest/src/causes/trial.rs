@@ -1,11 +1,11 @@
 //! One trial with a planted cause.
 
 use super::group::{Limit, disk_of};
-use super::kind::{EMBEDDED, Kind};
+use super::kind::Kind;
 use super::plant::{Plan, Planter};
 use super::relay::Relay;
 use super::wrap::{Burden, burdened};
-use crate::targets::open_one;
+use crate::EMBEDDED;
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::Experiment;
@@ -20,9 +20,9 @@ use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::attribution::{Attribution, of_trial};
+use kurabe_targets::open_one;
 use kurabe_testbed::Server;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl Ground<'_> {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {
                 let folder = self.server.map_or_else(std::env::temp_dir, |server| server.dir().to_owned());
-                Plan::Limit(Limit::Writes(disk(&folder)?, WRITES))
+                Plan::Limit(Limit::Writes(disk_of(&folder).map_err(Error::unsupported)?, WRITES))
             }
             Kind::Lock => self.hold(&url, &run, kind)?,
             _ => Plan::Nothing,
@@ -159,8 +159,4 @@ fn address(server: &Endpoint) -> Result<SocketAddr> {
         }
         _ => Err(Error::unsupported("it is not reached by TCP")),
     }
-}
-
-fn disk(folder: &Path) -> Result<u64> {
-    disk_of(folder).map_err(Error::unsupported)
 }
