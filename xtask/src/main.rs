@@ -5,8 +5,8 @@ mod apt;
 mod attack;
 mod bench;
 mod ferretdb;
-mod mysql_root;
 mod pouchdb;
+mod server_root;
 mod setup;
 mod shell;
 mod test;
@@ -18,6 +18,9 @@ mod time_limit;
 mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
 mod programs;
+#[path = "../../crates/testbed/src/root.rs"]
+#[allow(dead_code, reason = "only the testbed runs the servers")]
+mod root;
 
 use std::process::ExitCode;
 

@@ -1,66 +1,22 @@
 //! MySQL, installed or from a root folder in the cache (created by `cargo xtask setup` if the distribution has no
 //! MySQL).
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
+use crate::root::MYSQL;
 use crate::{mysql_family as family, programs, wire};
 
 pub(crate) struct MySql;
 
-/// A root folder with a MySQL installation. It is run with its own dynamic loader and libraries, without chroot and
-/// independent of the system.
-struct Root {
-    dir: PathBuf,
-    loader: PathBuf,
-    libraries: PathBuf,
-}
-
-impl Root {
-    fn in_cache() -> Option<Self> {
-        Self::at(&programs::cache()?.join("servers/mysql-sid"))
-    }
-
-    fn at(dir: &Path) -> Option<Self> {
-        // The dynamic loaders of two architectures, and Debian's library folders.
-        [
-            ("lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu"),
-            ("lib/ld-linux-aarch64.so.1", "aarch64-linux-gnu"),
-        ]
-        .into_iter()
-        .map(|(loader, libraries)| Self {
-            dir: dir.to_owned(),
-            loader: dir.join(loader),
-            libraries: dir.join("usr/lib").join(libraries),
-        })
-        .find(|root| programs::is_program(&root.loader) && programs::is_program(&root.program()))
-    }
-
-    /// The root folder that contains a program; `None` for a program of the system.
-    fn of(program: &Path) -> Option<Self> {
-        Self::in_cache().filter(|root| root.program() == program)
-    }
-
-    fn program(&self) -> PathBuf {
-        self.dir.join("usr/sbin/mysqld")
-    }
-
-    /// `loader --library-path LIBRARIES mysqld`, before mysqld's own arguments.
-    fn prefix(&self) -> [OsString; 3] {
-        ["--library-path".into(), self.libraries.clone().into(), self.program().into()]
-    }
-}
-
 /// The server's program with its first options: no option files, and the location of its own files.
 fn launch(program: &Path) -> Launch {
-    let Some(root) = Root::of(program) else { return Launch::new(program).arg("--no-defaults") };
+    let Some(root) = MYSQL.root_of(program) else { return Launch::new(program).arg("--no-defaults") };
     let share = root.dir.join("usr/share/mysql");
-    let launch = root.prefix().into_iter().fold(Launch::new(&root.loader), Launch::arg);
-    launch
+    Launch::in_root(&root)
         .arg("--no-defaults")
         .path("basedir", &root.dir.join("usr"))
         .path("lc-messages-dir", &share)
@@ -91,12 +47,12 @@ impl Engine for MySql {
                 Err(why) => what = format!("{what} ({why})"),
             }
         }
-        let Some(root) = Root::in_cache() else {
+        let Some(root) = MYSQL.root() else {
             return Err(Missing { what: what + ", none in the cache", how });
         };
         match version(Command::new(&root.loader).args(root.prefix())) {
-            Ok(Some(version)) => Ok(Installed { program: root.program(), version }),
-            Ok(None) => Err(Missing { what: format!("{} is not MySQL", root.program().display()), how }),
+            Ok(Some(version)) => Ok(Installed { program: root.program, version }),
+            Ok(None) => Err(Missing { what: format!("{} is not MySQL", root.program.display()), how }),
             Err(what) => Err(Missing { what, how }),
         }
     }

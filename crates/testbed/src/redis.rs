@@ -5,16 +5,27 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch, Missing};
+use crate::root::Place;
 use crate::{programs, wire};
 
 /// One of the two.
 pub(crate) struct Redis {
     pub name: &'static str,
     pub program: &'static str,
+    /// Its place in the cache, if the distribution may not have it.
+    pub cached: Option<Place>,
 }
 
 /// The configuration file, read at each start.
 const CONFIG: &str = "server.conf";
+
+impl Redis {
+    /// The version, if the program is the expected one. The line is `Redis server v=7.0.15 sha=00000000:0
+    /// malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
+    fn version(&self, command: &mut Command) -> Result<Option<String>, String> {
+        Ok(version(&programs::first_line(command.arg("--version"))?, self.name))
+    }
+}
 
 impl Engine for Redis {
     fn name(&self) -> &'static str {
@@ -22,20 +33,27 @@ impl Engine for Redis {
     }
 
     fn find(&self) -> Result<Installed, Missing> {
-        let how = match self.name {
-            "redis" => "apt-get install redis-server, or `cargo xtask setup`".to_owned(),
-            _ => format!("install {}, which Debian has since version 13", self.program),
+        let how = match self.cached {
+            None => "apt-get install redis-server, or `cargo xtask setup`",
+            Some(_) => {
+                "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install Valkey"
+            }
         };
-        let Some(program) = programs::find(self.program, &programs::folders()) else {
-            return Err(Missing { what: format!("no program `{}`", self.program), how });
-        };
-        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
-        match programs::first_line(Command::new(&program).arg("--version")) {
-            Ok(line) => match version(&line, self.name) {
-                Some(version) => Ok(Installed { program, version }),
-                None => Err(Missing { what: format!("{} is not {}", program.display(), self.name), how }),
-            },
-            Err(what) => Err(Missing { what, how }),
+        let missing = |what| Missing { what, how: how.to_owned() };
+        let mut what = format!("no program `{}`", self.program);
+        if let Some(program) = programs::find(self.program, &programs::folders()) {
+            match self.version(&mut Command::new(&program)) {
+                Ok(Some(version)) => return Ok(Installed { program, version }),
+                Ok(None) => what = format!("{} is not {}", program.display(), self.name),
+                Err(why) => what = why,
+            }
+        }
+        let Some(cached) = self.cached else { return Err(missing(what)) };
+        let Some(root) = cached.root() else { return Err(missing(what + ", none in the cache")) };
+        match self.version(Command::new(&root.loader).args(root.prefix())) {
+            Ok(Some(version)) => Ok(Installed { program: root.program, version }),
+            Ok(None) => Err(missing(format!("{} is not {}", root.program.display(), self.name))),
+            Err(what) => Err(missing(what)),
         }
     }
 
@@ -122,7 +140,10 @@ impl Engine for Redis {
     }
 
     fn command(&self, instance: &Instance, _first: bool) -> Launch {
-        let launch = Launch::new(&instance.installed.program).arg(instance.dir.join(CONFIG));
+        let program = &instance.installed.program;
+        let root = self.cached.and_then(|cached| cached.root_of(program));
+        let launch = root.map_or_else(|| Launch::new(program), |root| Launch::in_root(&root));
+        let launch = launch.arg(instance.dir.join(CONFIG));
         let (plain, encrypted) = if instance.tls.is_some() { (0, instance.port) } else { (instance.port, 0) };
         let launch = launch.arg("--port").arg(plain.to_string());
         // A server built without TLS does not know this option.

@@ -1,6 +1,7 @@
 //! The registry of engines: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
+use crate::root::VALKEY;
 use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis};
 
 static ENGINES: &[&dyn Engine] = &[
@@ -8,8 +9,8 @@ static ENGINES: &[&dyn Engine] = &[
     &mariadb::MariaDb,
     &postgres::Postgres,
     &memcached::Memcached,
-    &redis::Redis { name: "redis", program: "redis-server" },
-    &redis::Redis { name: "valkey", program: "valkey-server" },
+    &redis::Redis { name: "redis", program: "redis-server", cached: None },
+    &redis::Redis { name: "valkey", program: "valkey-server", cached: Some(VALKEY) },
     &mongodb::MongoDb,
     &couchdb::CouchDb,
     &firebird::Firebird,
