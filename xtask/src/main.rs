@@ -5,6 +5,11 @@ mod apt;
 mod attack;
 mod bench;
 mod ferretdb;
+#[cfg(test)]
+mod licences;
+#[cfg(test)]
+mod links;
+mod others;
 mod pouchdb;
 mod server_root;
 mod setup;
