@@ -5,6 +5,7 @@ mod apt;
 mod attack;
 mod bench;
 mod ferretdb;
+mod fuzzing;
 #[cfg(test)]
 mod licences;
 #[cfg(test)]
@@ -41,7 +42,7 @@ const TASKS: &[Task] = &[
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     (
         "test",
-        "setup, then all tests of the workspace; --strict: flaky tests fail; other arguments go to cargo test",
+        "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; other arguments go to cargo test",
         test::run,
     ),
 ];

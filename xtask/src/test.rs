@@ -1,5 +1,5 @@
-//! `cargo xtask test`: set-up, all tests of the workspace with live output, builds with fewer engines,
-//! checks by other programs, and a summary.
+//! `cargo xtask test`: set-up, all tests of the workspace with live output, builds with fewer engines, fuzz targets with
+//! random input, checks by other programs, and a summary.
 //!
 //! Many tests run servers and check measurements, two at a time on two processors that may have other work. If
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::shell::cargo;
 use crate::time_limit::{self, TimeLimit};
-use crate::{Outcome, in_ci, others, setup};
+use crate::{Outcome, fuzzing, in_ci, others, setup};
 
 /// The maximum number of failures for a second run.
 const AGAIN: usize = 5;
@@ -23,12 +23,13 @@ pub fn run(args: &[String]) -> Outcome {
     let started = Instant::now();
     let strict = args.iter().any(|arg| arg == "--strict");
     let args: Vec<String> = args.iter().filter(|arg| *arg != "--strict").cloned().collect();
-    let (mut status, mut tally) = tests(&args)?;
+    let environment = fuzzing::corpus_only();
+    let (mut status, mut tally) = tests(&args, &environment)?;
     let mut flaky = Vec::new();
     if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {
         println!("\nrepeating alone: {}", names.join(", "));
         let only = ["--", "--exact", "--test-threads=1"].map(str::to_owned);
-        let (again, alone) = tests(&[&only, &names[..]].concat())?;
+        let (again, alone) = tests(&[&only, &names[..]].concat(), &environment)?;
         flaky = tally.passed_alone(&alone);
         if tally.failures.is_empty() {
             status = again;
@@ -38,7 +39,9 @@ pub fn run(args: &[String]) -> Outcome {
     if !status.success() {
         problems.push(format!("cargo test ended with {status}"));
     } else if args.is_empty() {
-        problems.extend([fewer_engines(), others::run()].into_iter().filter_map(Result::err));
+        problems.extend(
+            [fewer_engines(), fuzzing::run_targets(), others::run()].into_iter().filter_map(Result::err),
+        );
     }
     println!("\n{} in {:.0} s", tally.summary(), started.elapsed().as_secs_f32());
     for line in tally.skips.iter().chain(&tally.failures) {
@@ -84,10 +87,11 @@ fn fewer_engines() -> Outcome {
     Ok(())
 }
 
-/// Runs `cargo test` with these arguments and passes its output on.
-fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
+/// Runs `cargo test` with these arguments and variables, and passes its output on.
+pub fn tests(args: &[String], environment: &[(&str, String)]) -> Result<(ExitStatus, Tally), String> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     if std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
     }
@@ -126,7 +130,7 @@ fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
 
 /// The results in the tests' output.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+pub struct Tally {
     /// Test programs that began, and those that ended.
     begun: u64,
     ended: u64,
