@@ -116,11 +116,10 @@ fn redis_with_a_password_and_tls() {
 
 #[test]
 fn valkey() {
-    // Debian 12 lacks it: it is not among the servers that must be installed.
-    if kurabe_testbed::available().iter().any(|(name, found)| *name == "valkey" && found.is_ok())
-        && let Some(server) = testing::server("valkey")
-    {
+    if let Some(server) = testing::server("valkey") {
         conforms(server.url());
+        let socket = server.socket().unwrap().display();
+        conforms(&format!("valkey://localhost?socket={socket}"));
     }
 }
 

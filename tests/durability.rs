@@ -40,6 +40,8 @@ static CASES: &[Case] = &[
     ("redis", &[("appendonly", "yes"), ("appendfsync", "always")], &[("", None, Synced)]),
     ("redis", &[("appendonly", "yes"), ("appendfsync", "everysec")], &[("", None, PeriodicSync)]),
     ("redis", &[("appendonly", "yes"), ("appendfsync", "no")], &[("", None, OsCache)]),
+    ("valkey", &[("appendonly", "yes"), ("appendfsync", "always")], &[("", None, Synced)]),
+    ("valkey", &[("appendonly", "yes"), ("appendfsync", "no")], &[("", None, OsCache)]),
     ("mongodb", &[], &[("", None, PeriodicSync), ("journal=true", None, Synced)]),
     ("couchdb", &[], &[("", None, Synced)]),
     ("firebird", &[], &[("", None, Synced)]),
@@ -124,6 +126,11 @@ fn memcached_promises_and_keeps_nothing_when_killed() {
 #[test]
 fn redis_keeps_its_promises_when_killed() {
     holds("redis");
+}
+
+#[test]
+fn valkey_keeps_its_promises_when_killed() {
+    holds("valkey");
 }
 
 #[test]

@@ -5,8 +5,14 @@ mod apt;
 mod attack;
 mod bench;
 mod ferretdb;
-mod mysql_root;
+mod fuzzing;
+#[cfg(test)]
+mod licences;
+#[cfg(test)]
+mod links;
+mod others;
 mod pouchdb;
+mod server_root;
 mod setup;
 mod shell;
 mod test;
@@ -18,6 +24,9 @@ mod time_limit;
 mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
 mod programs;
+#[path = "../../crates/testbed/src/root.rs"]
+#[allow(dead_code, reason = "only the testbed runs the servers")]
+mod root;
 
 use std::process::ExitCode;
 
@@ -33,7 +42,7 @@ const TASKS: &[Task] = &[
     ("setup", "install the database servers that tests need and that are missing", setup::run),
     (
         "test",
-        "setup, then all tests of the workspace; --strict: flaky tests fail; other arguments go to cargo test",
+        "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; other arguments go to cargo test",
         test::run,
     ),
 ];

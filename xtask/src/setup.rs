@@ -1,13 +1,14 @@
-//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL from Debian's
-//! development suite, since its stable suites have none; the substitutes for MongoDB, which no suite has, and for
+//! `cargo xtask setup`: the servers that tests need, from the distribution's packages; MySQL and Valkey from other
+//! suites of Debian, since not every stable suite has them; the substitutes for MongoDB, which no suite has, and for
 //! CouchDB, from npm.
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use crate::server_root::{MYSQL, VALKEY};
 use crate::shell::Root;
-use crate::{Outcome, apt, ferretdb, in_ci, mysql_root, pouchdb, programs};
+use crate::{Outcome, apt, ferretdb, in_ci, pouchdb, programs};
 
 /// A server of the distribution, or another program that tests need: its package, and how to detect it.
 struct Server {
@@ -53,7 +54,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, valkey, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true requires all".to_owned()),
@@ -65,8 +66,9 @@ pub fn run(args: &[String]) -> Outcome {
 /// Installs what is missing, and returns what is still missing, with instructions.
 fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
+    let valkey = on_path("valkey-server") || VALKEY.there();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
-    if missing.is_empty() && mysql && mongodb && couchdb {
+    if missing.is_empty() && mysql && valkey && mongodb && couchdb {
         return Vec::new();
     }
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
@@ -88,11 +90,16 @@ fn install() -> Vec<String> {
             format!("{} is missing ({why}); to get it: apt-get install {}", server.engine, server.package)
         }));
     }
-    if !mysql {
-        let made = cannot.map_or_else(|| mysql_root::make(root), |why| Err(why.to_owned()));
+    for (there, server, engine, package) in [
+        (mysql, MYSQL, "mysql", "MySQL 8 or newer, so that `mysqld` is on the PATH"),
+        (valkey, VALKEY, "valkey", "Valkey, so that `valkey-server` is on the PATH"),
+    ] {
+        let made =
+            if there { Ok(()) } else { cannot.map_or_else(|| server.make(root), |why| Err(why.to_owned())) };
         if let Err(why) = made {
-            let how = "install MySQL 8 or newer, so that `mysqld` is on the PATH, or run `cargo xtask setup` as root";
-            problems.push(format!("mysql is missing ({why}); to get it: {how} on Debian"));
+            problems.push(format!(
+                "{engine} is missing ({why}); to get it: install {package}, or run `cargo xtask setup` as root on Debian"
+            ));
         }
     }
     if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
@@ -132,5 +139,5 @@ fn mysql() -> bool {
         let version = line.ok().and_then(|line| programs::word_after(&line, "Ver"));
         version.is_some_and(|version| !version.contains("MariaDB"))
     });
-    installed || mysql_root::there()
+    installed || MYSQL.there()
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: set-up, all tests of the workspace with live output, a summary, and builds with fewer engines.
+//! `cargo xtask test`: set-up, all tests of the workspace with live output, builds with fewer engines, fuzz targets with
+//! random input, checks by other programs, and a summary.
 //!
 //! Many tests run servers and check measurements, two at a time on two processors that may have other work. If
 //! all tests are run, the few that fail are run once more alone. A second failure counts. A test that then passes is
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::shell::cargo;
 use crate::time_limit::{self, TimeLimit};
-use crate::{Outcome, in_ci, setup};
+use crate::{Outcome, fuzzing, in_ci, others, setup};
 
 /// The maximum number of failures for a second run.
 const AGAIN: usize = 5;
@@ -22,31 +23,50 @@ pub fn run(args: &[String]) -> Outcome {
     let started = Instant::now();
     let strict = args.iter().any(|arg| arg == "--strict");
     let args: Vec<String> = args.iter().filter(|arg| *arg != "--strict").cloned().collect();
-    let (mut status, mut tally) = tests(&args)?;
-    let mut disturbed = Vec::new();
+    let environment = fuzzing::corpus_only();
+    let (mut status, mut tally) = tests(&args, &environment)?;
+    let mut flaky = Vec::new();
     if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {
         println!("\nrepeating alone: {}", names.join(", "));
         let only = ["--", "--exact", "--test-threads=1"].map(str::to_owned);
-        let (again, alone) = tests(&[&only, &names[..]].concat())?;
-        disturbed = tally.passed_alone(&alone);
+        let (again, alone) = tests(&[&only, &names[..]].concat(), &environment)?;
+        flaky = tally.passed_alone(&alone);
         if tally.failures.is_empty() {
             status = again;
         }
+    }
+    let mut problems = Vec::new();
+    if !status.success() {
+        problems.push(format!("cargo test ended with {status}"));
+    } else if args.is_empty() {
+        problems.extend(
+            [fewer_engines(), fuzzing::run_targets(), others::run()].into_iter().filter_map(Result::err),
+        );
     }
     println!("\n{} in {:.0} s", tally.summary(), started.elapsed().as_secs_f32());
     for line in tally.skips.iter().chain(&tally.failures) {
         println!("  {line}");
     }
-    if !disturbed.is_empty() {
-        println!("flaky, failed among others and passed alone: {}", disturbed.join(", "));
+    if let Some(line) = conclude(problems, &flaky, strict)? {
+        println!("{line}");
     }
-    if !status.success() {
-        return Err(format!("cargo test ended with {status}"));
+    Ok(())
+}
+
+/// The last line, which names the flaky tests, if any; an error if there is a problem, or a flaky test under `--strict`.
+fn conclude(mut problems: Vec<String>, flaky: &[String], strict: bool) -> Result<Option<String>, String> {
+    if flaky.is_empty() {
+        return if problems.is_empty() { Ok(None) } else { Err(problems.join("; ")) };
     }
-    if strict && !disturbed.is_empty() {
-        return Err("a test is flaky, and --strict was given".to_owned());
+    let line = format!("flaky, failed among others and passed alone: {}", flaky.join(", "));
+    if problems.is_empty() && !strict {
+        return Ok(Some(line));
     }
-    if args.is_empty() { fewer_engines() } else { Ok(()) }
+    if strict {
+        problems.push("--strict was given".to_owned());
+    }
+    problems.push(line);
+    Err(problems.join("; "))
 }
 
 /// Combinations of engines that must compile; every engine is on by default.
@@ -67,10 +87,11 @@ fn fewer_engines() -> Outcome {
     Ok(())
 }
 
-/// Runs `cargo test` with these arguments and passes its output on.
-fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
+/// Runs `cargo test` with these arguments and variables, and passes its output on.
+pub fn tests(args: &[String], environment: &[(&str, String)]) -> Result<(ExitStatus, Tally), String> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(args);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     if std::io::stdout().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
     }
@@ -109,7 +130,7 @@ fn tests(args: &[String]) -> Result<(ExitStatus, Tally), String> {
 
 /// The results in the tests' output.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
+pub struct Tally {
     /// Test programs that began, and those that ended.
     begun: u64,
     ended: u64,
@@ -269,6 +290,17 @@ mod tests {
         assert_eq!(tally.passed_alone(&again), ["b::c"]);
         assert_eq!((tally.passed, tally.failed), (2, 1));
         assert_eq!(tally.failures, ["test d ... FAILED"]);
+    }
+
+    #[test]
+    fn last_line_names_flaky_tests_and_strict_makes_them_an_error() {
+        let (none, flaky, problem) = (Vec::new, ["b::c".to_owned()], || vec!["cargo test ended".to_owned()]);
+        let line = "flaky, failed among others and passed alone: b::c";
+        assert_eq!(conclude(none(), &[], true), Ok(None));
+        assert_eq!(conclude(none(), &flaky, false), Ok(Some(line.to_owned())));
+        assert_eq!(conclude(none(), &flaky, true), Err(format!("--strict was given; {line}")));
+        assert_eq!(conclude(problem(), &[], false), Err("cargo test ended".to_owned()));
+        assert_eq!(conclude(problem(), &flaky, false), Err(format!("cargo test ended; {line}")));
     }
 
     #[test]

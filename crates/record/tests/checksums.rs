@@ -175,6 +175,48 @@ proptest! {
     }
 }
 
+mod fuzz {
+    use super::*;
+
+    /// A run in which bytes of the lines' content were changed, closed with the checksums of the changed lines. A change
+    /// is three bytes: where, in two bytes and as a part of the whole, and the new one.
+    fn changed(original: &[u8], changes: &[u8]) -> Vec<u8> {
+        const BEHIND: usize = "xxxxxxxx\"}\n".len();
+        let mut bytes = original.to_vec();
+        for change in changes.chunks_exact(3) {
+            let at = (usize::from(u16::from_be_bytes([change[0], change[1]])) * bytes.len()) >> 16;
+            if bytes[at] != b'\n' && change[2] != b'\n' {
+                bytes[at] = change[2];
+            }
+        }
+        let mut before = String::new();
+        let mut file = Vec::new();
+        for line in lines(&bytes) {
+            let content = &line[..line.len().saturating_sub(BEHIND)];
+            before = format!("{:08x}", crc_32(&[before.as_bytes(), content].concat()));
+            file.extend_from_slice(&[content, before.as_bytes(), b"\"}\n"].concat());
+        }
+        file
+    }
+
+    /// The file is the input itself, or a run with changes and checksums that fit: its number, then the changes.
+    #[test]
+    fn any_file_is_a_run_or_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        bolero::check!(name = "run-file").for_each(|input: &[u8]| {
+            let file = match input.split_first() {
+                Some((number, changes)) if *number >= 128 => {
+                    changed(&runs()[usize::from(*number) % runs().len()], changes)
+                }
+                _ => input.to_vec(),
+            };
+            if let Err(error) = found(dir.path(), &file) {
+                assert!(matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Unsupported), "{error}");
+            }
+        });
+    }
+}
+
 #[test]
 fn line_of_other_run_is_detected() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use crate::TestbedError;
 use crate::options::Spec;
 use crate::os_user::OsUser;
+use crate::root::Root;
 use crate::tls::TlsFiles;
 
 /// An installed server program.
@@ -174,6 +175,11 @@ pub(crate) struct Launch {
 impl Launch {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), args: Vec::new(), input: "" }
+    }
+
+    /// The program of a root folder, with its own loader.
+    pub fn in_root(root: &Root) -> Self {
+        root.prefix().into_iter().fold(Self::new(&root.loader), Self::arg)
     }
 
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {

@@ -28,6 +28,7 @@ mod process;
 mod programs;
 mod redis;
 mod registry;
+mod root;
 mod server;
 pub mod supervisor;
 mod template;

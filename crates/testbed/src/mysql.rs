@@ -1,14 +1,13 @@
 //! MySQL, installed or from a root folder in the cache (created by `cargo xtask setup` if the distribution has no
 //! MySQL).
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::{mysql_family as family, programs};
+use crate::{mysql_family as family, programs, root};
 
 pub(crate) static MYSQL: Engine = Engine {
     prepare,
@@ -22,50 +21,11 @@ pub(crate) static MYSQL: Engine = Engine {
     )
 };
 
-/// A root folder with a MySQL installation. It is run with its own dynamic loader and libraries, without chroot and
-/// independent of the system.
-struct Root {
-    dir: PathBuf,
-    loader: PathBuf,
-    libraries: PathBuf,
-}
-
-impl Root {
-    fn in_cache() -> Option<Self> {
-        let dir = programs::cache()?.join("servers/mysql-sid");
-        // The dynamic loaders of two architectures, and Debian's library folders.
-        [
-            ("lib64/ld-linux-x86-64.so.2", "x86_64-linux-gnu"),
-            ("lib/ld-linux-aarch64.so.1", "aarch64-linux-gnu"),
-        ]
-        .into_iter()
-        .map(|(loader, libraries)| Self {
-            dir: dir.clone(),
-            loader: dir.join(loader),
-            libraries: dir.join("usr/lib").join(libraries),
-        })
-        .find(|root| programs::is_program(&root.loader) && programs::is_program(&root.program()))
-    }
-
-    fn program(&self) -> PathBuf {
-        self.dir.join("usr/sbin/mysqld")
-    }
-
-    /// `loader --library-path LIBRARIES mysqld`, before mysqld's own arguments.
-    fn prefix(&self) -> [OsString; 3] {
-        ["--library-path".into(), self.libraries.clone().into(), self.program().into()]
-    }
-}
-
 /// The server's program with its first options: no option files, and the location of its own files.
 fn launch(program: &Path) -> Launch {
-    // A program of the system is in no root folder.
-    let Some(root) = Root::in_cache().filter(|root| root.program() == program) else {
-        return Launch::new(program).arg("--no-defaults");
-    };
+    let Some(root) = root::MYSQL.root_of(program) else { return Launch::new(program).arg("--no-defaults") };
     let share = root.dir.join("usr/share/mysql");
-    Launch::new(&root.loader)
-        .args(root.prefix())
+    Launch::in_root(&root)
         .arg("--no-defaults")
         .path("basedir", &root.dir.join("usr"))
         .path("lc-messages-dir", &share)
@@ -87,9 +47,9 @@ fn find() -> Result<Installed, String> {
             Err(why) => what = format!("{what} ({why})"),
         }
     }
-    let root = Root::in_cache().ok_or_else(|| what + ", none in the cache")?;
+    let root = root::MYSQL.root().ok_or_else(|| what + ", none in the cache")?;
     let mut command = Command::new(&root.loader);
-    programs::installed(command.args(root.prefix()).arg("--version"), root.program(), "MySQL", version)
+    programs::installed(command.args(root.prefix()).arg("--version"), root.program, "MySQL", version)
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {

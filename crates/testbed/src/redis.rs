@@ -5,18 +5,18 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
-use crate::{programs, wire};
+use crate::{programs, root, wire};
 
 pub(crate) static REDIS: Engine = engine(
     "redis",
     "apt-get install redis-server, or `cargo xtask setup`", //
-    || find("redis", "redis-server"),
+    || in_system("redis", "redis-server"),
 );
 
 pub(crate) static VALKEY: Engine = engine(
     "valkey",
-    "install valkey-server, which Debian has since version 13", //
-    || find("valkey", "valkey-server"),
+    "on Debian run `cargo xtask setup` as root, which installs it in the cache; else install Valkey",
+    || in_system("valkey", "valkey-server").or_else(in_cache),
 );
 
 const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Installed, String>) -> Engine {
@@ -69,10 +69,18 @@ const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Inst
 /// The configuration file, read at each start.
 const CONFIG: &str = "server.conf";
 
-fn find(name: &'static str, program: &str) -> Result<Installed, String> {
+fn in_system(name: &'static str, program: &str) -> Result<Installed, String> {
     let program = programs::required(program)?;
     // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
     programs::installed(Command::new(&program).arg("--version"), program, name, |line| version(line, name))
+}
+
+/// Valkey in the cache; `what` is wrong with the system's.
+fn in_cache(what: String) -> Result<Installed, String> {
+    let root = root::VALKEY.root().ok_or_else(|| what + ", none in the cache")?;
+    let mut command = Command::new(&root.loader);
+    let command = command.args(root.prefix()).arg("--version");
+    programs::installed(command, root.program, "valkey", |line| version(line, "valkey"))
 }
 
 fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {
@@ -112,7 +120,10 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 }
 
 fn command(instance: &Instance, _first: bool) -> Launch {
-    let launch = Launch::new(&instance.installed.program).arg(instance.dir.join(CONFIG)).arg("--port");
+    let program = &instance.installed.program;
+    let launch =
+        root::VALKEY.root_of(program).map_or_else(|| Launch::new(program), |root| Launch::in_root(&root));
+    let launch = launch.arg(instance.dir.join(CONFIG)).arg("--port");
     let port = instance.port.to_string();
     // A server built without TLS does not know the option of its port.
     let launch =

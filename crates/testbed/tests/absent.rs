@@ -24,6 +24,7 @@ fn missing_engine_is_reported_with_install_instructions() {
         ("mariadb", "mariadb-server"),
         ("memcached", "memcached"),
         ("mysql", "MySQL"),
+        ("valkey", "Valkey"),
         ("mongodb", "MongoDB"),
         ("couchdb", "Node.js"),
         ("firebird", "firebird3.0-server"),

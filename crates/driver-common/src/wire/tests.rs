@@ -1,4 +1,4 @@
-use super::script::Script;
+use super::script::{Parts, Script};
 use super::*;
 use proptest::prelude::*;
 
@@ -18,6 +18,19 @@ fn data_before_the_tls_handshake_is_refused() {
     wire.peek(1).unwrap();
     wire.consume(1);
     assert_eq!(wire.into_stream().err().map(|e| e.kind()), Some(ErrorKind::Protocol));
+}
+
+#[test]
+fn parts_of_an_input_end_with_it() {
+    let mut parts = Parts::new(&[0xbf, 4, 58, 2, b'a', b'b', 9, 0x81, b'!']);
+    assert_eq!(parts.head(), (64, true));
+    assert_eq!(parts.number(), 1082);
+    assert_eq!(parts.bytes(), b"ab");
+    assert_eq!(parts.byte(), 9);
+    assert_eq!(parts.words(&["x", "yz"]), b"yz!");
+    assert!(parts.is_empty());
+    assert_eq!((parts.byte(), parts.number(), parts.bytes()), (0, 0, &b""[..]));
+    assert_eq!(parts.head(), (1, false));
 }
 
 proptest! {

@@ -148,3 +148,67 @@ impl Client {
         status == 404 && errors::reason(&self.answer).is_some()
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::super::document::Object;
+    use super::*;
+    use crate::wire::Place;
+    use crate::wire::script::Parts;
+    use std::io::Write as _;
+    use std::os::unix::net::UnixListener;
+    use std::sync::Mutex;
+    use std::thread;
+
+    const WORDS: &[&str] = &[
+        "\r\n",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.0 200 OK\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 404 Not Found\r\n",
+        "HTTP/1.1 301 \r\nLocation: /x\r\n",
+        "Content-Length: ",
+        "Transfer-Encoding: ",
+        "chunked\r\n",
+        "gzip, ",
+        "Connection: ",
+        "close\r\n",
+        "18446744073709551615\r\n",
+        "0\r\n\r\n",
+        "2\r\n{}\r\n",
+        "{\"error\":\"a\",\"reason\":\"missing\"}",
+        "Content-Encoding: gzip\r\n",
+    ];
+
+    /// A server sends the input, or text with words of HTTP, to each connection, and closes it.
+    #[test]
+    fn any_answer_is_an_answer_or_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("couchdb.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let answer = Arc::new(Mutex::new(Vec::new()));
+        let to_send = Arc::clone(&answer);
+        // It ends with the test program.
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _ = stream.read(&mut [0; 4096]);
+                let answer = to_send.lock().unwrap().clone();
+                let _ = stream.write_all(&answer);
+            }
+        });
+        let url = TargetUrl::parse("couchdb://:@127.0.0.1:5984").unwrap();
+        bolero::check!(name = "couchdb-answers").for_each(|input: &[u8]| {
+            let mut parts = Parts::new(input);
+            let (_, with_words) = parts.head();
+            *answer.lock().unwrap() = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
+            let place = Place::Unix(socket.clone());
+            let config = Arc::new(Config { place, ..Config::from_url(&url).unwrap() });
+            let client = || Client::new(&config, &ConnectOptions::default());
+            let _ = client().read::<Object<'_>>("/a");
+            let mut client = client();
+            if let Ok(status) = client.post("/a", b"{}") {
+                let _ = (client.accept(status), client.is_no_document(status), client.is_absent(status));
+            }
+        });
+    }
+}

@@ -30,7 +30,6 @@ pub(super) fn statements(mut sent: &[u8]) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn only_unencrypted_commands_are_read() {
@@ -40,10 +39,12 @@ mod tests {
         assert_eq!(statements(b"").unwrap(), [""; 0]);
     }
 
-    proptest! {
+    mod fuzz {
         #[test]
-        fn any_bytes_are_read(sent: Vec<u8>) {
-            let _ = statements(&sent);
+        fn any_sent_bytes_are_read() {
+            bolero::check!(name = "mysql-requests").for_each(|input: &[u8]| {
+                let _ = super::statements(input);
+            });
         }
     }
 }

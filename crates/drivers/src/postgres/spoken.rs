@@ -34,7 +34,6 @@ fn message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn queries_and_parsed_statements_are_found_but_passwords_are_not() {
@@ -45,10 +44,12 @@ mod tests {
         assert_eq!(statements(b"").unwrap(), [""; 0]);
     }
 
-    proptest! {
+    mod fuzz {
         #[test]
-        fn any_bytes_are_read(sent: Vec<u8>) {
-            let _ = statements(&sent);
+        fn any_sent_bytes_are_read() {
+            bolero::check!(name = "postgres-requests").for_each(|input: &[u8]| {
+                let _ = super::statements(input);
+            });
         }
     }
 }

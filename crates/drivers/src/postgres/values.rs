@@ -216,12 +216,6 @@ mod tests {
                 prop_assert_eq!(reply.field(0, 0), Some(Value::Int(n)));
             }
         }
-
-        #[test]
-        fn any_bytes_never_panic(kind in prop::sample::select(vec![20u32, 21, 23, 1184, 25, 1700]), bytes: Vec<u8>) {
-            let _ = Form::of(kind).push(&bytes, &mut Reply::new());
-            let _ = Form::of(kind).as_text().push(&bytes, &mut Reply::new());
-        }
     }
 
     #[test]

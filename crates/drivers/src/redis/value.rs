@@ -165,7 +165,7 @@ fn one_length(value: &Value<'_>) -> usize {
 mod tests {
     use super::*;
     use crate::wire::Wire;
-    use crate::wire::script::Script;
+    use crate::wire::script::{Parts, Script};
     use proptest::prelude::*;
 
     fn written(form: Form, fields: &[Value<'_>]) -> Vec<u8> {
@@ -257,16 +257,25 @@ mod tests {
         assert_eq!(read(Form::Packed(2), &longer, &[0], 100).unwrap_err().kind(), ErrorKind::Mismatch);
     }
 
-    proptest! {
-        #[test]
-        fn any_value_is_a_row_or_a_mismatch(value in prop::collection::vec(0u8..6, 0..60), piece in 1usize..9) {
-            for form in [Form::Packed(3), Form::One(FieldType::Int)] {
-                if let Err(error) = read(form, &value, &[0], piece) {
-                    prop_assert_eq!(error.kind(), ErrorKind::Mismatch);
-                }
-            }
-        }
+    mod fuzz {
+        use super::*;
 
+        #[test]
+        fn any_value_is_a_row_or_a_mismatch() {
+            bolero::check!(name = "redis-values").for_each(|input: &[u8]| {
+                let mut parts = Parts::new(input);
+                let (piece, _) = parts.head();
+                let value = parts.rest();
+                for form in [Form::Packed(3), Form::One(FieldType::Int)] {
+                    if let Err(error) = read(form, value, &[0], piece) {
+                        assert_eq!(error.kind(), ErrorKind::Mismatch);
+                    }
+                }
+            });
+        }
+    }
+
+    proptest! {
         #[test]
         fn any_bytes_round_trip(value in prop::collection::vec(any::<u8>(), 0..60), marks in 0usize..3) {
             let value = [&NONE.repeat(marks)[..], &value].concat();

@@ -85,18 +85,7 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     if let Some(known) = known {
         return Ok(known);
     }
-    let Described { name, question, about, declared } = match source.language {
-        Language::Toml => read::read(source)?,
-        Language::Pgbench => script::read(source)?,
-    };
-    if declared.programs.is_empty() {
-        return Err(Error::usage(format!("{name}: the workload has no transaction")));
-    }
-    let known = Known::of(&declared, &declared.variables.initial);
-    for made in declared.relations.iter().filter_map(|relation| relation.made.as_ref()) {
-        known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
-    }
-    known.check(&declared)?;
+    let Described { name, question, about, declared } = describe(source)?;
     let all: u64 = declared.programs.iter().map(|program| program.weight).sum();
     let part = |program: &declared::Program| format!("{} ({} of {all})", program.name, program.weight);
     let parts = declared.programs.iter().map(part).collect::<Vec<_>>().join(", ");
@@ -123,10 +112,115 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static dyn Experiment> {
     Ok(new)
 }
 
+/// Parses a workload's files and checks what does not depend on random values.
+fn describe(source: &CustomWorkload) -> Result<Described> {
+    let described = match source.language {
+        Language::Toml => read::read(source)?,
+        Language::Pgbench => script::read(source)?,
+    };
+    let Described { name, declared, .. } = &described;
+    if declared.programs.is_empty() {
+        return Err(Error::usage(format!("{name}: the workload has no transaction")));
+    }
+    let known = Known::of(declared, &declared.variables.initial);
+    for made in declared.relations.iter().filter_map(|relation| relation.made.as_ref()) {
+        known.rows(&made.rows).map_err(|error| error.context(&made.place))?;
+    }
+    known.check(declared)?;
+    Ok(described)
+}
+
 /// The content of a file.
 struct Described {
     name: String,
     question: String,
     about: String,
     declared: Declared,
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use kurabe_core::custom::CustomFile;
+    use std::collections::BTreeMap;
+
+    /// Words of both languages; a byte above 127 of the input stands for one.
+    const WORDS: &[&str] = &[
+        "[transaction.a]\n",
+        "steps = [\n",
+        "]\n",
+        "{ ",
+        " }",
+        ", ",
+        " = ",
+        "'",
+        "\"",
+        "sql = ",
+        "\"SELECT :id\"",
+        "[transaction.a.draw]\n",
+        "id = ",
+        "uniform = [1, 10]\n",
+        "[variables]\n",
+        "[collection.rows]\n",
+        "rows = ",
+        "key = ",
+        "fields = ",
+        "[table.t]\n",
+        "weight = ",
+        "9223372036854775807",
+        "-1",
+        "get = ",
+        "keep = ",
+        "if = ",
+        "retry = ",
+        "file = ",
+        "\\set id random(1, 10)\n",
+        "\\if :id\n",
+        "\\elif\n",
+        "\\else\n",
+        "\\endif\n",
+        "\\gset\n",
+        "\\sleep 1 us\n",
+        "\\startpipeline\n",
+        "SELECT 1;\n",
+        "BEGIN;\n",
+        "END;\n",
+        "$$",
+        "/*",
+        "--",
+        ":id",
+        "1 / 0",
+    ];
+
+    /// The input is text, in which words may stand.
+    fn text(input: &[u8]) -> String {
+        let spelled = |byte: &u8| match usize::from(*byte).checked_sub(128) {
+            Some(number) => WORDS[number % WORDS.len()].to_owned(),
+            None => char::from(*byte).to_string(),
+        };
+        input.iter().map(spelled).collect()
+    }
+
+    #[test]
+    fn any_text_is_a_workload_or_an_error() {
+        bolero::check!(name = "workloads").for_each(|input: &[u8]| {
+            let text = text(input);
+            let _ = value_files(&text);
+            for language in [Language::Toml, Language::Pgbench] {
+                let files = vec![CustomFile { name: "a".to_owned(), text: text.clone(), weight: 1 }];
+                let define = [("id".to_owned(), "1".to_owned())].into();
+                for define in [BTreeMap::new(), define] {
+                    let files = files.clone();
+                    let _ = describe(&CustomWorkload {
+                        language,
+                        files,
+                        define,
+                        scale: None,
+                        init: true,
+                        write: true,
+                    });
+                }
+            }
+        });
+    }
 }

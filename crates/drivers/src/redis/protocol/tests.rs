@@ -1,7 +1,6 @@
 use super::*;
-use crate::wire::script::Script;
+use crate::wire::script::{Parts, Script};
 use kurabe_core::ErrorKind;
-use proptest::prelude::*;
 
 fn client(answers: &[u8]) -> Client<Script> {
     Client::new(Script::new(answers.to_vec()))
@@ -114,33 +113,45 @@ fn only_whole_numbers_in_range_are_parsed() {
     }
 }
 
-proptest! {
-    #[test]
-    fn any_answer_in_any_pieces_is_an_answer_or_an_error(
-        answer in prop::collection::vec(any::<u8>(), 0..200),
-        start in prop::sample::select(vec!["", "$", "$5\r\n", "*2\r\n", "%1\r\n+", "-ERR ", ">1\r\n", "|1\r\n", "=", "!3\r\n"]),
-        piece in 1usize..50,
-    ) {
-        let bytes = [start.as_bytes(), &answer, b"\r\n"].concat();
-        let client = || Client::new(Script::in_pieces(bytes.clone(), piece));
-        let _ = client().whole();
-        let mut reading = client();
-        if let Ok(Head::Bulk(length)) = reading.answer() {
-            let _ = reading.wire.skip(length).and_then(|()| reading.end_value());
-        }
-        let _ = client().bulk_into(&mut Vec::new());
-    }
+mod fuzz {
+    use super::*;
 
+    const WORDS: &[&str] = &[
+        "\r\n",
+        "*2\r\n",
+        "%1\r\n",
+        "~0\r\n",
+        "$1\r\na\r\n",
+        "$5\r\n",
+        "$-1\r\n",
+        "*-1\r\n",
+        ":1\r\n",
+        "+x\r\n",
+        "_\r\n",
+        "-ERR no\r\n",
+        "|1\r\n",
+        ">1\r\n",
+        "!3\r\n",
+        "=4\r\n",
+        "txt:",
+        "*1000000000\r\n",
+    ];
+
+    /// The answers are the input itself, or text with words of the protocol.
     #[test]
-    fn answers_of_protocol_tokens_never_panic(
-        words in prop::collection::vec(
-            prop::sample::select(vec!["*2", "%1", "~0", "$1", "a", "", ":1", "+x", "_", "-ERR no", "|1", ">1", "!1", "=4", "txt:"]),
-            0..40,
-        ),
-        piece in 1usize..9,
-    ) {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| format!("{word}\r\n").into_bytes()).collect();
-        let mut client = Client::new(Script::in_pieces(bytes, piece));
-        while client.whole().is_ok_and(|_| !client.wire.buffered().is_empty()) {}
+    fn any_answers_are_answers_or_an_error() {
+        bolero::check!(name = "redis-answers").for_each(|input: &[u8]| {
+            let mut parts = Parts::new(input);
+            let (piece, with_words) = parts.head();
+            let bytes = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
+            let client = || Client::new(Script::in_pieces(bytes.clone(), piece));
+            let mut reading = client();
+            while reading.whole().is_ok_and(|_| !reading.wire.buffered().is_empty()) {}
+            let mut reading = client();
+            if let Ok(Head::Bulk(length)) = reading.answer() {
+                let _ = reading.wire.skip(length).and_then(|()| reading.end_value());
+            }
+            let _ = client().bulk_into(&mut Vec::new());
+        });
     }
 }

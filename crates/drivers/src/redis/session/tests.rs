@@ -1,7 +1,6 @@
 use super::*;
-use crate::wire::script::Script;
+use crate::wire::script::{Parts, Script};
 use kurabe_core::collection::{Collection, Field, FieldType};
-use proptest::prelude::*;
 
 const MARKER: &str = "%2\r\n+title\r\n+collections of Kurabe\r\n+kurabe_a\r\n+x\r\n";
 
@@ -145,36 +144,57 @@ fn session_is_unusable_after_a_lost_answer() {
     }
 }
 
-proptest! {
+mod fuzz {
+    use super::*;
+
+    const WORDS: &[&str] = &[
+        "*2\r\n",
+        "%1\r\n",
+        "%2\r\n",
+        "$1\r\n",
+        "$2\r\n",
+        "a\r\n",
+        "ab\r\n",
+        "\r\n",
+        ":1\r\n",
+        ":-1\r\n",
+        "+x\r\n",
+        "_\r\n",
+        "-ERR no\r\n",
+        "-NOSCRIPT x\r\n",
+        "|1\r\n",
+        ">1\r\n",
+        "!1\r\n",
+    ];
+
+    /// The input is the operation's number, then the answers: as they are, or text with words of the protocol.
     #[test]
-    fn any_answer_to_any_operation_is_a_reply_or_an_error(
-        words in prop::collection::vec(
-            prop::sample::select(vec!["*2", "%1", "%2", "$1", "$2", "a", "ab", "", ":1", ":-1", "+x", "_", "-ERR no", "-NOSCRIPT x", "|1", ">1", "!1"]),
-            0..20,
-        ),
-        which in 0usize..9,
-        piece in 1usize..30,
-    ) {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| format!("{word}\r\n").into_bytes()).collect();
-        let (one, two) = (collection(&[0]), collection(&[0, 1]));
-        let a = Value::Text("a");
-        let (operation, parameters) = match which {
-            0 => (Operation::Ping, vec![]),
-            1 => (Operation::Get { collection: one, fields: vec![1] }, vec![a]),
-            2 => (Operation::Insert { collection: one }, vec![a, a]),
-            3 => (Operation::Update { collection: one, fields: vec![1] }, vec![a, a]),
-            4 => (Operation::InsertMany { collection: one, rows: 1 }, vec![a, a]),
-            5 => (Operation::FindEqual { collection: two, by: vec![0], fields: vec![1, 2] }, vec![a]),
-            6 => (Operation::InsertMany { collection: two, rows: 1 }, vec![a, Value::Int(1), a]),
-            7 => (Operation::Put { collection: two }, vec![a, Value::Int(1), a]),
-            _ => (Operation::Delete { collection: two }, vec![a, Value::Int(1)]),
-        };
-        let mut session = session(&bytes, piece, None);
-        let prepared = session.prepare(&operation).unwrap();
-        let mut out = [Reply::new(), Reply::new()];
-        if session.execute(&prepared, &parameters, &mut out[0]).is_err() {
-            prop_assert_eq!(out[0].rows(), 0);
-        }
-        let _ = session.pipeline(&prepared, &parameters.repeat(2), &mut out);
+    fn any_answers_to_any_operation_are_a_reply_or_an_error() {
+        bolero::check!(name = "redis-operations").for_each(|input: &[u8]| {
+            let mut parts = Parts::new(input);
+            let which = parts.byte() % 9;
+            let (piece, with_words) = parts.head();
+            let bytes = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
+            let (one, two) = (collection(&[0]), collection(&[0, 1]));
+            let a = Value::Text("a");
+            let (operation, parameters) = match which {
+                0 => (Operation::Ping, vec![]),
+                1 => (Operation::Get { collection: one, fields: vec![1] }, vec![a]),
+                2 => (Operation::Insert { collection: one }, vec![a, a]),
+                3 => (Operation::Update { collection: one, fields: vec![1] }, vec![a, a]),
+                4 => (Operation::InsertMany { collection: one, rows: 1 }, vec![a, a]),
+                5 => (Operation::FindEqual { collection: two, by: vec![0], fields: vec![1, 2] }, vec![a]),
+                6 => (Operation::InsertMany { collection: two, rows: 1 }, vec![a, Value::Int(1), a]),
+                7 => (Operation::Put { collection: two }, vec![a, Value::Int(1), a]),
+                _ => (Operation::Delete { collection: two }, vec![a, Value::Int(1)]),
+            };
+            let mut session = session(&bytes, piece, None);
+            let prepared = session.prepare(&operation).unwrap();
+            let mut out = [Reply::new(), Reply::new()];
+            if session.execute(&prepared, &parameters, &mut out[0]).is_err() {
+                assert_eq!(out[0].rows(), 0);
+            }
+            let _ = session.pipeline(&prepared, &parameters.repeat(2), &mut out);
+        });
     }
 }

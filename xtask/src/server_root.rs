@@ -1,0 +1,185 @@
+//! Servers from another suite of Debian, each in its own root directory in the cache.
+//!
+//! `debootstrap` fetches the packages and checks their signatures; nothing is installed or run. The server, its own
+//! libraries and its share files are copied into a directory, where the testbed runs the server with its own loader.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::programs::{self, is_program};
+use crate::root::{self, Place};
+use crate::shell::{Root, run};
+use crate::{apt, setup};
+
+/// A server: its packages, and the parts of them that it needs at run time.
+pub struct Server {
+    name: &'static str,
+    /// Where it is in the cache; the testbed finds it there.
+    place: Place,
+    /// The suite that has it.
+    suite: &'static str,
+    /// The package to fetch, with what it depends on.
+    package: &'static str,
+    /// The beginning of the names of the packages to unpack. Libraries are unpacked too.
+    unpack: &'static str,
+    /// Directories to copy: its share files, and its copyright.
+    directories: &'static [&'static str],
+}
+
+pub const MYSQL: Server = Server {
+    name: "MySQL",
+    place: root::MYSQL,
+    suite: "sid",
+    package: "mysql-server-core",
+    unpack: "mysql-server-core",
+    directories: &["usr/share/mysql", "usr/lib/mysql", "usr/share/doc/mysql-server-core"],
+};
+
+pub const VALKEY: Server = Server {
+    name: "Valkey",
+    place: root::VALKEY,
+    suite: "trixie",
+    package: "valkey-server",
+    // The program is in `valkey-tools`.
+    unpack: "valkey-",
+    directories: &["usr/share/doc/valkey-server"],
+};
+
+impl Server {
+    /// Whether it exists.
+    pub fn there(&self) -> bool {
+        self.place.root().is_some()
+    }
+
+    /// Makes it under a temporary name, so that an incomplete one is never used.
+    pub fn make(&self, root: Root) -> Result<(), String> {
+        let started = Instant::now();
+        let home =
+            programs::cache().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
+        let home = home.join("servers");
+        if !setup::on_path("debootstrap") {
+            apt::install(root, &["debootstrap"])?;
+        }
+        println!(
+            "setup: fetching {} from Debian's {} suite; once, about half a minute",
+            self.name, self.suite
+        );
+        let io = |what: &Path| format!("{}: ", what.display());
+        fs::create_dir_all(&home).map_err(|error| io(&home) + &error.to_string())?;
+        sweep(root, &home);
+        let unfinished = Unfinished { path: home.join(format!(".unfinished-{}", std::process::id())), root };
+        let (full, slim) = (unfinished.path.join("full"), unfinished.path.join("slim"));
+        fs::create_dir_all(&slim).map_err(|error| io(&slim) + &error.to_string())?;
+        self.fetch(root, &full)?;
+        self.extract(&full, root)?;
+        self.copy_needed(&full, &slim)?;
+        let whole = home.join(self.place.folder);
+        let _ = fs::remove_dir_all(&whole);
+        // Another process may have been faster; its copy is equal.
+        fs::rename(&slim, &whole)
+            .or_else(|error| if self.there() { Ok(()) } else { Err(io(&whole) + &error.to_string()) })?;
+        drop(unfinished);
+        println!("setup: {} is in {} ({:.0} s)", self.name, whole.display(), started.elapsed().as_secs_f32());
+        Ok(())
+    }
+
+    /// Downloads the packages from this machine's own archive.
+    fn fetch(&self, root: Root, full: &Path) -> Result<(), String> {
+        let mirror = apt::mirror()?;
+        let mut command = root.command("debootstrap", &apt::proxies());
+        command.args(["--foreign", "--variant=minbase"]).arg(format!("--include={}", self.package));
+        command.arg(self.suite).arg(full).arg(mirror);
+        run(&mut command, "debootstrap").map(drop)
+    }
+
+    /// Unpacks the server and the libraries, which `--foreign` has only downloaded.
+    fn extract(&self, full: &Path, root: Root) -> Result<(), String> {
+        let archives = full.join("var/cache/apt/archives");
+        let entries = fs::read_dir(&archives).map_err(|error| format!("{}: {error}", archives.display()))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.extension().is_some_and(|end| end == "deb")
+                && (name.starts_with("lib") || name.starts_with(self.unpack))
+            {
+                run(
+                    root.command("dpkg-deb", &[]).arg("-x").arg(&path).arg(full),
+                    &format!("unpacking {name}"),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what the server needs at run time, an eighth of all.
+    fn copy_needed(&self, full: &Path, slim: &Path) -> Result<(), String> {
+        let (loader, folder) = root::ARCHITECTURES
+            .into_iter()
+            .find(|(loader, _)| is_program(&full.join(loader)))
+            .ok_or("the packages contain no loader")?;
+        let (server, libraries) = (full.join(self.place.program), full.join(folder));
+        copy(&full.join(loader), &slim.join(loader))?;
+        copy(&server, &slim.join(self.place.program))?;
+        for directory in self.directories {
+            copy(&full.join(directory), &slim.join(directory))?;
+        }
+        let mut list = Command::new(full.join(loader));
+        list.arg("--library-path").arg(&libraries).arg("--list").arg(&server);
+        // `libz.so.1 => PATH (0x…)`
+        for line in run(&mut list, "listing the server's libraries")?.lines() {
+            let Some(path) = line.split_once(" => ").and_then(|(_, rest)| rest.split(" (").next()) else {
+                continue;
+            };
+            let (path, name) = (Path::new(path), Path::new(path).file_name().unwrap_or_default());
+            if !path.starts_with(&libraries) {
+                continue;
+            }
+            copy(path, &slim.join(folder).join(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a file, following links, or a directory with its content.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("copying {}: {error}", from.display());
+    if !from.is_dir() {
+        fs::create_dir_all(to.parent().unwrap_or(to)).map_err(failed)?;
+        return fs::copy(from, to).map(drop).map_err(failed);
+    }
+    fs::create_dir_all(to).map_err(failed)?;
+    for entry in fs::read_dir(from).map_err(failed)?.flatten() {
+        let path = entry.path();
+        // A link to a file of a package that was not unpacked is dangling, and not needed.
+        if path.exists() {
+            copy(&path, &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A directory that is removed on drop, complete or not. It belongs to root, because debootstrap made it.
+struct Unfinished {
+    path: PathBuf,
+    root: Root,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Never into another file system: an interrupted bootstrap may have mounted one.
+        let mut command = self.root.command("rm", &[]);
+        let _ = run(command.args(["-rf", "--one-file-system"]).arg(&self.path), "rm");
+    }
+}
+
+/// Removes directories of interrupted set-ups.
+fn sweep(root: Root, home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(".unfinished-").and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            drop(Unfinished { path: entry.path(), root });
+        }
+    }
+}
