@@ -23,6 +23,7 @@ mod time_limit;
 #[path = "../../crates/testbed/src/environment.rs"]
 mod environment;
 #[path = "../../crates/testbed/src/programs.rs"]
+#[allow(dead_code, reason = "the testbed searches in other ways too")]
 mod programs;
 #[path = "../../crates/testbed/src/root.rs"]
 #[allow(dead_code, reason = "only the testbed runs the servers")]

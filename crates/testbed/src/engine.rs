@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::process::Signal;
 
 use crate::TestbedError;
 use crate::options::Spec;
 use crate::os_user::OsUser;
+use crate::programs;
 use crate::root::Root;
 use crate::tls::TlsFiles;
 
@@ -18,6 +20,22 @@ pub struct Installed {
     pub program: PathBuf,
     /// Its version, as it reports it.
     pub version: String,
+}
+
+impl Installed {
+    /// A program with the version that `read` finds in the first line of `command`'s output; an error for display if it
+    /// cannot be run or is not `product`.
+    pub(crate) fn identify(
+        command: &mut Command,
+        program: PathBuf,
+        product: &str,
+        read: impl FnOnce(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        match read(&programs::first_line(command)?) {
+            Some(version) => Ok(Self { program, version }),
+            None => Err(format!("{} is not {product}", program.display())),
+        }
+    }
 }
 
 /// What is missing, and how to install it.

@@ -61,7 +61,7 @@ fn find() -> Result<Installed, String> {
         return Err(format!("{} found, but not `isql-fb`, `gfix` and {SCRIPT}", program.display()));
     }
     // `Firebird TCP/IP server version LI-V3.0.11.33637 Firebird 3.0`
-    programs::installed(Command::new(&program).arg("-z"), program, "Firebird 3", |line| {
+    Installed::identify(Command::new(&program).arg("-z"), program, "Firebird 3", |line| {
         let version = line.split_once("-V")?.1.split_whitespace().next()?;
         version.starts_with("3.").then(|| version.to_owned())
     })

@@ -41,7 +41,7 @@ pub(crate) static MEMCACHED: Engine = Engine {
 
 fn find() -> Result<Installed, String> {
     let program = programs::required("memcached")?;
-    programs::installed(Command::new(&program).arg("-V"), program, "memcached", |line| {
+    Installed::identify(Command::new(&program).arg("-V"), program, "memcached", |line| {
         programs::word_after(line, "memcached")
     })
 }

@@ -61,7 +61,7 @@ fn is_stand_in(instance: &Instance) -> bool {
 
 fn find() -> Result<Installed, String> {
     let mongod = |program: PathBuf| {
-        programs::installed(Command::new(&program).arg("--version"), program, "MongoDB", version("version"))
+        Installed::identify(Command::new(&program).arg("--version"), program, "MongoDB", version("version"))
     };
     let what = match programs::required("mongod").and_then(mongod) {
         Ok(installed) => return Ok(installed),
@@ -70,7 +70,7 @@ fn find() -> Result<Installed, String> {
     let stand_in = programs::cache().map(|cache| cache.join("servers").join(STAND_IN));
     let program = stand_in.filter(|path| programs::is_program(path));
     let program = program.ok_or_else(|| what + ", no stand-in in the cache")?;
-    programs::installed(Command::new(&program).arg("-version"), program, "the stand-in", version(STAND_IN))
+    Installed::identify(Command::new(&program).arg("-version"), program, "the stand-in", version(STAND_IN))
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {

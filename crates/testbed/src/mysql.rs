@@ -2,7 +2,7 @@
 //! MySQL).
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::TestbedError;
@@ -49,7 +49,7 @@ fn find() -> Result<Installed, String> {
     }
     let root = root::MYSQL.root().ok_or_else(|| what + ", none in the cache")?;
     let mut command = Command::new(&root.loader);
-    programs::installed(command.args(root.prefix()).arg("--version"), root.program, "MySQL", version)
+    Installed::identify(command.args(root.prefix()).arg("--version"), root.program, "MySQL", version)
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {

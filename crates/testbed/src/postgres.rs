@@ -65,7 +65,7 @@ fn program() -> Option<PathBuf> {
 
 fn find() -> Result<Installed, String> {
     let program = program().ok_or("no program `postgres` with `initdb` in the same folder")?;
-    programs::installed(Command::new(&program).arg("--version"), program, "PostgreSQL", |line| {
+    Installed::identify(Command::new(&program).arg("--version"), program, "PostgreSQL", |line| {
         programs::word_after(line, "(PostgreSQL)")
     })
 }

@@ -1,6 +1,5 @@
 //! Finds server programs and their versions.
 
-use crate::engine::Installed;
 use crate::environment;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -32,20 +31,6 @@ pub(crate) fn any(name: &str) -> Option<PathBuf> {
 /// Like [`any`]; an error for display if there is none.
 pub(crate) fn required(name: &str) -> Result<PathBuf, String> {
     any(name).ok_or_else(|| format!("no program `{name}`"))
-}
-
-/// A program with the version that `read` finds in the first line of `command`'s output; an error for display if it
-/// cannot be run or is not `product`.
-pub(crate) fn installed(
-    command: &mut Command,
-    program: PathBuf,
-    product: &str,
-    read: impl FnOnce(&str) -> Option<String>,
-) -> Result<Installed, String> {
-    match read(&first_line(command)?) {
-        Some(version) => Ok(Installed { program, version }),
-        None => Err(format!("{} is not {product}", program.display())),
-    }
 }
 
 /// Whether a path is an executable file.

@@ -72,7 +72,7 @@ const CONFIG: &str = "server.conf";
 fn in_system(name: &'static str, program: &str) -> Result<Installed, String> {
     let program = programs::required(program)?;
     // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`; Valkey prints its own name.
-    programs::installed(Command::new(&program).arg("--version"), program, name, |line| version(line, name))
+    Installed::identify(Command::new(&program).arg("--version"), program, name, |line| version(line, name))
 }
 
 /// Valkey in the cache; `what` is wrong with the system's.
@@ -80,7 +80,7 @@ fn in_cache(what: String) -> Result<Installed, String> {
     let root = root::VALKEY.root().ok_or_else(|| what + ", none in the cache")?;
     let mut command = Command::new(&root.loader);
     let command = command.args(root.prefix()).arg("--version");
-    programs::installed(command, root.program, "valkey", |line| version(line, "valkey"))
+    Installed::identify(command, root.program, "valkey", |line| version(line, "valkey"))
 }
 
 fn cache(values: u64, bytes: u64) -> Vec<(String, String)> {

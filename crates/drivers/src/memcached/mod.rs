@@ -15,7 +15,7 @@ use crate::info::{DriverInfo, OptionInfo};
 use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use crate::ttl;
-use crate::wire::{Laps, Place, Stream, version};
+use crate::wire::{Laps, Peer, Place, Stream, version};
 use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
 use std::path::PathBuf;
