@@ -12,6 +12,7 @@ mod child_process;
 mod exec_wrapper;
 mod messages;
 mod serve;
+mod sync;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

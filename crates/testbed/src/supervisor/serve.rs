@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 
 use super::child_process::{ChildProcess, Event};
 use super::messages::{Facts, Report};
+use super::sync::sync_folder;
 use crate::TestbedError;
 use crate::engine::{Engine, Instance, Launch};
 use crate::folder::{self, Folder};
@@ -83,13 +84,6 @@ fn report(report: &Report) {
     }
 }
 
-/// Waits until the written data is on disk. Otherwise the system would write it during a measurement.
-fn sync_data(dir: &Path) -> Result<(), TestbedError> {
-    let failed = || TestbedError::io(format!("writing {} to the disk", dir.display()));
-    let file = fs::File::open(dir).map_err(failed())?;
-    rustix::fs::syncfs(file).map_err(|error| failed()(error.into()))
-}
-
 struct Supervisor {
     engine: &'static Engine,
     instance: Instance,
@@ -136,7 +130,9 @@ impl Supervisor {
         }
         self.make_data(deadline)?;
         if self.instance.spec.sync_data {
-            sync_data(&self.instance.dir)?;
+            let dir = &self.instance.dir;
+            let failed = TestbedError::io(format!("writing {} to the disk", dir.display()));
+            sync_folder(dir, deadline).map_err(failed)?;
         }
         let mut lost = 0;
         loop {
