@@ -6,6 +6,7 @@ mod namespace;
 
 use connection::{Connection, Statement, lock, text};
 use dialect::{DIALECT, MOST_ROWS};
+use kurabe_driver_common::clients::RSFBCLIENT_RUST as CLIENT;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{self, shape};
 use kurabe_driver_common::wire::link::{Link, LinkSession, Query, rows};
@@ -14,8 +15,6 @@ use rsfbclient_core::{FbError, TrOp};
 use rsfbclient_rust::RustFbClientAttachmentConfig;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-const CLIENT: &str = "rsfbclient 0.29, pure Rust";
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
