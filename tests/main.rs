@@ -8,6 +8,7 @@ mod conformance;
 mod custom;
 mod durability;
 mod exit_codes;
+mod firebird;
 mod hangs;
 mod hostile_text;
 mod interleave;

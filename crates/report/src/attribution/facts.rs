@@ -103,7 +103,11 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
+    /// `None` without samples, or if the server does not report whether its active sessions wait.
     fn of(waits: &EngineWaits) -> Option<Self> {
+        if waits.groups.iter().any(|group| group.wait_state == WaitState::Active) {
+            return None;
+        }
         // Older runs do not count idle sessions.
         let samples = waits.sessions.max(waits.active);
         let share = |count: u64| count as f64 / samples as f64;
