@@ -9,6 +9,7 @@ mod custom;
 mod durability;
 mod exit_codes;
 mod firebird;
+mod first_steps;
 mod hangs;
 mod hostile_text;
 mod interleave;

@@ -336,7 +336,7 @@ fn sleeping_statement_is_not_reported_as_lock_wait() {
             "[axes]\nclients = [3]\n[transaction.sleep]\nsteps = [ {{ sql = \"{statement}\", columns = [\"n\"], rows = 1 }} ]\n"
         );
         std::fs::write(&path, text).unwrap();
-        let args = ["--duration", "3s", "--rounds", "1", "--no-html"];
+        let args = ["--duration", "3s", "--rounds", "1", "--no-html", "--verbose"];
         let url = server.url().to_owned();
         let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
         let answer = place.run(&args);

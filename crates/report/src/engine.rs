@@ -61,7 +61,9 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {
         let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
-        all.extend(counters(summary, operation, &cells));
+        if !short {
+            all.extend(counters(summary, operation, &cells));
+        }
         let waits = |wait_state: WaitState| {
             !matches!(wait_state, WaitState::Idle | WaitState::Running | WaitState::Active)
         };
