@@ -497,13 +497,13 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
-        answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"),
+        answer.err.contains("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows"),
         "{answer:?}"
     );
     let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
-        answer.err.contains("shop.toml: transaction browse, draw id: a range from 1 to 0 is empty"),
+        answer.err.contains("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty"),
         "{answer:?}"
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");

@@ -8,6 +8,8 @@ mod conformance;
 mod custom;
 mod durability;
 mod exit_codes;
+mod firebird;
+mod first_steps;
 mod hangs;
 mod hostile_text;
 mod interleave;

@@ -12,6 +12,7 @@
 pub mod account;
 pub mod cancel;
 pub mod charset;
+pub mod clients;
 pub mod contain;
 pub mod datetime;
 pub mod embedded;

@@ -84,7 +84,15 @@ impl Target {
         self.lacks_setting(demand).or_else(|| self.over_limit(demand))
     }
 
+    /// Whether the server was asked. A throwaway server is not started for a plan alone.
+    pub fn is_described(&self) -> bool {
+        !self.facts.version.is_empty()
+    }
+
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
+        if !self.is_described() {
+            return None;
+        }
         demand.settings.iter().find_map(|needed| {
             let reported = self.facts.settings.iter().find(|setting| setting.name == needed.name);
             if reported.is_some_and(|reported| reported.value == needed.value) {

@@ -115,7 +115,10 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             AxisKind::Size { .. } => Some(text),
             // The only default value of an axis is omitted.
             _ if axis.default.len() == 1 && axis.default[0] == text => None,
-            AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
+            AxisKind::Count { .. } => {
+                let one = axis.name.strip_suffix('s').filter(|_| text == "1");
+                Some(format!("{text} {}", one.unwrap_or(axis.name)))
+            }
             AxisKind::Percent { .. }
             | AxisKind::Decimal { .. }
             | AxisKind::CountOr { .. }

@@ -95,10 +95,27 @@ impl Request {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
         let custom = crate::custom::of_suite(path, &text, matches)?;
+        let is_custom = custom.is_some();
         let mut request = parse(&text, custom).map_err(|error| error.context(path.display()))?;
         let info = request.find()?.info();
+        if !is_custom && matches.contains_id("define") {
+            return Err(Error::usage(format!("--define: {} has no variables", path.display()))
+                .hint("only custom workloads have variables"));
+        }
+        request.override_axes(info, matches)?;
         request.options(info, matches)?;
         Ok(request)
+    }
+
+    /// Replaces the values of the axes that are options too.
+    fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        for axis in crate::cli::suite_axes() {
+            let Some(values) = matches.get_many::<String>(axis.name) else { continue };
+            known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
+            self.axes.insert(axis.name.to_owned(), values.cloned().collect());
+        }
+        Ok(())
     }
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {

@@ -48,7 +48,7 @@ pub static INFO: DriverInfo = DriverInfo {
             "lob",
             "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
         ),
-        OptionInfo::new("text", "varchar2 (default) or clob: column type of text of up to 4,000 bytes"),
+        OptionInfo::new("text", "varchar2 (default) or clob: column type of text of up to 4,000 characters"),
     ],
     // From public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
     benchmark_clause: Some(BenchmarkClause {

@@ -79,6 +79,8 @@ pub struct Wish {
     pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
     pub second_instances: Vec<bool>,
+    /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
+    pub dry: bool,
 }
 
 impl Wish {
@@ -94,6 +96,7 @@ impl Wish {
             second_instances: (0..spec.targets.len())
                 .map(|target| plan.wants_second_instance(target))
                 .collect(),
+            dry: false,
         }
     }
 
@@ -112,7 +115,9 @@ impl Opened {
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {
-            let reached = if throwaway {
+            let reached = if throwaway && wish.dry {
+                not_started_url(url)?
+            } else if throwaway {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
                 reporter.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
@@ -124,7 +129,9 @@ impl Opened {
             } else {
                 url.clone()
             };
-            let (driver, mut facts, _) = open_one(&reached, None).map_err(|error| error.context(url))?;
+            let made =
+                if throwaway && wish.dry { without_server(&reached) } else { open_one(&reached, None) };
+            let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
             facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
             let claims = throwaway || self.shared.insert(reached.to_string());
             caches.push(Cache { name: wanted.name.clone(), driver, facts, ours: throwaway, claims });
@@ -186,7 +193,17 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         reporter.check()?;
         let twice = wish.second_instance(at);
         let (mut restart, mut second) = (None, None);
-        let reached = if url.scheme == UP {
+        let dry = wish.dry && url.scheme == UP;
+        let open_one = |reached: &TargetUrl| {
+            if dry { without_server(reached) } else { open_one(reached, durability) }
+        };
+        let reached = if dry {
+            let never = || -> Option<Restart> { Some(Box::new(|| Ok(()))) };
+            restart = never();
+            let reached = not_started_url(&url)?;
+            second = twice.then(|| (reached.clone(), never()));
+            reached
+        } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
             let options = of_url(&url, durability, connections, reporter)?;
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
@@ -201,14 +218,13 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             url.clone()
         };
         reporter.wait_for(format!("{url} to answer"));
-        let (mut driver, mut facts, skip_reason) =
-            open_one(&reached, durability).map_err(|error| error.context(&url))?;
+        let (mut driver, mut facts, skip_reason) = open_one(&reached).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None));
         }
         let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
-            let (driver, ..) = open_one(&reached, durability)
-                .map_err(|error| error.context(format!("the second instance of {url}")))?;
+            let (driver, ..) =
+                open_one(&reached).map_err(|error| error.context(format!("the second instance of {url}")))?;
             Ok::<_, Error>(SecondInstance { driver, restart })
         });
         let second = second.transpose()?;
@@ -274,6 +290,44 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
     Ok((driver, facts, skip_reason))
 }
 
+/// A throwaway server's driver without the server, of which nothing is known but its engine.
+fn without_server(url: &TargetUrl) -> Result<OpenedOne> {
+    let driver = kurabe_drivers::registry::open(url)?;
+    let engine = kurabe_drivers::registry::find(&url.scheme).map_or("", |info| info.engine).to_owned();
+    Ok((driver, ServerFacts { engine, ..ServerFacts::default() }, None))
+}
+
+/// A URL like that of a throwaway server that is not started, for its driver.
+fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
+    let found = kurabe_testbed::available().into_iter().find(|(engine, _)| *engine == url.path);
+    if let Some((_, Err(missing))) = found {
+        return Err(
+            Error::new(ErrorKind::NotFound, format!("up:{}: {}", url.path, missing.what)).hint(missing.how)
+        );
+    }
+    let with_path = |path: &str| {
+        let mut url_of_it = TargetUrl::parse(&format!("{}://127.0.0.1{path}", url.path))?;
+        url_of_it.options.extend(driver_options(url));
+        kurabe_drivers::registry::open(&url_of_it).map(|_| url_of_it)
+    };
+    // The path is a number with some engines, and required with others.
+    with_path("/kurabe").or_else(|_| with_path(""))
+}
+
+/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn are_throwaway(urls: &[String]) -> Result<bool> {
+    let mut all = true;
+    for text in urls {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
+    }
+    Ok(all)
+}
+
 /// Which targets are applications, without opening any.
 ///
 /// # Errors
@@ -289,7 +343,10 @@ pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
 }
 
 /// Rejects unknown schemes before any server is started.
-fn check_scheme(url: &TargetUrl) -> Result<()> {
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage), with the most similar known name.
+pub fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
         let mut url = url.clone();
         observers::taken(&mut url);

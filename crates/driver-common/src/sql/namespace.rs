@@ -41,6 +41,11 @@ pub trait SqlNamespaceOps: Send {
         Ok(())
     }
 
+    /// Names that no collection may have, besides that of the ownership table.
+    fn kept(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Takes a lock against other runs, which ends with the connection or the process.
     fn lock(&mut self, run: &str) -> Result<()>;
 }
@@ -48,7 +53,7 @@ pub trait SqlNamespaceOps: Send {
 impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn words(&self) -> Words {
         let engine = self.dialect().engine;
-        Words { engine, thing: "table", instead: "rename it, or use another database", kept: &[] }
+        Words { engine, thing: "table", instead: "rename it, or use another database", kept: self.kept() }
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {

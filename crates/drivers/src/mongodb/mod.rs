@@ -86,10 +86,8 @@ impl Driver for Mongo {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match self.deployment(&ConnectOptions::default()) {
-            Ok(deployment) => session::supports(operation, &deployment),
-            Err(error) => Support::No(format!("the server cannot be asked: {error}")),
-        }
+        // Before the server was asked, this is what MongoDB supports where it has all its features.
+        session::supports(operation, &self.deployment.get().cloned().unwrap_or_default())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -10,6 +10,7 @@ mod namespace;
 mod session;
 mod settings;
 
+use crate::clients;
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
 use crate::sql::{self, Dialect, on_conflict_do_update};
@@ -140,7 +141,7 @@ impl Driver for Sqlite {
         Ok(ServerFacts {
             engine: INFO.engine.to_owned(),
             version: rusqlite::version().to_owned(),
-            client: "rusqlite 0.41, SQLite compiled in".to_owned(),
+            client: format!("{}, SQLite compiled in", clients::RUSQLITE),
             transport: "in process".to_owned(),
             durability: Some(durability),
             durability_settings: read.durability,

@@ -149,7 +149,9 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
 
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.state.statements.iter_mut().try_for_each(|statement| statement.attach(session))
+        let attached = self.state.statements.iter_mut().try_for_each(|statement| statement.attach(session));
+        let made = !self.shared.declared.relations.is_empty();
+        attached.map_err(|error| if made { error } else { with_init(error) })
     }
 
     #[inline]
@@ -220,6 +222,14 @@ impl Transaction for CustomTransaction {
     fn retries(&self) -> u64 {
         self.state.retries
     }
+}
+
+/// Says how to create pgbench's tables, if the error is about one of them.
+fn with_init(error: Error) -> Error {
+    if error.to_string().to_ascii_lowercase().contains("pgbench_") {
+        return error.hint("create pgbench's tables for the run with --init, or before it with 'pgbench -i'");
+    }
+    error
 }
 
 impl State {

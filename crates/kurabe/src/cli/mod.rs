@@ -8,10 +8,10 @@ mod run;
 mod selftest;
 
 pub(crate) use complete::{answer_shell, script};
-pub(crate) use run::PGBENCH;
+pub(crate) use run::{PGBENCH, suite_axes};
 
 use crate::exit;
-use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
+use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
 /// The command line of the program.
@@ -29,7 +29,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("doctor")
                 .about("Checks targets: version, durability, limits and available experiments")
-                .arg(targets(true).required(false).required_unless_present("runs"))
+                .arg(targets(false))
                 .arg(flag(
                     "runs",
                     "Checks every line of every recorded run, and reports truncated and damaged files and \
@@ -49,13 +49,12 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("up")
                 .about("Starts a throwaway server and prints its URL; Ctrl-C removes the server")
-                .arg(
-                    Arg::new("engine")
-                        .required(true)
-                        .value_name("ENGINE")
-                        .value_parser(PossibleValuesParser::new(kurabe_testbed::engines()))
-                        .help("The database engine"),
-                )
+                .arg(Arg::new("engine").required(true).value_name("ENGINE").add(complete::engines()).help(
+                    format!(
+                        "The database engine: {}",
+                        kurabe_testbed::engines().collect::<Vec<_>>().join(", ")
+                    ),
+                ))
                 .arg(
                     Arg::new("setting")
                         .value_name("NAME=VALUE")
@@ -105,7 +104,13 @@ pub(crate) fn command() -> Command {
 
 /// An option with a value.
 pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+    // Refused by the option's own parser, with its name, and not as an unknown option.
+    let arg = Arg::new(name).long(name).value_name(value).help(help);
+    if matches!(value, "TIME" | "PERCENT") {
+        arg.allow_hyphen_values(true)
+    } else {
+        arg.allow_negative_numbers(true)
+    }
 }
 
 /// An option without a value.
@@ -118,7 +123,7 @@ fn no_html() -> Arg {
     flag("no-html", "Do not write the HTML report")
 }
 
-fn everywhere() -> [Arg; 3] {
+fn everywhere() -> [Arg; 4] {
     [
         option(
             "runs-dir",
@@ -134,6 +139,12 @@ fn everywhere() -> [Arg; 3] {
             .default_value("auto")
             .hide_possible_values(false),
         flag("quiet", "Do not show progress").short('q').global(true),
+        flag(
+            "verbose",
+            "Shows all cells, the servers' counters, each comparison and the basis of the results in reports on the terminal",
+        )
+        .short('v')
+        .global(true),
     ]
 }
 

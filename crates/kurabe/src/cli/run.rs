@@ -26,11 +26,34 @@ pub(super) fn command() -> Command {
         )
         .arg(targets(false))
         .args(own())
+        .args(axes_of_suites())
         .args(how());
     EXPERIMENTS
         .iter()
         .fold(command, |command, experiment| command.subcommand(of_experiment(*experiment)))
         .subcommand(pgbench())
+}
+
+/// The axes of all experiments, each name once, by which options override a suite.
+pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
+    let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info().axes);
+    let mut all: Vec<&AxisInfo> = Vec::new();
+    for axis in kurabe_experiments::custom::axes().iter().chain([&RATE]).chain(built_in) {
+        if !all.iter().any(|known| known.name == axis.name) {
+            all.push(axis);
+        }
+    }
+    all
+}
+
+/// Options for [`suite_axes`]. Help shows those that nearly every experiment has.
+fn axes_of_suites() -> impl Iterator<Item = Arg> {
+    suite_axes().into_iter().map(|info| {
+        let shown = [kurabe_experiments::custom::axes()[0].name, RATE.name].contains(&info.name);
+        axis(info)
+            .hide(!shown)
+            .help_heading("Axes, which each experiment has besides its own: 'kurabe run EXPERIMENT --help'")
+    })
 }
 
 /// The name of the experiment that runs pgbench scripts.
@@ -135,6 +158,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .long(axis.name)
         .value_name("LIST")
         .value_delimiter(',')
+        .allow_negative_numbers(true)
         .action(ArgAction::Append)
         .help_heading("Axes: each takes a comma-separated list; cells are their product")
         .help(format!("{help} [default: {default}]"))
@@ -173,7 +197,7 @@ fn how() -> [Arg; 19] {
         arg(
             "budget",
             "TIME",
-            "Approximate duration of the whole run, without --requests and --duration [default: 40s per \
+            "Approximate duration of the whole run, without --requests and --duration; 5 is 5 seconds [default: 40s per \
              target]",
         ),
         arg(
@@ -188,7 +212,7 @@ fn how() -> [Arg; 19] {
         )
         .value_parser(["conclusive"])
         .hide_possible_values(true),
-        arg("margin", "PERCENT", "With --until: smallest relevant difference [default: 5%]"),
+        arg("margin", "PERCENT", "With --until: smallest relevant difference; 5 is 5% [default: 5%]"),
         arg(
             "max-rounds",
             "N",

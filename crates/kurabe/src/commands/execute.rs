@@ -48,7 +48,7 @@ pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
-    let wish = Wish::of(&plan, job.cache.as_deref());
+    let wish = Wish { dry: job.dry, ..Wish::of(&plan, job.cache.as_deref()) };
     timeout::of_run(&plan);
     let mut opened = targets::open(&job.urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);
@@ -76,17 +76,29 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
-    output.note(&planned(&plan, targets, fit.as_ref(), job.dry));
+    let text = planned(&plan, targets, fit.as_ref(), job.dry);
+    let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
+    let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    if job.dry {
+        output.result(&text)?;
+    } else {
+        output.note(&text);
+    }
     if let (Some(fit), Some(budget)) = (&fit, budget) {
-        if let Some(left_out) = left_out(fit, plan.spec.rounds, budget) {
-            output.note(&left_out);
-        }
         if let Some(late) = too_long(fit, budget) {
             output.warning(&late);
         }
     }
     preflight::check(&plan, targets, machine.memory_bytes)?;
     if job.dry {
+        let unknown: Vec<&str> = targets
+            .iter()
+            .filter(|target| !target.is_described())
+            .map(|target| target.name.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
+        }
         return Ok(exit::DONE);
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
@@ -307,7 +319,11 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
         return Ok(exit::INTERRUPTED);
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
-    Ok(if failed { exit::FAILED_CELLS } else { exit::DONE })
+    let cells = &run.header.cells;
+    let unmeasured = (0..run.header.targets.len()).any(|target| {
+        cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
+    });
+    Ok(if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE })
 }
 
 /// Seconds since 1970-01-01 UTC.

@@ -37,9 +37,11 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::SharedCpus => shared(facts, ground.share),
         Rule::Ready(side) => {
             let server = facts.server.unwrap_or_default();
-            let of_client = |used: f64| percent(used / facts.clients);
             let (who, work, queue) = match side {
-                Sides::Client => ("the client", of_client(facts.client.cpu), of_client(facts.client.queue)),
+                Sides::Client => {
+                    let (work, queue) = (facts.client_thread(), facts.client_thread_queue());
+                    ("the client", percent(work), percent(queue))
+                }
                 Sides::Server => {
                     ("a thread of the server", percent(server.thread), percent(server.thread_queue))
                 }

@@ -103,7 +103,11 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
+    /// `None` without samples, or if the server does not report whether its active sessions wait.
     fn of(waits: &EngineWaits) -> Option<Self> {
+        if waits.groups.iter().any(|group| group.wait_state == WaitState::Active) {
+            return None;
+        }
         // Older runs do not count idle sessions.
         let samples = waits.sessions.max(waits.active);
         let share = |count: u64| count as f64 / samples as f64;
@@ -161,6 +165,8 @@ impl Facts {
         let share = |(others, machine): &(f64, f64)| others / machine.max(1.0);
         // The machine with more other load.
         let (others, machine) = theirs.filter(|theirs| share(theirs) > share(&own)).unwrap_or(own);
+        // The kernel counts the machine's time in steps of 10 ms, which may be longer than the trial.
+        let others = others.min(machine);
         let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
         let disks = apart.unwrap_or(&observed.host).disks.iter();
         let interfaces = [&observed.host].into_iter().chain(apart).flat_map(|host| &host.interfaces);
@@ -208,6 +214,18 @@ impl Facts {
     /// Whether a given rate was served.
     pub fn served(&self) -> bool {
         self.kept_rate == Some(true)
+    }
+
+    /// The share of time that a client's thread was running: their mean. The client has other threads, such as that of the
+    /// stats probe, so that it is at most the share of its busiest thread.
+    pub fn client_thread(&self) -> f64 {
+        let busiest = if self.client.thread > 0.0 { self.client.thread } else { 1.0 };
+        (self.client.cpu / self.clients).min(busiest)
+    }
+
+    /// The share of time that a client's thread was runnable and waited for a processor: their mean.
+    pub fn client_thread_queue(&self) -> f64 {
+        (self.client.queue / self.clients).min(1.0 - self.client_thread())
     }
 
     /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor.
@@ -274,12 +292,14 @@ fn in_time(open: &OpenLoop) -> bool {
 
 fn side(process: &ProcessUse, wall: f64) -> Side {
     let processors = (process.cpus.len() as f64).max(1.0);
+    // Counters are read a moment before and after the clock. Nothing runs for longer than the trial.
+    let most = if process.cpus.is_empty() { f64::MAX } else { processors };
     Side {
-        cpu: process.cpu_ns as f64 / wall,
+        cpu: (process.cpu_ns as f64 / wall).min(most),
         queue: process.queue_ns.unwrap_or(0) as f64 / wall,
         capacity: process.quota_cpus.map_or(processors, |quota| quota.min(processors)),
-        thread: process.busiest.first().map_or(0.0, |thread| thread.cpu_ns as f64 / wall),
-        thread_queue: process.busiest.first().map_or(0.0, |thread| thread.queue_ns as f64 / wall),
+        thread: process.busiest.first().map_or(0.0, |thread| (thread.cpu_ns as f64 / wall).min(1.0)),
+        thread_queue: process.busiest.first().map_or(0.0, |thread| (thread.queue_ns as f64 / wall).min(1.0)),
         quota: process.quota_cpus.filter(|quota| *quota < processors),
         throttled: process.throttled_ns.map_or(0.0, |ns| (ns as f64 / wall).min(1.0)),
         stopped: process.stopped.unwrap_or(0.0),
