@@ -12,6 +12,7 @@ mod hangs;
 mod hostile_text;
 mod interleave;
 mod lies;
+mod net;
 mod observed;
 mod packets;
 mod program;

@@ -32,3 +32,4 @@ pub mod redis;
 pub mod registry;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod tcp;

@@ -14,6 +14,7 @@ mod fill;
 mod footprint;
 mod ident;
 mod kv;
+mod net;
 mod point;
 mod prelude;
 mod readback;
