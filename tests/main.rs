@@ -16,6 +16,7 @@ mod net;
 mod observed;
 mod packets;
 mod program;
+mod reload;
 mod residue;
 mod restarts;
 mod sabotage;

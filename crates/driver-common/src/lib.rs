@@ -21,6 +21,7 @@ pub mod ownership;
 pub mod packed;
 pub mod prelude;
 pub mod probe;
+pub mod program;
 pub mod reported;
 pub mod row;
 pub mod slots;

@@ -19,6 +19,7 @@ mod point;
 mod prelude;
 mod readback;
 pub mod registry;
+mod reload;
 mod rows;
 mod session;
 mod statement;
