@@ -204,6 +204,12 @@ pub trait Namespace: Send {
         Ok(())
     }
 
+    /// Whether rows stay in the order in which they were inserted; if not, they are stored in the order of their key,
+    /// whatever order they come in.
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
     /// Which statistics of a table the server's planner lacks, and what to do, as a sentence. `None` if they are
     /// complete, there is no such table, or the planner needs none. Changes nothing.
     ///

@@ -326,12 +326,10 @@ fn record_size(context: &mut JobContext<'_>, bytes: Option<u64>) {
 impl Prepare for Reload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         namespace.create(&self.table)?;
-        let rows: Vec<[i64; 2]> = self
-            .rows
-            .in_order(self.order)
-            .into_iter()
-            .map(|number| self.rows.row(u64::from(number)))
-            .collect();
+        // In another order than that of the key, a table larger than the server's memory takes long to load.
+        let order = if namespace.keeps_insertion_order() { self.order } else { RowOrder::Key };
+        let rows: Vec<[i64; 2]> =
+            self.rows.in_order(order).into_iter().map(|number| self.rows.row(u64::from(number))).collect();
         self.write(session, &rows)?;
         namespace.analyse(&self.table)?;
         Ok(DatasetState::default())
