@@ -59,6 +59,15 @@ pub enum AxisKind {
         /// What the file contains.
         file: &'static str,
     },
+    /// Sizes in bytes, or one of these words.
+    SizeOr {
+        /// The minimum, in bytes.
+        least: u64,
+        /// The maximum, in bytes.
+        most: u64,
+        /// The words, each with its meaning.
+        words: &'static [(&'static str, &'static str)],
+    },
 }
 
 /// One factor that an experiment varies.
@@ -89,6 +98,16 @@ impl AxisInfo {
             }
         };
         match self.kind {
+            AxisKind::SizeOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::SizeOr { least, most, words } => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let value = units::parse_size(text).map_err(|e| {
+                    e.context(format!("--{}", self.name)).hint(format!("a size, or {}", words.join(", ")))
+                })?;
+                Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
+            }
             AxisKind::Size { least, most } => {
                 let value = units::parse_size(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
@@ -143,7 +162,9 @@ impl AxisInfo {
     /// Formats a value of this axis for display.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
-            (AxisKind::Size { .. }, AxisValue::Number(bytes)) => units::size(*bytes),
+            (AxisKind::Size { .. } | AxisKind::SizeOr { .. }, AxisValue::Number(bytes)) => {
+                units::size(*bytes)
+            }
             (AxisKind::Percent { .. }, AxisValue::Number(share)) => format!("{share}%"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
@@ -280,6 +301,20 @@ mod tests {
         assert_eq!(share.parse("none").unwrap(), AxisValue::Word("none".to_owned()));
         let error = share.parse("101%").unwrap_err().to_string();
         assert!(error.contains("from 0% to 100%"), "{error}");
+    }
+
+    #[test]
+    fn size_or_word_is_either() {
+        let words = &[("auto", "the kernel's choice")];
+        let kind = AxisKind::SizeOr { least: 10, most: 100_000, words };
+        let buffer = AxisInfo { name: "buffer", kind, ..PAYLOAD };
+        assert_eq!(buffer.parse("auto").unwrap(), AxisValue::Word("auto".to_owned()));
+        assert_eq!(buffer.parse("64KiB").unwrap(), AxisValue::Number(65_536));
+        assert_eq!(buffer.show(&AxisValue::Number(64_000)), "64 kB");
+        for (text, part) in [("much", "a size, or auto"), ("1", "out of range")] {
+            let error = buffer.parse(text).unwrap_err().to_string();
+            assert!(error.contains("--buffer") && error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! collections.
 
 use crate::collection::Collection;
+use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
@@ -67,6 +68,15 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// As for [`Driver::connect`].
     fn namespace(&self) -> Result<Box<dyn Namespace>>;
+
+    /// The engine's own programs that dump and restore tables.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if there are none, or they are not installed; or
+    /// as for [`Driver::connect`].
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        Err(Error::unsupported("its driver knows no programs that dump and restore tables"))
+    }
 }
 
 /// One open connection of a driver, used by one client at a time.
@@ -192,6 +202,12 @@ pub trait Namespace: Send {
     fn analyse(&mut self, collection: &Collection) -> Result<()> {
         let _ = collection;
         Ok(())
+    }
+
+    /// Whether rows stay in the order in which they were inserted; if not, they are stored in the order of their key,
+    /// whatever order they come in.
+    fn keeps_insertion_order(&self) -> bool {
+        true
     }
 
     /// Which statistics of a table the server's planner lacks, and what to do, as a sentence. `None` if they are

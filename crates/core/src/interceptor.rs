@@ -8,6 +8,7 @@ use crate::collection::Collection;
 use crate::driver::{
     CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
 };
+use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::Result;
 use crate::facts::ServerFacts;
@@ -138,6 +139,10 @@ where
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         self.inner.namespace()
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        self.inner.dump_tool()
     }
 }
 

@@ -54,6 +54,16 @@ impl<'a> JobContext<'a> {
         Self { driver, options, cancel, progress, sessions: Vec::new(), done: JobDone::default() }
     }
 
+    /// The target's driver, for what is not done over a session.
+    pub fn driver(&self) -> &'a dyn Driver {
+        self.driver
+    }
+
+    /// How its sessions are opened.
+    pub fn options(&self) -> &'a ConnectOptions {
+        self.options
+    }
+
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ pub mod axis;
 pub mod collection;
 pub mod custom;
 pub mod driver;
+pub mod dump;
 pub mod durability;
 pub mod error;
 pub mod experiment;

@@ -186,6 +186,9 @@ pub struct Demand {
     pub client_bytes: u64,
     /// Settings that the target must report.
     pub settings: Vec<NeededSetting>,
+    /// Whether it needs the engine's own programs that dump and restore tables
+    /// ([`Driver::dump_tool`](crate::driver::Driver::dump_tool)).
+    pub dump_tool: bool,
 }
 
 /// A required setting of a target.

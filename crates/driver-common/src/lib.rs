@@ -22,6 +22,7 @@ pub mod ownership;
 pub mod packed;
 pub mod prelude;
 pub mod probe;
+pub mod program;
 pub mod reported;
 pub mod row;
 pub mod slots;

@@ -85,6 +85,11 @@ pub trait NamespaceOps: Send {
         Ok(())
     }
 
+    /// Like [`Namespace::keeps_insertion_order`].
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
     /// Whether the engine analyses tables.
     fn analyses(&self) -> bool {
         false
@@ -130,6 +135,10 @@ impl<H: NamespaceOps> Owned<H> {
 }
 
 impl<H: NamespaceOps> Namespace for Owned<H> {
+    fn keeps_insertion_order(&self) -> bool {
+        self.0.keeps_insertion_order()
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         self.0.claim(run)
     }

@@ -12,7 +12,7 @@ pub use kurabe_core::driver::{
 pub use kurabe_core::durability::DurabilityClass;
 pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 pub use kurabe_core::observation::Endpoint;
-pub use kurabe_core::operation::Operation;
+pub use kurabe_core::operation::{NO_FLOW, Operation};
 pub use kurabe_core::secret::Secret;
 pub use kurabe_core::stats_probe::{
     Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,

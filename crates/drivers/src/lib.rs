@@ -8,7 +8,7 @@
 
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
 use kurabe_driver_common::{
-    account, charset, clients, contain, datetime, key, ownership, packed, prelude, probe, reported, row,
+    account, charset, clients, contain, datetime, key, ownership, packed, prelude, probe, program, reported, row,
     slots, ttl, watchdog, wire,
 };
 pub use kurabe_driver_common::{cancel, embedded, info, sql};
@@ -32,3 +32,4 @@ pub mod redis;
 pub mod registry;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod tcp;

@@ -81,6 +81,11 @@ impl Target {
                 return Some(reason);
             }
         }
+        if demand.dump_tool
+            && let Err(error) = self.driver.dump_tool()
+        {
+            return Some(error.to_string());
+        }
         self.lacks_setting(demand).or_else(|| self.over_limit(demand))
     }
 

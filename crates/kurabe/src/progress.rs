@@ -122,7 +122,8 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             AxisKind::Percent { .. }
             | AxisKind::Decimal { .. }
             | AxisKind::CountOr { .. }
-            | AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),
+            | AxisKind::CountOrFile { .. }
+            | AxisKind::SizeOr { .. } => Some(format!("{} {text}", axis.name)),
             AxisKind::Choice(_) if axis.default.len() == 1 => Some(format!("{}={text}", axis.name)),
             AxisKind::Choice(_) => Some(text),
         }

@@ -20,6 +20,7 @@ pub(crate) fn unsupported(operation: &Operation) -> Option<&'static str> {
             Some("the crate heed binds a write transaction to its thread")
         }
         Operation::Page { .. } | Operation::Raw { .. } => Some("LMDB has neither pages nor statements"),
+        Operation::Flow(_) => Some(NO_FLOW),
         _ => None,
     }
 }

@@ -82,6 +82,7 @@ impl Driver for Oracle {
         match operation {
             Operation::Raw { .. } => Support::No(plan::NO_RAW.to_owned()),
             Operation::Page { .. } => Support::no("a database has no pages"),
+            Operation::Flow(_) => Support::no(NO_FLOW),
             _ => Support::Native,
         }
     }

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Count,
     Percent,
     Word,
+    /// Sizes that are named with their axis, or words.
+    NamedSize,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ impl Axis {
     /// Formats a value: `100 kB`, `16`, `blob`.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
-            (Kind::Size, AxisValue::Number(bytes)) => units::size(*bytes),
+            (Kind::Size | Kind::NamedSize, AxisValue::Number(bytes)) => units::size(*bytes),
             (Kind::Percent, AxisValue::Number(share)) => format!("{share} %"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
@@ -69,7 +71,9 @@ impl Axis {
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
                 format!("{} {name}", self.show(value))
             }
-            Kind::Count | Kind::Percent | Kind::Word => format!("{} {}", self.name, self.show(value)),
+            Kind::Count | Kind::Percent | Kind::Word | Kind::NamedSize => {
+                format!("{} {}", self.name, self.show(value))
+            }
         }
     }
 
@@ -304,6 +308,7 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
                 AxisKind::Decimal { .. } => (Kind::Word, &[][..]),
                 AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
                 AxisKind::Choice(words) => (Kind::Word, words),
+                AxisKind::SizeOr { words, .. } => (Kind::NamedSize, words),
             };
             Some(Axis {
                 name: axis.name.to_owned(),

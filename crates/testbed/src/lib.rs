@@ -31,6 +31,7 @@ mod registry;
 mod root;
 mod server;
 pub mod supervisor;
+mod tcp;
 mod template;
 pub mod testing;
 mod tls;

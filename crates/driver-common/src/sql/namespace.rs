@@ -36,6 +36,11 @@ pub trait SqlNamespaceOps: Send {
         Ok(None)
     }
 
+    /// Whether rows stay in the order in which they were inserted; if not, they are stored by their key.
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
     /// Removes objects that the engine created for Kurabe's tables, once these are removed and no one else uses them.
     fn swept(&mut self) -> Result<()> {
         Ok(())
@@ -119,6 +124,10 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn remove_marker(&mut self) -> Result<()> {
         self.destroy(MARKER)?;
         self.swept()
+    }
+
+    fn keeps_insertion_order(&self) -> bool {
+        SqlNamespaceOps::keeps_insertion_order(self)
     }
 
     fn analyses(&self) -> bool {

@@ -40,6 +40,7 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
         // Result types are unknown, and values are sent with their own types.
         Operation::Raw { statement } => (vec![FieldType::LongText; statement.parameters], none()),
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
+        Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     };
     Ok(Shape { takes, gives })
 }

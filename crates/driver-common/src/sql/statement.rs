@@ -59,6 +59,7 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
         Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
         Operation::Raw { statement } => super::raw::text(d, statement)?,
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
+        Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     })
 }
 

@@ -40,6 +40,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         ),
         Operation::Page { .. } => Some("CouchDB has no application pages"),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Some(NO_FLOW),
         Operation::Ping
         | Operation::Get { .. }
         | Operation::Insert { .. }

@@ -204,13 +204,14 @@ fn begin(operation: &Operation) -> Writer {
         out.begin("filter");
     };
     match operation {
-        // The last two are never prepared.
+        // The last three are never prepared.
         Operation::Ping
         | Operation::Begin
         | Operation::Commit
         | Operation::Rollback
         | Operation::Page { .. }
-        | Operation::Raw { .. } => {
+        | Operation::Raw { .. }
+        | Operation::Flow(_) => {
             out.int("ping", 1);
         }
         Operation::Get { collection, fields } => {

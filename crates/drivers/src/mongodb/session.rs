@@ -19,6 +19,7 @@ const COMMAND_ROOM: u64 = 16 * 1_024;
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
         (Operation::Page { .. }, _) => Support::no("MongoDB has no pages"),
+        (Operation::Flow(_), _) => Support::no(NO_FLOW),
         (Operation::Raw { .. }, _) => {
             Support::No("MongoDB has no SQL for the statements of a workload".to_owned())
         }

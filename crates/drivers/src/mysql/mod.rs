@@ -2,6 +2,7 @@
 
 mod config;
 mod dialect;
+mod dump;
 mod durability;
 mod edition;
 mod engine;
@@ -25,6 +26,7 @@ use crate::wire::tls;
 use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
+use kurabe_core::dump::DumpTool;
 use lean::Lean;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -164,5 +166,10 @@ impl Driver for Mysql {
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
         Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine })))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        let link = self.link(&ConnectOptions::default())?;
+        Ok(Box::new(dump::MysqlDump::new(&self.config, link)?))
     }
 }

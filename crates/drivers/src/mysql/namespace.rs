@@ -49,6 +49,11 @@ impl SqlNamespaceOps for MysqlNamespace {
             .hint("the storage engine is disabled, or the server enforces another one"))
     }
 
+    /// InnoDB's tables are their primary keys.
+    fn keeps_insertion_order(&self) -> bool {
+        !self.engine.as_deref().is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB"))
+    }
+
     fn execute(&mut self, sql: &str) -> Result<()> {
         self.link.query(sql, &mut Reply::new())
     }

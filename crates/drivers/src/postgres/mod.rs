@@ -3,6 +3,7 @@
 mod binary;
 mod config;
 mod dialect;
+mod dump;
 mod durability;
 mod errors;
 mod facts;
@@ -22,6 +23,7 @@ use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
+use kurabe_core::dump::DumpTool;
 use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
@@ -121,5 +123,10 @@ impl Driver for Postgres {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
         Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect: Arc::clone(&self.dialect) })))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        let link = self.query(&ConnectOptions::default())?;
+        Ok(Box::new(dump::PostgresDump::new(&self.config, link)?))
     }
 }

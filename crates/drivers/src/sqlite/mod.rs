@@ -4,6 +4,7 @@
 //! temporary folder that is removed with the driver. `sqlite:///x.db` is relative to the working folder, like
 //! `sqlite:x.db`; an absolute path is `sqlite:/x.db`.
 
+mod dump;
 mod error;
 mod literals;
 mod namespace;
@@ -15,6 +16,7 @@ use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
 use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
+use kurabe_core::dump::DumpTool;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
@@ -185,6 +187,10 @@ impl Driver for Sqlite {
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path());
         Ok(Box::new(Owned(namespace)))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
     }
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod app;
 mod complete;
+mod listen;
 mod report;
 mod run;
 mod selftest;
@@ -64,6 +65,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(app::command())
         .subcommand(agent::command())
+        .subcommand(listen::command())
         .subcommand(selftest::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(

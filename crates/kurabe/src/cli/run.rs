@@ -140,7 +140,11 @@ fn axis(axis: &'static AxisInfo) -> Arg {
                 choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
             format!("{}: {}", axis.help, choices.join(", "))
         }
-        AxisKind::CountOr { words, .. } | AxisKind::Percent { words, .. } if !words.is_empty() => {
+        AxisKind::CountOr { words, .. }
+        | AxisKind::Percent { words, .. }
+        | AxisKind::SizeOr { words, .. }
+            if !words.is_empty() =>
+        {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
             format!("{}, {}", axis.help, words.join(", "))
         }

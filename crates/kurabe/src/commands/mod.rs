@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod execute;
 mod join;
+mod listen;
 mod planned;
 mod report;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
         Some(("agent", _)) => agent::agent(),
+        Some(("listen", matches)) => listen::listen(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
