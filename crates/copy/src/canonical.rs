@@ -63,16 +63,10 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     let text = std::str::from_utf8(&text).map_err(|_| wrong(reading.class, "is not UTF-8"))?;
     match reading.class {
         Class::Bool => out.push(Cell::Int(truth(text).ok_or_else(|| wrong(reading.class, text))?)),
-        class if class.is_whole() => match text.trim().parse() {
-            Ok(number) => out.push(Cell::Int(number)),
-            Err(_) => {
-                let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
-                match digits.parse() {
-                    Ok(number) => out.push(Cell::Int(number)),
-                    Err(_) => out.push(Cell::Bytes(digits.as_bytes())),
-                }
-            }
-        },
+        class if class.is_whole() => {
+            let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
+            out.push(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int));
+        }
         Class::Decimal => {
             let digits = decimal(text).ok_or_else(|| wrong(reading.class, text))?;
             out.push(Cell::Bytes(digits.as_bytes()));

@@ -93,6 +93,8 @@ pub enum DefaultValue {
 pub enum Collation {
     /// By its bytes; or the column is no text.
     Bytes,
+    /// By its bytes, in the engine's rules of this name, which may ignore trailing spaces.
+    Binary(String),
     /// By rules of this name.
     Named(String),
 }

@@ -3,7 +3,8 @@
 use crate::catalog::{DefaultValue, Table};
 use crate::engines::{Engine, TargetFacts};
 use crate::issue::{Issue, IssueKind};
-use crate::plan::{ColumnPlan, Named, Names};
+use crate::names::Names;
+use crate::plan::{ColumnPlan, Named};
 use crate::sql::{literal, quoted};
 use crate::types::{Class, Mapped};
 
@@ -22,7 +23,7 @@ pub fn default(
         DefaultValue::Null => Ok(String::new()),
         DefaultValue::Now => match class {
             Class::Timestamp | Class::TimestampTz => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
-            Class::Text if to.foreign_keys_inline() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
+            Class::Text if to.stores_times_as_text() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
             _ => Err(format!("the current time, for {}", mapped.sql)),
         },
         DefaultValue::Expression(text) if from.name() == to.name() => Ok(format!(" DEFAULT ({text})")),
@@ -45,16 +46,8 @@ pub fn default(
                         Err(text.clone())
                     }
                 }
-                // Long values of MySQL have no defaults, and bytes have other literals on each engine.
-                Class::Text | Class::Json if mapped.sql.starts_with("long") || mapped.sql == "json" => {
-                    Err(text.clone())
-                }
-                Class::Text | Class::Json
-                    if mapped.sql.ends_with("text") && from.name() == to.name() && to.quote() == '`' =>
-                {
-                    Err(text.clone())
-                }
-                class if class.is_bytes() => Err(text.clone()),
+                // Literals of bytes differ between engines.
+                _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
                 Class::Date | Class::Timestamp | Class::TimestampTz
                     if text.starts_with("0000") && from.name() != to.name() =>
                 {
@@ -72,13 +65,13 @@ pub fn create_table(
     facts: &TargetFacts,
     table: &Table,
     columns: &[ColumnPlan],
-    inline: &[String],
+    inline: &[Named],
 ) -> String {
     let mut parts: Vec<String> = columns.iter().map(|column| column.sql.clone()).collect();
     if !table.primary.is_empty() {
         parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
     }
-    parts.extend(inline.iter().cloned());
+    parts.extend(inline.iter().map(|clause| clause.sql.clone()));
     format!("CREATE TABLE {} ({}){}", quoted(to, &table.name), parts.join(", "), to.table_options(facts))
 }
 
@@ -95,7 +88,6 @@ pub fn indexes(to: &dyn Engine, table: &Table, taken: &mut Names) -> Vec<Named> 
 
 /// The clauses or statements that make a table's foreign keys. Those to tables that are not copied are listed.
 pub fn foreign_keys(
-    from: &dyn Engine,
     to: &dyn Engine,
     table: &Table,
     copied: &[&str],
@@ -116,12 +108,10 @@ pub fn foreign_keys(
             list(format!("refers to {parent}, which is not copied"));
             continue;
         };
-        let actions = [&key.on_update, &key.on_delete];
-        if to.quote() == '`'
-            && actions.iter().any(|action| *action == "SET DEFAULT")
-            && from.name() != to.name()
+        if let Some(action) =
+            [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action))
         {
-            list("InnoDB has no SET DEFAULT".to_owned());
+            list(format!("{} has no {action}", to.name()));
             continue;
         }
         let name = taken.of(&table.name, &key.name, true);

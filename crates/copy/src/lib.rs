@@ -14,9 +14,11 @@
 
 pub mod canonical;
 pub mod catalog;
+pub mod columns;
 pub mod ddl;
 pub mod engines;
 pub mod issue;
+pub mod names;
 pub mod page;
 pub mod plan;
 pub mod rows;

@@ -160,17 +160,13 @@ impl<'a> Reader<'a> {
 
     /// The statements of the first page, and of the page after a key.
     fn statements(&mut self, engine: &dyn Engine) -> [String; 2] {
-        let (names, gaps): (Vec<String>, Vec<String>) = match self.keyless {
-            Some(Keyless::Hidden(column)) => (vec![column.to_owned()], vec![GAP.to_string()]),
-            _ => {
-                let key = self.table.key.iter();
-                key.map(|at| {
-                    let name = quoted(engine, &self.table.columns[*at].name);
-                    (name, engine.compared(&self.columns[*at].stored))
-                })
-                .unzip()
-            }
+        let name = |at: &usize| {
+            (quoted(engine, &self.table.columns[*at].name), engine.compared(&self.columns[*at].stored))
         };
+        let (mut names, mut gaps): (Vec<String>, Vec<String>) = self.table.key.iter().map(name).unzip();
+        if let Some(Keyless::Hidden(column)) = self.keyless {
+            (names, gaps) = (vec![column.to_owned()], vec![GAP.to_string()]);
+        }
         let after = if names.len() == 1 || engine.compares_rows() {
             self.order = (0..names.len()).collect();
             if names.len() == 1 {

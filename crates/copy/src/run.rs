@@ -225,16 +225,16 @@ impl Copy<'_> {
             state.set_table(&mut self.target, &table.name, &now)?;
         }
         let mut done = TableDone { name: table.name.clone(), ..TableDone::default() };
-        let began = Instant::now();
+        let start = Instant::now();
         if now.phase == Phase::Rows {
             self.rows(table, &mut now, state, &mut done, events)?;
             now.phase = Phase::Copied;
             now.last = None;
             state.set_table(&mut self.target, &table.name, &now)?;
-            done.copy = began.elapsed();
+            done.copy = start.elapsed();
         }
         done.rows = now.rows;
-        let began = Instant::now();
+        let start = Instant::now();
         if now.phase == Phase::Copied {
             let (source, stop) = (&mut self.source, self.stop);
             let mut progress = |rows| events(Event::Progress { table, step: Step::Verify, rows });
@@ -242,9 +242,9 @@ impl Copy<'_> {
             done.rows = in_transaction(&mut self.target, compare)?;
             now.phase = Phase::Verified;
             state.set_table(&mut self.target, &table.name, &now)?;
-            done.verify = began.elapsed();
+            done.verify = start.elapsed();
         }
-        let began = Instant::now();
+        let start = Instant::now();
         if now.phase == Phase::Verified {
             events(Event::Progress { table, step: Step::Index, rows: done.rows });
             let known = self.indexes_of(&table.name, there)?;
@@ -255,7 +255,7 @@ impl Copy<'_> {
             self.restart_numbers(table)?;
             now.phase = Phase::Indexed;
             state.set_table(&mut self.target, &table.name, &now)?;
-            done.index = began.elapsed();
+            done.index = start.elapsed();
         }
         Ok(done)
     }

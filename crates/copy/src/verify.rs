@@ -34,7 +34,7 @@ pub fn verify(
     let compared = stream(source, reader, stop, |pages| {
         let mut compared = 0;
         let mut theirs = if table.key.is_empty() || table.same_order {
-            Theirs::InOrder(Reader::new(target, Of::Target, table, None))
+            Theirs::InOrder(Box::new(Reader::new(target, Of::Target, table, None)))
         } else {
             Theirs::ByKey(LookUp::new(table))
         };
@@ -89,7 +89,7 @@ pub fn verify(
 }
 
 enum Theirs<'a> {
-    InOrder(Reader<'a>),
+    InOrder(Box<Reader<'a>>),
     ByKey(LookUp<'a>),
 }
 
@@ -189,13 +189,11 @@ impl<'a> LookUp<'a> {
             .iter()
             .map(|at| (quoted(engine, &columns[*at].name), engine.compared(&columns[*at].mapped.stored)))
             .collect();
+        let equal: Vec<String> = key.iter().map(|(name, gap)| format!("{name} = {gap}")).collect();
+        let one = format!("({})", equal.join(" AND "));
         let condition = match key.as_slice() {
             [(name, gap)] => format!("{name} IN ({})", vec![gap.as_str(); rows].join(", ")),
-            _ => {
-                let equal: Vec<String> = key.iter().map(|(name, gap)| format!("{name} = {gap}")).collect();
-                let one = format!("({})", equal.join(" AND "));
-                vec![one.as_str(); rows].join(" OR ")
-            }
+            _ => vec![one.as_str(); rows].join(" OR "),
         };
         debug_assert_eq!(condition.matches(GAP).count(), rows * key.len());
         format!("SELECT {} FROM {} WHERE {condition}", list.join(", "), quoted(engine, &self.table.name))

@@ -9,7 +9,7 @@ mod sqlite;
 use crate::catalog::{Catalog, Collation, Column, Index, Table};
 use crate::issue::IssueKind;
 use crate::sql::Side;
-use crate::types::{Class, Declared, Kind, Rule};
+use crate::types::{Class, Declared, Kind, Mapped, Rule};
 use kurabe_core::{Error, Result};
 
 /// All engines.
@@ -143,7 +143,9 @@ pub trait Engine: Sync {
     fn insert_limits(&self) -> (usize, usize);
 
     /// What follows the type of a text column that compares by its bytes, or by the rules of that name on the same engine.
-    fn collate(&self, collation: &Collation, target: &TargetFacts) -> String;
+    ///
+    /// `same`: the source is of the same engine.
+    fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String;
 
     /// What follows the column list of a table.
     fn table_options(&self, target: &TargetFacts) -> String {
@@ -157,14 +159,36 @@ pub trait Engine: Sync {
         Ok(TargetFacts::default())
     }
 
-    /// A column whose numbers the server gives: what follows its type. `None` if this column cannot be one.
-    fn identity(&self, table: &Table, column: &Column) -> Option<&'static str>;
+    /// How a column is declared whose numbers the server gives. `None` if this column cannot be one.
+    fn identity(&self, table: &Table, column: &Column) -> Option<Identity>;
+
+    /// The clause of a column that can be null, with a leading space.
+    fn nullable(&self) -> &'static str {
+        ""
+    }
+
+    /// Whether a column of this type can have a literal default.
+    fn has_literal_default(&self, mapped: &Mapped) -> bool {
+        let _ = mapped;
+        true
+    }
+
+    /// Whether foreign keys can have this action.
+    fn has_action(&self, action: &str) -> bool {
+        let _ = action;
+        true
+    }
 
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.
     fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String>;
 
     /// The default `CURRENT_TIMESTAMP` of a column.
     fn now(&self, stored: &Kind) -> String;
+
+    /// Whether a date and time is stored as text, and the current time can be its default.
+    fn stores_times_as_text(&self) -> bool {
+        false
+    }
 
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
     fn foreign_keys_inline(&self) -> bool {
@@ -191,6 +215,17 @@ pub trait Engine: Sync {
     fn final_check(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// The declaration of a column whose numbers the server gives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity {
+    /// Its type, if it must be a certain one.
+    pub type_name: Option<&'static str>,
+    /// What precedes `NOT NULL`, with a leading space.
+    pub before: &'static str,
+    /// What follows `NOT NULL`, with a leading space.
+    pub after: &'static str,
 }
 
 /// Facts of a target's server.

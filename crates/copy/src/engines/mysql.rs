@@ -1,10 +1,10 @@
 //! MySQL and MariaDB.
 
-use super::{Engine, Keyless, TargetFacts};
+use super::{Engine, Identity, Keyless, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{GAP, Side, text};
-use crate::types::{Class, Kind, Rule, UNLIMITED, lossy, rule};
+use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED, lossy, rule};
 use kurabe_core::Result;
 
 /// MySQL and MariaDB.
@@ -268,9 +268,9 @@ impl Engine for Mysql {
         (500, 60_000)
     }
 
-    fn collate(&self, collation: &Collation, target: &TargetFacts) -> String {
+    fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
         match collation {
-            Collation::Named(name) if target.collations.contains(name) => {
+            Collation::Named(name) | Collation::Binary(name) if same && target.collations.contains(name) => {
                 let charset = name.split('_').next().unwrap_or_default();
                 format!(" CHARACTER SET {charset} COLLATE {name}")
             }
@@ -289,12 +289,28 @@ impl Engine for Mysql {
         Ok(TargetFacts { by_bytes: (*found.unwrap_or(&BY_BYTES[2])).to_owned(), collations })
     }
 
-    fn identity(&self, table: &Table, column: &Column) -> Option<&'static str> {
+    fn identity(&self, table: &Table, column: &Column) -> Option<Identity> {
         let leads = |columns: &[String]| columns.first() == Some(&column.name);
         // One column of a table, which is the first of a key.
         let only = table.columns.iter().filter(|other| other.identity).count() == 1;
         let keyed = leads(&table.primary);
-        (only && keyed).then_some(" AUTO_INCREMENT")
+        (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
+    }
+
+    /// Without it, a TIMESTAMP of an older server is not null.
+    fn nullable(&self) -> &'static str {
+        " NULL"
+    }
+
+    /// Types that are stored outside the row have none.
+    fn has_literal_default(&self, mapped: &Mapped) -> bool {
+        let name = mapped.sql.to_ascii_lowercase();
+        !(name.contains("text") || name.contains("blob") || name == "json")
+    }
+
+    /// InnoDB refuses it.
+    fn has_action(&self, action: &str) -> bool {
+        action != "SET DEFAULT"
     }
 
     /// The server continues after the largest number.
@@ -349,11 +365,10 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             Some(default) => DefaultValue::Literal(default.to_owned()),
         };
         let name = text(&row, 1);
-        let collation = match row.get(6).and_then(Option::as_deref) {
-            Some(collation) if !collation.ends_with("_bin") && collation != "binary" => {
-                Collation::Named(collation.to_owned())
-            }
-            _ => Collation::Bytes,
+        let collation = match text(&row, 6) {
+            "" | "binary" => Collation::Bytes,
+            name if name.ends_with("_bin") => Collation::Binary(name.to_owned()),
+            name => Collation::Named(name.to_owned()),
         };
         if extra.contains("on update") {
             let column = format!("{name}, {extra}");

@@ -1,6 +1,6 @@
 //! SQLite. A column's declared type says what its values should be; [`crate::scan`] says what they are.
 
-use super::{Engine, Keyless, TargetFacts};
+use super::{Engine, Identity, Keyless, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{GAP, Side, literal, text};
@@ -299,9 +299,9 @@ impl Engine for Sqlite {
         (250, 30_000)
     }
 
-    fn collate(&self, collation: &Collation, target: &TargetFacts) -> String {
+    fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
         match collation {
-            Collation::Named(name) if target.collations.contains(name) => format!(" COLLATE {name}"),
+            Collation::Named(name) if same && target.collations.contains(name) => format!(" COLLATE {name}"),
             _ => String::new(),
         }
     }
@@ -312,8 +312,9 @@ impl Engine for Sqlite {
     }
 
     /// Only `INTEGER PRIMARY KEY` is given numbers, and `INTEGER` is then the type's exact name.
-    fn identity(&self, table: &Table, column: &Column) -> Option<&'static str> {
-        (table.primary == [column.name.clone()]).then_some("")
+    fn identity(&self, table: &Table, column: &Column) -> Option<Identity> {
+        let only = table.primary == [column.name.clone()];
+        only.then_some(Identity { type_name: Some("INTEGER"), ..Identity::default() })
     }
 
     fn restart_identity(&self, _: &str, _: &str, _: i128) -> Option<String> {
@@ -322,6 +323,10 @@ impl Engine for Sqlite {
 
     fn now(&self, _: &Kind) -> String {
         "CURRENT_TIMESTAMP".to_owned()
+    }
+
+    fn stores_times_as_text(&self) -> bool {
+        true
     }
 
     fn foreign_keys_inline(&self) -> bool {
