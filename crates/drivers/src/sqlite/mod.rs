@@ -41,6 +41,10 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("mmap_size", "size of the file's part that is read by memory mapping (default 0)"),
         OptionInfo::new("page_size", "bytes of a page, for a new file (default 4096)"),
         OptionInfo::new("wal_autocheckpoint", "pages in the WAL that trigger a checkpoint (default 1000)"),
+        OptionInfo::new(
+            "access",
+            "write (default), or read: open an existing file for reading only, as it is",
+        ),
     ],
     benchmark_clause: None,
     statements: None,
@@ -97,6 +101,9 @@ struct Sqlite {
 
 impl Sqlite {
     fn connection(&self) -> Result<Connection> {
+        if self.settings.read_only {
+            return self.reader();
+        }
         {
             let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
             if !*ready {
@@ -110,6 +117,20 @@ impl Sqlite {
         }
         let connection = self.connect_raw()?;
         self.settings.apply(&connection).map_err(|e| e.context(self.place.shown()))?;
+        Ok(connection)
+    }
+
+    /// A connection that SQLite itself lets only read.
+    fn reader(&self) -> Result<Connection> {
+        self.place.check()?;
+        if !self.place.path().exists() {
+            let what = format!("{}: there is no such file", self.place.shown());
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.place.path(), flags)
+            .map_err(|e| self.place.explain_open(explain(&e)))?;
+        self.settings.apply_to_reader(&connection).map_err(|e| e.context(self.place.shown()))?;
         Ok(connection)
     }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod app;
 mod complete;
+mod copy;
 mod listen;
 mod report;
 mod run;
@@ -64,6 +65,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
+        .subcommand(copy::command())
         .subcommand(agent::command())
         .subcommand(listen::command())
         .subcommand(selftest::command())

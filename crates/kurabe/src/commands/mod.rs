@@ -3,6 +3,7 @@
 mod agent;
 mod app;
 mod compare;
+mod copy;
 mod doctor;
 mod execute;
 mod join;
@@ -29,7 +30,8 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) = matches.subcommand()
+    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest", _)) =
+        matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -46,6 +48,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
+        Some(("copy", matches)) => copy::copy(matches, output),
         Some(("agent", _)) => agent::agent(),
         Some(("listen", matches)) => listen::listen(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
