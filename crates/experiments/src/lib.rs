@@ -14,6 +14,7 @@ mod fill;
 mod footprint;
 mod ident;
 mod kv;
+mod link;
 mod point;
 mod prelude;
 mod readback;

@@ -11,6 +11,7 @@ use crate::{mysql_family as family, programs, root};
 
 pub(crate) static MYSQL: Engine = Engine {
     prepare,
+    links: || vec![("federated".to_owned(), String::new())],
     // The server creates a new UUID at the start.
     make_unique: |instance| drop(fs::remove_file(instance.data().join("auto.cnf"))),
     ..family::engine(
