@@ -1,8 +1,8 @@
 //! One database reads another's table: `link` on real servers.
 
-use super::common::{assert_verified, by, cells, installed, left, sql, tell};
+use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
 use crate::support::{Answer, Place, eventually, signal};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::{Server, StartOptions, testing};
 use serde_json::Value;
 
 const SMALL: [&str; 11] = [
@@ -73,13 +73,28 @@ fn every_way_of_each_engine_reads_verified_rows() {
         }
         let place = Place::new();
         let target = if engine == "sqlite" { "sqlite:".to_owned() } else { format!("up:{engine}") };
-        let answer =
-            run(&place, &[&target], &["--way", "local,direct,fdw,dblink,attach,federated,database-link"]);
-        assert_eq!(verified(&place, &answer), pairs(ways), "{engine}");
-        // What the engine lacks is said before anything is measured.
-        assert!(answer.err.contains("not available") && answer.err.contains("database-link"), "{answer:?}");
+        let answer = run(
+            &place,
+            &[&target],
+            &["--way", "local,direct,fdw,dblink,attach,federated,connect,spider,database-link"],
+        );
+        let mut expected = vec![ways.to_owned()];
+        if engine == "mariadb" {
+            for way in ["connect", "spider"] {
+                let plugin = format!("/usr/lib/mysql/plugin/ha_{way}.so");
+                if std::path::Path::new(&plugin).exists() || skip(&format!("{plugin} is not installed")) {
+                    expected.push(format!("{way}/same {way}/second"));
+                }
+            }
+        }
+        assert_eq!(verified(&place, &answer), pairs(&expected.join(" ")), "{engine}: {answer:?}");
+        // What no engine can do has a reason before anything is measured.
+        assert!(answer.err.contains("not available"), "{answer:?}");
+        let report = place.report();
+        let lacking = cells(&report).iter().filter(|cell| cell["axes"]["way"] == "database-link");
+        let reasons: Vec<&str> = lacking.map(|cell| cell["reason"].as_str().unwrap()).collect();
+        assert!(reasons.len() == 2 && reasons[0].contains("another"), "{reasons:?}");
         if engine == "postgres" {
-            let report = place.report();
             let cell = cells(&report).iter().find(|cell| cell["axes"]["way"] == "fdw").unwrap();
             let metrics = cell["metrics"].as_array().unwrap();
             let value =
@@ -162,6 +177,10 @@ fn foreign_table_of_others_is_refused_by_name_and_left() {
     assert_eq!(definitions(&server, ""), "1|1");
 }
 
+fn with_links(options: StartOptions) -> StartOptions {
+    StartOptions { links: true, ..options }
+}
+
 /// Starts a long run from one server to the other, and waits until it reads through the link.
 fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::process::Child {
     let child = place.spawn(&[
@@ -196,12 +215,7 @@ fn killed_remote_fails_trial_with_reason_and_target_is_left_clean() {
     for (engine, way) in
         [("postgres", "fdw"), ("postgres", "dblink"), ("mariadb", "federated"), ("mysql", "federated")]
     {
-        let set = if engine == "mysql" { "federated" } else { "plugin_load_add" };
-        let near = testing::server_with(engine, |options| match engine {
-            "postgres" => options,
-            "mysql" => options.set(set, ""),
-            _ => options.set(set, "ha_federatedx"),
-        });
+        let near = testing::server_with(engine, with_links);
         let (Some(near), Some(far)) = (near, testing::server(engine)) else { continue };
         let place = Place::new();
         let child = reading(&place, &near, &far, way);
@@ -224,9 +238,7 @@ fn killed_remote_fails_trial_with_reason_and_target_is_left_clean() {
 #[test]
 fn links_of_killed_run_are_removed_by_the_next_one() {
     for (engine, way) in [("postgres", "fdw"), ("mysql", "federated")] {
-        let near = testing::server_with(engine, |options| {
-            if engine == "mysql" { options.set("federated", "") } else { options }
-        });
+        let near = testing::server_with(engine, with_links);
         let (Some(near), Some(far)) = (near, testing::server(engine)) else { continue };
         let place = Place::new();
         let mut child = reading(&place, &near, &far, way);
@@ -295,7 +307,7 @@ impl Elsewhere {
         let folder = tempfile::tempdir().unwrap();
         let made = ip(&format!("netns add {name}"));
         let elsewhere = Self { name: name.clone(), server: None, folder };
-        let near = elsewhere.device();
+        let near = Self::device();
         let ready = made
             && ip(&format!("link add {near} type veth peer name far netns {name}"))
             && ip(&format!("addr add {}/30 dev {near}", Self::HERE))
@@ -309,7 +321,7 @@ impl Elsewhere {
         ready.then_some(elsewhere)
     }
 
-    fn device(&self) -> String {
+    fn device() -> String {
         // At most 15 characters.
         format!("kb{}", std::process::id())
     }
@@ -359,7 +371,7 @@ impl Drop for Elsewhere {
             signal(server, "-INT");
             let _ = server.wait();
         }
-        ip(&format!("link del {}", self.device()));
+        ip(&format!("link del {}", Self::device()));
         ip(&format!("netns del {}", self.name));
     }
 }

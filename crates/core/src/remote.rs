@@ -54,11 +54,11 @@ named! {
     /// The means by which a database reads another one's tables.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum LinkWay {
-        /// A foreign table of PostgreSQL's extension postgres_fdw.
+        /// A foreign table of PostgreSQL's extension `postgres_fdw`.
         Fdw => "fdw",
         /// A query sent by PostgreSQL's extension dblink.
         Dblink => "dblink",
-        /// A table of the storage engine FEDERATED of MySQL, or of FederatedX of MariaDB.
+        /// A table of the storage engine FEDERATED of MySQL, or of `FederatedX` of MariaDB.
         Federated => "federated",
         /// A table of MariaDB's storage engine CONNECT.
         Connect => "connect",

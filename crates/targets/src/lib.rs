@@ -241,8 +241,9 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         }
         if !wish.remotes.is_empty() {
             let beside = remotes::Beside { url: &url, reached: &reached, given: remote.as_ref() };
-            let (linked, servers) = opened.linked(driver, &mut facts, &beside, wish, reporter)?;
-            driver = linked;
+            let linked = opened.linked(driver, &mut facts, &beside, wish, reporter)?;
+            driver = linked.driver;
+            let servers = linked.servers;
             restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));
         }
         opened.records.push(TargetRecord {

@@ -21,6 +21,27 @@ pub(crate) struct Beside<'a> {
     pub(crate) given: Option<&'a TargetUrl>,
 }
 
+impl<'a> Beside<'a> {
+    /// The target to open as a remote; or why there is none, as a clause.
+    fn remote(&self, server: RemoteServer, driver: &dyn Driver) -> Result<&'a TargetUrl, &'static str> {
+        match server {
+            RemoteServer::Given => self.given.ok_or("no remote server is named: --remote TARGET"),
+            _ if self.url.scheme == UP => Ok(self.url),
+            _ if driver.capabilities().is_temporary => Ok(self.reached),
+            _ => Err("a second instance can be started of throwaway servers and temporary files only; \
+                      --remote names another server"),
+        }
+    }
+}
+
+/// A target with its remotes.
+pub(crate) struct LinkedTarget {
+    /// The target and its remotes.
+    pub(crate) driver: Box<dyn Driver>,
+    /// The throwaway servers that were started for it.
+    pub(crate) servers: Vec<Arc<Server>>,
+}
+
 /// The server that `--remote` names.
 ///
 /// # Errors
@@ -37,8 +58,8 @@ pub(crate) fn given(wish: &Wish) -> Result<Option<TargetUrl>> {
 }
 
 impl Opened {
-    /// Opens the remotes that a run needs beside a target, and returns the target with them, and the throwaway servers
-    /// that were started for it. What a target cannot have is a reason for its cells, and no error.
+    /// Opens the remotes that a run needs beside a target. What a target cannot have is a reason for its cells, and no
+    /// error.
     ///
     /// # Errors
     /// If a remote does not start or cannot be used.
@@ -49,30 +70,20 @@ impl Opened {
         beside: &Beside<'_>,
         wish: &Wish,
         reporter: &dyn Reporter,
-    ) -> Result<(Box<dyn Driver>, Vec<Arc<Server>>)> {
+    ) -> Result<LinkedTarget> {
         let (mut members, mut missing, mut servers) = (Vec::new(), Vec::new(), Vec::new());
         for &server in &wish.remotes {
-            let url = match server {
-                RemoteServer::Same => {
-                    let url = address(beside.reached, &*driver);
-                    driver.add_remote(RemoteAddress { server, url });
-                    continue;
-                }
-                RemoteServer::Second if beside.url.scheme == UP => beside.url,
-                RemoteServer::Second if driver.capabilities().is_temporary => beside.reached,
-                RemoteServer::Second => {
-                    let why = "a second instance can be started of throwaway servers and temporary files only; \
-                               --remote names another server";
+            if server == RemoteServer::Same {
+                let url = address(beside.reached, &*driver);
+                driver.add_remote(RemoteAddress { server, url });
+                continue;
+            }
+            let url = match beside.remote(server, &*driver) {
+                Ok(url) => url,
+                Err(why) => {
                     missing.push((server, why.to_owned()));
                     continue;
                 }
-                RemoteServer::Given => match beside.given {
-                    Some(url) => url,
-                    None => {
-                        missing.push((server, "no remote server is named: --remote TARGET".to_owned()));
-                        continue;
-                    }
-                },
             };
             let role = linked::role(server);
             reporter.wait_for(format!("{role} of {} to start", beside.url));
@@ -95,7 +106,7 @@ impl Opened {
             members.push(Member { name, role, driver: remote, facts: of, ours, claims });
         }
         Linked::add_facts(facts, &members);
-        Ok((Box::new(Linked::new(driver, members, missing)), servers))
+        Ok(LinkedTarget { driver: Box::new(Linked::new(driver, members, missing)), servers })
     }
 }
 

@@ -14,6 +14,7 @@ const SPARE: u64 = 20;
 /// How to start a server. Everything that is not set has the engine's default. It cannot be formatted, since it may
 /// contain a password.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct StartOptions {
     /// A program that calls [`crate::supervisor::run`] if its first argument is [`crate::supervisor::SUBCOMMAND`].
     /// There is no default: a program that does not do this would start itself repeatedly.

@@ -1,5 +1,8 @@
 //! A connection to a target's own server, and one to each member, opened when the first operation on the member is
 //! prepared.
+//!
+//! A transaction is one of a single server: of that on which an operation was prepared last. Rows are therefore loaded
+//! in transactions wherever they are.
 
 use super::{Members, Place};
 use crate::prelude::*;
@@ -14,6 +17,8 @@ pub(crate) struct PairSession {
     sessions: Vec<Option<Box<dyn Session>>>,
     /// The index of the session that prepared an operation, and its handle there.
     slots: Slots<(usize, Prepared)>,
+    /// The index of the session that prepared the last operation on a collection.
+    last: usize,
 }
 
 impl PairSession {
@@ -24,7 +29,22 @@ impl PairSession {
         options: ConnectOptions,
     ) -> Self {
         let sessions = [Some(store)].into_iter().chain(members.iter().map(|_| None)).collect();
-        Self { members, place, options, sessions, slots: Slots::default() }
+        Self { members, place, options, sessions, slots: Slots::default(), last: 0 }
+    }
+
+    /// The session of an operation, and its index.
+    fn of_operation(&mut self, operation: &Operation) -> Result<(usize, &mut dyn Session)> {
+        match operation {
+            Operation::Begin | Operation::Commit | Operation::Rollback => {
+                let last = self.last;
+                Ok((last, open(&mut self.sessions, last)?))
+            }
+            _ => {
+                let collection = operation.collection().map(|collection| &**collection);
+                self.last = self.of(collection)?.0;
+                self.of(collection)
+            }
+        }
     }
 
     /// The session of a collection, and its index.
@@ -49,13 +69,13 @@ fn open(sessions: &mut [Option<Box<dyn Session>>], number: usize) -> Result<&mut
 
 impl Session for PairSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        let (number, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        let (number, session) = self.of_operation(operation)?;
         let prepared = session.prepare(operation)?;
         Ok(self.slots.insert((number, prepared)))
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
-        let (number, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        let (number, session) = self.of_operation(operation)?;
         let prepared = session.prepare_literal(operation)?;
         Ok(self.slots.insert((number, prepared)))
     }

@@ -1,6 +1,6 @@
 //! Links from MySQL or MariaDB to another of them: tables of the storage engines FEDERATED, CONNECT and Spider. Sources:
 //! MySQL Reference Manual, "The FEDERATED Storage Engine", "CREATE SERVER Statement"; MariaDB Knowledge Base,
-//! "FederatedX", "CONNECT MYSQL Table Type", "Spider Storage Engine".
+//! "`FederatedX`", "CONNECT MYSQL Table Type", "Spider Storage Engine".
 //!
 //! A linked collection is a table of such an engine and a server definition, which holds the password. Definitions
 //! belong to the whole server and not to a database, so that their names contain a hash of the database's name.
@@ -57,7 +57,11 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
 }
 
 /// Why this server cannot use the storage engine of a way, as a clause.
-pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option<String>> {
+pub(super) fn missing(
+    connection: &mut dyn Query,
+    server: RemoteServer,
+    way: LinkWay,
+) -> Result<Option<String>> {
     let (engine, plugin) = engine(way).ok_or_else(no_way)?;
     let sql = format!(
         "SELECT VERSION(), (SELECT support FROM information_schema.engines WHERE engine = '{engine}')"
@@ -76,6 +80,14 @@ pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option
             }
             (false, _) => format!("MySQL has no storage engine {engine}"),
         }));
+    }
+    if way == LinkWay::Spider && server == RemoteServer::Same {
+        let allowed = rows(connection, "SELECT @@spider_same_server_link")?;
+        if allowed.first().and_then(|row| row.first()).is_some_and(|value| value == "0") {
+            let why =
+                "Spider refuses links to its own server; start the server with --spider-same-server-link=ON";
+            return Ok(Some(why.to_owned()));
+        }
     }
     // Definitions of earlier runs must be found.
     Ok(match rows(connection, "SELECT 1 FROM mysql.servers LIMIT 1") {
@@ -109,12 +121,12 @@ pub(super) fn create(
     let remote = remote.ok_or_else(|| {
         Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
     })??;
-    let mut options = match &remote.place {
+    let address = match &remote.place {
         Place::Tcp { host, port } => format!("HOST {}, PORT {port}", literal(host)),
         Place::Unix(path) => format!("HOST 'localhost', SOCKET {}", literal(&path.to_string_lossy())),
     };
-    options += &format!(", DATABASE {}, USER {}", literal(&remote.database), literal(&remote.user));
-    options += &format!(", PASSWORD {}", literal(remote.password.expose()));
+    let [database, user, password] = [&remote.database, &remote.user, remote.password.expose()].map(literal);
+    let options = format!("{address}, DATABASE {database}, USER {user}, PASSWORD {password}");
     let source = format!("{definition}/{}", link.source);
     let tail = match link.way {
         LinkWay::Federated => format!(" ENGINE=FEDERATED CONNECTION={}", literal(&source)),

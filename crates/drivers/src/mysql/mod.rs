@@ -169,7 +169,7 @@ impl Driver for Mysql {
         }
         let ask = || {
             let mut connection = self.link(&ConnectOptions::default())?;
-            let missing = foreign::missing(&mut *connection, link.way)?;
+            let missing = foreign::missing(&mut *connection, server, link.way)?;
             connection.quit()?;
             Ok::<_, Error>(missing)
         };

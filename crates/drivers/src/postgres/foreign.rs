@@ -1,5 +1,5 @@
 //! Links from PostgreSQL to another PostgreSQL server: foreign tables of `postgres_fdw`, and queries by `dblink`.
-//! Source: PostgreSQL's manual, "postgres_fdw", "dblink", "CREATE SERVER", "CREATE USER MAPPING".
+//! Source: PostgreSQL's manual, "`postgres_fdw`", "dblink", "CREATE SERVER", "CREATE USER MAPPING".
 //!
 //! A linked collection has a foreign server of its name and a user mapping, which holds the password. With `postgres_fdw`
 //! it also has a foreign table. `dblink` has no tables: the statement names the server and contains the remote's

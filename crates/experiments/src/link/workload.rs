@@ -17,6 +17,34 @@ const VERSION: u64 = 0;
 /// Bytes of a row beside its data, at most.
 const ROW_HEAD: u64 = 64;
 
+/// The content of rows. It does not end with a space: CONNECT removes such spaces from text.
+struct Rows(Content);
+
+/// The last byte of each row.
+const END: u8 = b'.';
+
+impl Rows {
+    fn new(seed: u64, length: u64) -> Self {
+        Self(Content::new(Kind::Text, seed, length as usize - 1))
+    }
+
+    fn length(&self) -> u64 {
+        self.0.length() as u64 + 1
+    }
+
+    fn write(&self, key: u64, out: &mut Vec<u8>) {
+        self.0.write(key, VERSION, out);
+        out.push(END);
+    }
+
+    fn check(&self, key: u64, bytes: &[u8]) -> Result<()> {
+        match bytes.split_last() {
+            Some((&END, rest)) => self.0.check(key, VERSION, rest),
+            _ => Err(Error::mismatch(format!("record {key} was returned without its last byte"))),
+        }
+    }
+}
+
 /// The table of a cell and how it is read.
 pub(super) struct LinkWorkload(Arc<Table>);
 
@@ -25,7 +53,7 @@ struct Table {
     source: Arc<Collection>,
     /// What reads it over the link, if the cell has one.
     linked: Option<Arc<Collection>>,
-    content: Content,
+    content: Rows,
     records: u64,
     /// Rows of a read.
     batch: u64,
@@ -67,7 +95,7 @@ impl LinkWorkload {
                 Some(Arc::new(Collection { remote: Some(remote), ..collection(&name, bytes) }))
             }
         };
-        let content = Content::new(Kind::Text, dataset.seed, bytes as usize);
+        let content = Rows::new(dataset.seed, bytes);
         let table = Table { source, linked, content, records, batch };
         let row = bytes + ROW_HEAD;
         let together = fill::rows_of_a_request(2, bytes).max(1);
@@ -143,7 +171,7 @@ type Links = HashSet<String>;
 impl Prepare for LinkWorkload {
     fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
         let table = &*self.0;
-        let bytes = table.content.length() as u64;
+        let bytes = table.content.length();
         namespace.create(&table.source)?;
         let together = fill::rows_of_a_request(2, bytes).max(1);
         fill::fill(session, &table.source, table.records, together, |row, field, out| {
@@ -151,14 +179,14 @@ impl Prepare for LinkWorkload {
             if field == 0 {
                 return FieldValue::Int(key as i64);
             }
-            table.content.write(key, VERSION, out);
+            table.content.write(key, out);
             FieldValue::Text
         })?;
         namespace.analyse(&table.source)?;
         table.counted(session, &table.source)?;
         let keys = 1..table.records as i64 + 1;
         readback::numbered(session, &table.source, &[1], bytes, keys, |key, found| {
-            table.content.check(key as u64, VERSION, found.bytes(key)?)
+            table.content.check(key as u64, found.bytes(key)?)
         })
         .map_err(|error| error.context("after loading"))?;
         Ok(DatasetState::new(Links::new()))
@@ -244,7 +272,7 @@ impl Transaction for Reader {
         rows_are(keys.clone(), &self.reply)?;
         for (row, key) in keys.enumerate() {
             let data = self.reply.field_bytes(row, 1).ok_or_else(|| readback::wrong_rows(key, 1))?;
-            self.table.content.check(key as u64, VERSION, data)?;
+            self.table.content.check(key as u64, data)?;
         }
         Ok(())
     }
@@ -273,7 +301,7 @@ mod tests {
             let cell = planned(&[("way", way), ("where", place), ("fetch", fetch)], 9_000).unwrap();
             let linked = cell.demand.operations.iter().filter_map(Operation::collection);
             let linked = linked.filter(|collection| collection.link().is_some());
-            let name = linked.map(|collection| collection.name.clone()).last();
+            let name = linked.map(|collection| collection.name.clone()).next_back();
             (cell.dataset, name.unwrap_or_default(), cell.provision.remote)
         };
         let (own, far) = ("kurabe_3_link_1000".to_owned(), "kurabe_3_link_1000_second".to_owned());
@@ -297,11 +325,24 @@ mod tests {
     }
 
     #[test]
+    fn row_without_its_last_byte_or_with_another_one_is_wrong() {
+        let rows = Rows::new(1, 40);
+        let mut row = Vec::new();
+        rows.write(7, &mut row);
+        assert_eq!((row.len(), rows.check(7, &row)), (40, Ok(())));
+        for wrong in [&row[..39], b""] {
+            assert_eq!(rows.check(7, wrong).unwrap_err().kind(), ErrorKind::Mismatch);
+        }
+        row[20] ^= 1;
+        assert_eq!(rows.check(7, &row).unwrap_err().kind(), ErrorKind::Mismatch);
+    }
+
+    #[test]
     fn ranges_cover_every_row() {
         let table = Table {
             source: Arc::new(collection("kurabe_0_a", 16)),
             linked: None,
-            content: Content::new(Kind::Text, 1, 16),
+            content: Rows::new(1, 16),
             records: 1_000,
             batch: 300,
         };
