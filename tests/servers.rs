@@ -8,6 +8,7 @@ mod connections;
 mod disk;
 mod ends;
 mod footprint;
+mod link;
 mod load;
 mod memory;
 mod reach;

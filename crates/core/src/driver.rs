@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
 use crate::value::{Reply, Value};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -61,6 +63,24 @@ pub trait Driver: Send + Sync {
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let _ = options;
         Err(Error::unsupported("its driver does not read server statistics"))
+    }
+
+    /// The file of an embedded database, which another database may attach; `None` if it has no such file.
+    fn file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Gives the driver the address of a remote server, to which later namespaces and sessions can link. Nothing is
+    /// contacted yet. An address that it cannot link to is a reason for [`Driver::links`].
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        let _ = remote;
+    }
+
+    /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
+    /// the remote is not known yet, it is not considered.
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        let _ = (server, link);
+        Support::no("Kurabe knows no way by which this database reads another one's tables")
     }
 
     /// Opens the part of the database that Kurabe may change.

@@ -14,9 +14,11 @@ use crate::error::Result;
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
 use crate::value::{Reply, Value};
 use std::ops::DerefMut;
+use std::path::PathBuf;
 
 /// Changes what one session does. Each method forwards to `inner` unless it is overridden.
 pub trait Interceptor: Send {
@@ -135,6 +137,18 @@ where
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         self.inner.stats_probe(options)
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        self.inner.file()
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.inner.add_remote(remote);
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        self.inner.links(server, link)
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -24,6 +24,7 @@ pub mod operation;
 pub mod page;
 pub mod planned;
 pub mod raw;
+pub mod remote;
 pub mod run;
 pub mod secret;
 pub mod stats_probe;

@@ -211,7 +211,11 @@ pub static COMMON: &[Metric] = &[
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),
     time("application 2 CPU", "CPU time of the second application for each request of all"),
-    time("database CPU", "CPU time of the database behind the application for each request"),
+    time(
+        "database CPU",
+        "CPU time for each request of the database behind the application, or of the target if it reads from a remote",
+    ),
+    time("remote CPU", "CPU time of the remote server for each request"),
 ];
 
 /// The CPU time of each tier behind the client per request, if there are several tiers. Metrics are named after the

@@ -7,6 +7,7 @@ use crate::experiment::Workload;
 use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::Serve;
+use crate::remote::RemoteServer;
 use std::sync::Arc;
 
 /// The plan of one cell.
@@ -116,6 +117,8 @@ pub struct Provision {
     /// Whether to measure the server's memory with the idle connections open (or the clients', if there are none) and
     /// just before.
     pub server_memory: bool,
+    /// The second server to which its collections refer, if it needs one.
+    pub remote: Option<RemoteServer>,
 }
 
 /// A cache that a cell needs in front of its store. A run has one cache per name.

@@ -55,6 +55,9 @@ pub struct RunSpec {
     /// The cache in front of every target, without its password; `None`, and not written: no cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
+    /// The second server that `--remote` names, without its password; `None`, and not written: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     /// The custom workload; `None`, and not written: a built-in experiment.
     #[serde(default, alias = "own", skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomWorkload>,

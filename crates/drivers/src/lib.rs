@@ -18,6 +18,8 @@ pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
+pub mod linked;
+pub mod members;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 #[cfg(feature = "mongodb")]

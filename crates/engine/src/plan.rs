@@ -13,8 +13,10 @@ use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
+use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The plan of a run.
@@ -312,6 +314,12 @@ impl Plan {
             }
         }
         caches
+    }
+
+    /// The second servers that cells need, without duplicates.
+    pub fn remotes(&self) -> Vec<RemoteServer> {
+        let needed = self.available().filter_map(|(_, cell)| cell.provision.remote);
+        needed.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The largest reply that any cell expects, in bytes.

@@ -4,6 +4,7 @@ use kurabe_core::Result;
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::Demand;
+use kurabe_core::remote::RemoteCollection;
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 
@@ -77,6 +78,12 @@ impl Target {
             return Some(reason.to_owned());
         }
         for operation in &demand.operations {
+            let remote = operation.collection().and_then(|collection| collection.remote.as_ref());
+            if let Some(RemoteCollection { server, link: Some(link) }) = remote
+                && let Support::No(reason) = self.driver.links(*server, link)
+            {
+                return Some(reason);
+            }
             if let Support::No(reason) = self.driver.supports(operation) {
                 return Some(reason);
             }

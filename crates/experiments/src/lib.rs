@@ -14,6 +14,7 @@ mod fill;
 mod footprint;
 mod ident;
 mod kv;
+mod link;
 mod net;
 mod point;
 mod prelude;

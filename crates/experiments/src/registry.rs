@@ -14,6 +14,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::webapp::WEBAPP,
     &crate::footprint::FOOTPRINT,
     &crate::cache::CACHE_ASIDE,
+    &crate::link::LINK,
     &crate::net::NET,
     &crate::reload::RELOAD,
 ];

@@ -54,6 +54,8 @@ pub(crate) struct Request {
     max_rounds: Option<u64>,
     /// The cache URL as given, with its password: for opening it, not for display.
     pub(crate) cache: Option<String>,
+    /// The second server's URL, likewise.
+    pub(crate) remote: Option<String>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
 }
@@ -173,6 +175,7 @@ impl Request {
             text("timeout")?.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
         self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         self.cache = text("cache")?.or(self.cache.take());
+        self.remote = text("remote")?.or(self.remote.take());
         let durability = parsed(prefix, "durability", text("durability")?, DurabilityClass::parse)?;
         self.durability = durability.or(self.durability);
         Ok(())
@@ -283,13 +286,22 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
+        let takes = |option: &str, what: &str, takes: fn(&dyn Experiment) -> bool| {
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
+            let names: Vec<&str> = all.map(|experiment| experiment.info().name).collect();
+            Error::usage(format!("{} does not use {what}", info.name))
+                .hint(format!("--{option} is available for {}", names.join(", ")))
+        };
         if self.cache.is_some() && !experiment.takes_cache() {
-            let takes = registry::EXPERIMENTS.iter().filter(|experiment| experiment.takes_cache());
-            let names: Vec<&str> = takes.map(|experiment| experiment.info().name).collect();
-            return Err(Error::usage(format!("{} does not use a cache", info.name))
-                .hint(format!("--cache is available for {}", names.join(", "))));
+            return Err(takes("cache", "a cache", |experiment| experiment.takes_cache()));
         }
-        let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
+        if self.remote.is_some() && !experiment.takes_remote() {
+            return Err(takes("remote", "a second server", |experiment| experiment.takes_remote()));
+        }
+        let shown = |url: &Option<String>| -> Result<Option<String>> {
+            url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
+        };
+        let (cache, remote) = (shown(&self.cache)?, shown(&self.remote)?);
         // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
         let usual = BUDGET * urls.len() as u32;
         let budget = self
@@ -312,6 +324,7 @@ impl Request {
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
             cache,
+            remote,
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
@@ -327,7 +340,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "experiment",
     "targets",
     "axes",
@@ -348,6 +361,7 @@ const KEYS: [&str; 20] = [
     "interleave",
     "restarts",
     "cache",
+    "remote",
 ];
 
 /// Reads a suite; `custom` is the custom workload in it, if any.

@@ -38,6 +38,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
             // From Oracle 12.2 on.
             longest_name: 128,
         }),
+        linked: None,
     }
 }
 

@@ -22,6 +22,7 @@ use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdo
 use crate::info::BenchmarkClause;
 use crate::prelude::*;
 use config::Config;
+use kurabe_core::remote::{LinkWay, RemoteServer};
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -119,6 +120,15 @@ impl Driver for Oracle {
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let link = Link::connect(&self.config, options.timeout)?;
         Ok(Box::new(metrics::OracleStatsProbe::new(link)))
+    }
+
+    fn links(&self, _: RemoteServer, link: &kurabe_core::remote::Link) -> Support {
+        Support::no(match link.way {
+            LinkWay::DatabaseLink => {
+                "Kurabe does not create database links of Oracle yet: there was no server to verify them against"
+            }
+            _ => "Oracle reads another server's tables by database links only",
+        })
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

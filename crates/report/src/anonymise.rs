@@ -42,6 +42,7 @@ impl Anonymiser {
         header.warnings.clear();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
+        header.spec.remote = header.spec.remote.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
         for (hidden, resumption) in hidden.resumptions.iter_mut().zip(&run.resumptions) {
             hidden.targets = keys(&resumption.targets).map(|key| self.target(key)).collect();

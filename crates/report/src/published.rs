@@ -26,6 +26,7 @@ const SETS: &[(&str, &[File])] = &[
     ("session_store.csv", &[file!("session_store")]),
     ("connection_cost", &[file!("connection_cost_http"), file!("connection_cost_loop")]),
     ("webapp", &[file!("webapp")]),
+    ("link", &[file!("link")]),
     ("network.csv", &[file!("network")]),
 ];
 
@@ -73,8 +74,10 @@ struct Columns {
     /// … with its unit: how many operations per second a rate of 1 is, …
     #[serde(default = "one")]
     rate_unit: f64,
-    /// … or of requests and, for each repetition, their duration in seconds.
+    /// … or of requests and, for each repetition, their duration in seconds. …
     requests: Option<String>,
+    /// … or the constant number of requests.
+    requests_are: Option<f64>,
     #[serde(default)]
     seconds: Vec<String>,
 }
@@ -150,7 +153,8 @@ impl About {
         } else {
             let mut seconds: Vec<f64> = columns.seconds.iter().filter_map(number).collect();
             seconds.sort_by(f64::total_cmp);
-            number(columns.requests.as_ref()?)? / seconds.get(seconds.len() / 2)?
+            let requests = columns.requests.as_ref().map_or(columns.requests_are, number)?;
+            requests / seconds.get(seconds.len() / 2)?
         };
         let names: Vec<&str> = columns.line.iter().filter_map(field).collect();
         Some(((names.join(" "), operation), (x, rate)))

@@ -4,16 +4,19 @@
 //! first argument is [`kurabe_testbed::supervisor::SUBCOMMAND`].
 
 mod observers;
+mod remotes;
 
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::planned::CacheNeed;
+use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_drivers::cached::{Cache, Cached};
+use kurabe_drivers::cached::{self, Cached};
+use kurabe_drivers::members::Member;
 use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::target::{Restart, SecondInstance, Target};
@@ -75,6 +78,10 @@ pub struct Wish {
     pub cache: Option<String>,
     /// The caches that the cells need in front of each target.
     pub caches: Vec<CacheNeed>,
+    /// The second server that `--remote` names, as given.
+    pub remote: Option<String>,
+    /// The second servers that the cells need beside each target.
+    pub remotes: Vec<RemoteServer>,
     /// Separate processors for clients and throwaway servers.
     pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
@@ -84,14 +91,16 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// What a run requires. `cache` is the cache URL as given, with its password.
-    pub fn of(plan: &Plan, cache: Option<&str>) -> Self {
+    /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
+    pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
         let spec = &plan.spec;
         Self {
             durability: spec.durability,
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
+            remote: remote.map(str::to_owned),
+            remotes: plan.remotes(),
             cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
             second_instances: (0..spec.targets.len())
                 .map(|target| plan.wants_second_instance(target))
@@ -100,16 +109,16 @@ impl Wish {
         }
     }
 
-    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache, since
-    /// the cache would be another one too. Applications and external servers have only one instance.
+    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
+    /// a remote, since these would be other ones too. Applications and external servers have only one instance.
     fn second_instance(&self, target: usize) -> bool {
-        self.second_instances.get(target) == Some(&true) && self.caches.is_empty()
+        self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
     }
 }
 
 impl Opened {
     /// The caches of one target: a throwaway server per size, or the external one.
-    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Cache>> {
+    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Member>> {
         let throwaway = url.scheme == UP;
         // The size of an external cache cannot be set, and a throwaway one did not exist before.
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
@@ -134,7 +143,8 @@ impl Opened {
             let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
             facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
             let claims = throwaway || self.shared.insert(reached.to_string());
-            caches.push(Cache { name: wanted.name.clone(), driver, facts, ours: throwaway, claims });
+            let (name, role) = (wanted.name.clone(), cached::ROLE);
+            caches.push(Member { name, role, driver, facts, ours: throwaway, claims });
         }
         Ok(caches)
     }
@@ -187,12 +197,13 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
     if let Some(cache) = &cache {
         check_cache(cache)?;
     }
+    let remote = remotes::given(wish)?;
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         reporter.check()?;
         let twice = wish.second_instance(at);
-        let (mut restart, mut second) = (None, None);
+        let (mut own, mut restart, mut second) = (None, None, None);
         let dry = wish.dry && url.scheme == UP;
         let open_one = |reached: &TargetUrl| {
             if dry { without_server(reached) } else { open_one(reached, durability) }
@@ -205,12 +216,14 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             reached
         } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
-            let options = of_url(&url, durability, connections, reporter)?;
+            let mut options = of_url(&url, durability, connections, reporter)?;
+            options.links = !wish.remotes.is_empty();
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
-            restart = Some(restarting(&server));
+            own = Some(Arc::clone(&server));
+            restart = Some(restarting(vec![Arc::clone(&server)]));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
-                let restart = Some(restarting(&other));
+                let restart = Some(restarting(vec![Arc::clone(&other)]));
                 second = Some((opened.reached(&url, other)?, restart));
             }
             reached
@@ -241,6 +254,13 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             };
             Cached::add_facts(&mut facts, &caches);
             driver = Box::new(Cached::new(driver, caches));
+        }
+        if !wish.remotes.is_empty() {
+            let beside = remotes::Beside { url: &url, reached: &reached, given: remote.as_ref() };
+            let linked = opened.linked(driver, &mut facts, &beside, wish, reporter)?;
+            driver = linked.driver;
+            let servers = linked.servers;
+            restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));
         }
         opened.records.push(TargetRecord {
             name: name.clone(),
@@ -461,10 +481,11 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
         .hint(format!("there are: {}", caches.join(", "))))
 }
 
-/// A function that restarts a throwaway server.
-fn restarting(server: &Arc<Server>) -> Restart {
-    let server = Arc::clone(server);
-    Box::new(move || server.restart().map_err(|error| not_started(&error)))
+/// A function that restarts throwaway servers, one after the other.
+fn restarting(servers: Vec<Arc<Server>>) -> Restart {
+    Box::new(move || {
+        servers.iter().try_for_each(|server| server.restart().map_err(|error| not_started(&error)))
+    })
 }
 
 /// Converts an error of starting a throwaway server: an unknown setting, or an unusable target.

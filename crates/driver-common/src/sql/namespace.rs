@@ -4,7 +4,8 @@ use super::dialect::Dialect;
 use super::statement;
 use crate::ownership::{self, MADE_BY, MARKER, Words};
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::{ErrorKind, Result};
+use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
+use kurabe_core::{Error, ErrorKind, Result};
 
 /// A connection to an SQL engine that manages the namespace.
 pub trait SqlNamespaceOps: Send {
@@ -39,6 +40,18 @@ pub trait SqlNamespaceOps: Send {
     /// Whether rows stay in the order in which they were inserted; if not, they are stored by their key.
     fn keeps_insertion_order(&self) -> bool {
         true
+    }
+
+    /// Creates what the engine needs to read a collection of a remote server by this link, under the name of the
+    /// collection. [`SqlNamespaceOps::unlink`] was called before.
+    fn link(&mut self, _collection: &Collection, _server: RemoteServer, _link: &Link) -> Result<()> {
+        Err(Error::unsupported(format!("{} has no links", self.dialect().engine)))
+    }
+
+    /// Removes what [`SqlNamespaceOps::link`] created under this name, in part or as a whole. Does nothing if there is
+    /// nothing. An ordinary table with this name is left.
+    fn unlink(&mut self, _name: &str) -> Result<()> {
+        Ok(())
     }
 
     /// Removes objects that the engine created for Kurabe's tables, once these are removed and no one else uses them.
@@ -103,6 +116,13 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
+        if let Some(RemoteCollection { server, link: Some(link) }) = &collection.remote {
+            self.unlink(&collection.name)?;
+            return self.link(collection, *server, link).inspect_err(|_| {
+                // Without an entry nothing else would remove a part of it.
+                let _ = self.unlink(&collection.name);
+            });
+        }
         let d = self.dialect();
         let mut sql =
             vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
@@ -117,6 +137,7 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 
     fn destroy(&mut self, name: &str) -> Result<()> {
+        self.unlink(name)?;
         let sql = statement::drop_table(self.dialect(), name);
         self.execute(&sql)
     }

@@ -177,6 +177,9 @@ impl<L: Link> LinkSession<L> {
 impl<L: Link> Session for LinkSession<L> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         self.check_support(operation)?;
+        if let Some(before) = self.dialect.before_linked(operation) {
+            self.link.query(&before, &mut Reply::new())?;
+        }
         let sql = self.texts.get(operation, || sql::text(&self.dialect, operation))?;
         Ok(self.slots.insert(match operation {
             Operation::Ping => Slot::Ping,

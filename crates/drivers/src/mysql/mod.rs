@@ -8,6 +8,7 @@ mod edition;
 mod engine;
 mod errors;
 mod facts;
+mod foreign;
 mod lean;
 mod literals;
 mod metrics;
@@ -27,6 +28,7 @@ use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
 use kurabe_core::dump::DumpTool;
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -64,7 +66,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, checked) = (OnceLock::new(), OnceLock::new());
-    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default() }))
+    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default(), remotes: Vec::new() }))
 }
 
 struct Mysql {
@@ -76,6 +78,8 @@ struct Mysql {
     checked: OnceLock<()>,
     /// `max_allowed_packet`, once a lean connection has read it.
     allowed: Arc<AtomicUsize>,
+    /// The servers to which it can link, and why not to the others.
+    remotes: foreign::Remotes,
 }
 
 impl Mysql {
@@ -157,6 +161,25 @@ impl Driver for Mysql {
         Ok(Box::new(metrics::MysqlStatsProbe::new(self.lean(options)?)?))
     }
 
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Support::No(why);
+        }
+        let ask = || {
+            let mut connection = self.link(&ConnectOptions::default())?;
+            let missing = foreign::missing(&mut *connection, server, link.way)?;
+            connection.quit()?;
+            Ok::<_, Error>(missing)
+        };
+        Support::unless(
+            ask().unwrap_or_else(|error| Some(format!("its storage engines are unknown: {error}"))),
+        )
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let mut link = self.link(&ConnectOptions::default())?;
         // Tables are created only through the namespace.
@@ -165,7 +188,8 @@ impl Driver for Mysql {
         let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
-        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine })))
+        let (database, remotes) = (self.config.database.clone(), self.remotes.clone());
+        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine, database, remotes })))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

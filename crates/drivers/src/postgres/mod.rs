@@ -7,6 +7,7 @@ mod dump;
 mod durability;
 mod errors;
 mod facts;
+mod foreign;
 mod lean;
 mod literals;
 mod metrics;
@@ -24,6 +25,7 @@ use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
 use kurabe_core::dump::DumpTool;
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
@@ -56,12 +58,15 @@ pub static INFO: DriverInfo = DriverInfo {
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    Ok(Box::new(Postgres { config: Config::from_url(url)?, dialect: Arc::new(dialect::dialect()) }))
+    let (config, dialect) = (Config::from_url(url)?, Arc::new(dialect::dialect()));
+    Ok(Box::new(Postgres { config, dialect, remotes: Vec::new() }))
 }
 
 struct Postgres {
     config: Config,
     dialect: Arc<Dialect>,
+    /// The servers to which it can link, and why not to the others.
+    remotes: foreign::Remotes,
 }
 
 impl Postgres {
@@ -120,9 +125,27 @@ impl Driver for Postgres {
         Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(&self.config, options)?)?))
     }
 
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Support::No(why);
+        }
+        let ask = || {
+            let mut connection = self.query(&ConnectOptions::default())?;
+            let missing = foreign::missing(&mut *connection, link.way)?;
+            connection.quit()?;
+            Ok::<_, Error>(missing)
+        };
+        Support::unless(ask().unwrap_or_else(|error| Some(format!("its extensions are unknown: {error}"))))
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect: Arc::clone(&self.dialect) })))
+        let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
+        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect, remotes })))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

@@ -4,6 +4,7 @@
 //! temporary folder that is removed with the driver. `sqlite:///x.db` is relative to the working folder, like
 //! `sqlite:x.db`; an absolute path is `sqlite:/x.db`.
 
+mod attach;
 mod dump;
 mod error;
 mod literals;
@@ -18,11 +19,13 @@ use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -70,6 +73,7 @@ pub static DIALECT: Dialect = Dialect {
     commit: "COMMIT",
     rollback: "ROLLBACK",
     own: None,
+    linked: Some(attach::LINKED),
 };
 
 fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
@@ -89,7 +93,8 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .hint("use a file on an in-memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
     }
     let settings = Settings::parse(url)?;
-    Ok(Box::new(Sqlite { place: Place::parse(url)?, settings, ready: Mutex::new(false) }))
+    let (place, ready) = (Place::parse(url)?, Mutex::new(false));
+    Ok(Box::new(Sqlite { place, settings, ready, remotes: Arc::default() }))
 }
 
 struct Sqlite {
@@ -97,6 +102,8 @@ struct Sqlite {
     settings: Settings,
     /// Whether a first connection has checked that the file is a database with the requested settings.
     ready: Mutex<bool>,
+    /// The files that a session can attach.
+    remotes: Arc<attach::Remotes>,
 }
 
 impl Sqlite {
@@ -198,11 +205,25 @@ impl Driver for Sqlite {
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(session::SqliteSession::new(self.connection()?)))
+        Ok(Box::new(session::SqliteSession::new(self.connection()?, Arc::clone(&self.remotes))))
     }
 
     fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         Ok(Box::new(ProcessStatsProbe))
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        std::path::absolute(self.place.path()).ok()
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        let mut remotes = attach::Remotes::clone(&self.remotes);
+        remotes.push((remote.server, attach::file(&remote.url)));
+        self.remotes = Arc::new(remotes);
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        Support::unless(attach::refusal(&self.remotes, server, link))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -118,6 +118,13 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     let cache = experiment.takes_cache().then(|| {
         option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
     });
+    let remote = experiment.takes_remote().then(|| {
+        option(
+            "remote",
+            "TARGET",
+            "A second server: a URL that clients and every target reach, or up:postgres",
+        )
+    });
     Command::new(info.name)
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
@@ -130,6 +137,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
                 .help_heading("Axes: each takes a comma-separated list; cells are their product"),
         )
         .args(cache)
+        .args(remote)
         .args(how())
 }
 

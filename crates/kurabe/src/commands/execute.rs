@@ -37,6 +37,8 @@ pub(super) struct Job {
     pub(super) urls: Vec<String>,
     /// The cache URL as given, with its password.
     pub(super) cache: Option<String>,
+    /// The second server's URL as given, with its password.
+    pub(super) remote: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
     /// Only print the plan.
@@ -48,7 +50,7 @@ pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
-    let wish = Wish { dry: job.dry, ..Wish::of(&plan, job.cache.as_deref()) };
+    let wish = Wish { dry: job.dry, ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref()) };
     timeout::of_run(&plan);
     let mut opened = targets::open(&job.urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);
@@ -163,7 +165,7 @@ pub(super) fn go_on(
     // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
-    let wish = Wish::of(&plan, spec.cache.as_deref());
+    let wish = Wish::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
     let mut opened = targets::open(urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);

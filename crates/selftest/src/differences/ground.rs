@@ -188,7 +188,7 @@ impl Ground<'_> {
         let spec =
             RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
-        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None), reporter)?;
+        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None, None), reporter)?;
         let added = Arc::default();
         let last = opened.targets.pop().into_iter().map(|target| Target {
             driver: self.slowed(target.driver, effect, &added),
