@@ -14,6 +14,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::webapp::WEBAPP,
     &crate::footprint::FOOTPRINT,
     &crate::cache::CACHE_ASIDE,
+    &crate::bulk::BULK,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

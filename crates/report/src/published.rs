@@ -26,6 +26,7 @@ const SETS: &[(&str, &[File])] = &[
     ("session_store.csv", &[file!("session_store")]),
     ("connection_cost", &[file!("connection_cost_http"), file!("connection_cost_loop")]),
     ("webapp", &[file!("webapp")]),
+    ("bulk_fetch.csv", &[file!("bulk_fetch")]),
 ];
 
 /// Published results.

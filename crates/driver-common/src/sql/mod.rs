@@ -7,6 +7,7 @@ mod raw;
 mod shape;
 mod statement;
 mod statistics;
+mod transfer;
 
 pub use crate::ownership::MARKER;
 pub use dialect::{Casts, Dialect, OwnStatements};
@@ -22,3 +23,4 @@ pub use statement::{
     clear_table, create_indexes, create_table, drop_table, insert, joined, on_conflict_do_update, text,
 };
 pub use statistics::outgrown;
+pub use transfer::RowsText;

@@ -18,6 +18,7 @@ mod metrics;
 mod namespace;
 mod plan;
 mod session;
+mod transfer;
 mod writer;
 
 use crate::info::DriverInfo;
@@ -90,6 +91,10 @@ impl Driver for Mongo {
             Ok(deployment) => session::supports(operation, &deployment),
             Err(error) => Support::No(format!("the server cannot be asked: {error}")),
         }
+    }
+
+    fn supports_transfer(&self, _: Transfer) -> Support {
+        Support::Native
     }
 
     fn capabilities(&self) -> Capabilities {

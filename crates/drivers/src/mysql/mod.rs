@@ -61,8 +61,8 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
-    let (engine, checked) = (OnceLock::new(), OnceLock::new());
-    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default() }))
+    let (engine, checked, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default(), takes_files }))
 }
 
 struct Mysql {
@@ -74,6 +74,8 @@ struct Mysql {
     checked: OnceLock<()>,
     /// `max_allowed_packet`, once a lean connection has read it.
     allowed: Arc<AtomicUsize>,
+    /// Whether the server takes `LOAD DATA LOCAL`, once it was asked.
+    takes_files: OnceLock<bool>,
 }
 
 impl Mysql {
@@ -97,6 +99,17 @@ impl Mysql {
 
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
+    }
+
+    /// Whether the server takes `LOAD DATA LOCAL`.
+    fn takes_files(&self) -> Result<bool> {
+        if let Some(known) = self.takes_files.get() {
+            return Ok(*known);
+        }
+        let mut link = self.link(&ConnectOptions::default())?;
+        let found = value(&mut *link, "SELECT @@local_infile")?.is_some_and(|value| value == "1");
+        link.quit()?;
+        Ok(*self.takes_files.get_or_init(|| found))
     }
 
     fn durability(&self, link: &mut dyn Query) -> Result<Durability> {
@@ -133,6 +146,24 @@ impl Driver for Mysql {
         match sql::supports(&self.dialect, operation) {
             Support::Native => self.engine().map_or(Support::Native, |engine| engine.supports(operation)),
             no @ Support::No(_) => no,
+        }
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        if self.config.wrapped {
+            return Support::no(
+                "the mysql crate is not used for transfers of many rows; leave client=driver out",
+            );
+        }
+        match transfer {
+            Transfer::Read(_) => Support::Native,
+            Transfer::Write => match self.takes_files() {
+                Ok(true) => Support::Native,
+                Ok(false) => Support::no(
+                    "the server refuses LOAD DATA LOCAL: set local_infile=ON, or give up:mysql?local_infile=1",
+                ),
+                Err(error) => Support::No(format!("the server cannot be asked for local_infile: {error}")),
+            },
         }
     }
 

@@ -9,6 +9,7 @@ mod literals;
 mod namespace;
 mod session;
 mod settings;
+mod transfer;
 
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
@@ -166,6 +167,15 @@ impl Driver for Sqlite {
 
     fn supports(&self, operation: &Operation) -> Support {
         sql::supports(&DIALECT, operation)
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        match transfer {
+            Transfer::Read(Fetch::Rows(_)) => Support::no(
+                "SQLite is in process: it gives one row after the other, without round trips (--fetch whole)",
+            ),
+            Transfer::Read(Fetch::Whole) | Transfer::Write => Support::Native,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
