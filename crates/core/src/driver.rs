@@ -10,8 +10,10 @@ use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
+use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -28,6 +30,14 @@ pub trait Driver: Send + Sync {
 
     /// What this client and its protocol support besides single operations.
     fn capabilities(&self) -> Capabilities;
+
+    /// Whether this client can move many rows in this way.
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::no(match transfer {
+            Transfer::Read(_) => "its driver does not read a collection as a stream of rows",
+            Transfer::Write => "its driver has no bulk write other than inserts of many rows",
+        })
+    }
 
     /// Where the server listens. Observers find its processes by that.
     fn endpoint(&self) -> Endpoint {
@@ -138,6 +148,34 @@ pub trait Session: Send {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let _ = (prepared, parameters, out);
         Err(Error::unsupported("this client does not support pipelining"))
+    }
+
+    /// Reads these fields of all rows of a collection, in any order, and passes each row to `row`. Each round trip has
+    /// the time limit of the session, and each row its size limit.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Driver::supports_transfer`] says no; the error of `row`; the
+    /// server's error. The session must not be used after an error.
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let _ = (collection, fields, fetch, row);
+        Err(Error::unsupported("this client does not read a collection as a stream of rows"))
+    }
+
+    /// Adds rows in the engine's own way to load many: `COPY`, `LOAD DATA`. All are added or, if the engine can undo it,
+    /// none. No transaction may be in progress.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Driver::supports_transfer`] says no; the error of `rows`; the
+    /// server's error. The session must not be used after an error.
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        let _ = (collection, rows);
+        Err(Error::unsupported("this client has no bulk write other than inserts of many rows"))
     }
 
     /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a

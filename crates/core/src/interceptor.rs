@@ -16,9 +16,11 @@ use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
+use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::ops::DerefMut;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Changes what one session does. Each method forwards to `inner` unless it is overridden.
 pub trait Interceptor: Send {
@@ -74,6 +76,22 @@ pub trait Interceptor: Send {
         inner.pipeline(prepared, parameters, out)
     }
 
+    /// Passes on a row that [`Session::read_rows`] has read.
+    ///
+    /// # Errors
+    /// The error of `row`, or any other: the transfer ends.
+    fn read_row(&mut self, fields: &[Value<'_>], row: &mut RowSink<'_>) -> Result<()> {
+        row(fields)
+    }
+
+    /// Passes on a row to [`Session::write_rows`].
+    ///
+    /// # Errors
+    /// The error of `put`, or any other: the transfer ends.
+    fn write_row(&mut self, fields: &[Value<'_>], put: &mut RowSink<'_>) -> Result<()> {
+        put(fields)
+    }
+
     /// As [`Session::release`].
     ///
     /// # Errors
@@ -120,6 +138,10 @@ where
 
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        self.inner.supports_transfer(transfer)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -195,6 +217,27 @@ impl SessionHandle for &mut (dyn Session + 'static) {
     }
 }
 
+/// Rows of a transfer that count as one request, so that it can be stopped.
+const EACH: u64 = 1_000;
+
+/// The rows of a bulk write through an interceptor.
+struct InterceptedRows<'a, H> {
+    rows: &'a mut dyn RowSource,
+    interceptor: &'a mut H,
+    sent: u64,
+}
+
+impl<H: Interceptor> RowSource for InterceptedRows<'_, H> {
+    fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
+        self.sent += 1;
+        if self.sent % EACH == 0 {
+            self.interceptor.before_request()?;
+        }
+        let Self { rows, interceptor, .. } = self;
+        rows.next(&mut |fields| interceptor.write_row(fields, put))
+    }
+}
+
 /// A session whose calls are intercepted.
 pub struct InterceptedSession<S, H> {
     inner: S,
@@ -225,6 +268,31 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         self.interceptor.before_request()?;
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let interceptor = &mut self.interceptor;
+        interceptor.before_request()?;
+        let mut received = 0_u64;
+        self.inner.read_rows(collection, fields, fetch, &mut |fields| {
+            received += 1;
+            if received % EACH == 0 {
+                interceptor.before_request()?;
+            }
+            interceptor.read_row(fields, row)
+        })
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.interceptor.before_request()?;
+        let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
+        self.inner.write_rows(collection, &mut rows)
     }
 
     fn flush_stats(&mut self) -> Result<()> {

@@ -78,6 +78,19 @@ impl<'a> JobContext<'a> {
         Ok(&mut *self.sessions[at].1)
     }
 
+    /// The session of a role, and what counts the work that is done while it is in use.
+    ///
+    /// # Errors
+    /// As for [`JobContext::session`].
+    pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, Work<'_>)> {
+        self.session(role)?;
+        let Self { sessions, done, cancel, progress, .. } = self;
+        let session = sessions.iter_mut().find(|(known, _)| *known == role);
+        let (_, session) =
+            session.ok_or_else(|| Error::new(ErrorKind::Internal, "a session that was not opened"))?;
+        Ok((&mut **session, Work { done, cancel, progress }))
+    }
+
     /// Does a part of the work, and records how long it took.
     ///
     /// # Errors
@@ -104,21 +117,42 @@ impl<'a> JobContext<'a> {
     /// # Errors
     /// [`Interrupted`](ErrorKind::Interrupted) after the user has stopped the run.
     pub fn work(&mut self, rows: u64, bytes: u64) -> Result<()> {
-        self.done.rows += rows;
-        self.done.bytes += bytes;
-        self.progress.fetch_add(rows, Ordering::Relaxed);
-        self.check_cancelled()
+        Work { done: &mut self.done, cancel: self.cancel, progress: self.progress }.add(rows, bytes)
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-        }
-        Ok(())
+        check_cancelled(self.cancel)
     }
 
     /// The result, and the sessions, which are still open.
     pub fn end(self) -> (JobDone, Vec<Box<dyn Session>>) {
         (self.done, self.sessions.into_iter().map(|(_, session)| session).collect())
     }
+}
+
+/// Counts the work of a job.
+pub struct Work<'a> {
+    done: &'a mut JobDone,
+    cancel: &'a AtomicBool,
+    progress: &'a AtomicU64,
+}
+
+impl Work<'_> {
+    /// As [`JobContext::work`].
+    ///
+    /// # Errors
+    /// As for that method.
+    pub fn add(&mut self, rows: u64, bytes: u64) -> Result<()> {
+        self.done.rows += rows;
+        self.done.bytes += bytes;
+        self.progress.fetch_add(rows, Ordering::Relaxed);
+        check_cancelled(self.cancel)
+    }
+}
+
+fn check_cancelled(cancel: &AtomicBool) -> Result<()> {
+    if cancel.load(Ordering::Relaxed) {
+        return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+    }
+    Ok(())
 }

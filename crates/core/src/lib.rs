@@ -30,6 +30,7 @@ pub mod secret;
 pub mod stats_probe;
 pub mod target;
 pub mod text;
+pub mod transfer;
 pub mod units;
 pub mod value;
 pub mod verification;

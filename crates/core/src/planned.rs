@@ -8,12 +8,15 @@ use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::Serve;
 use crate::remote::RemoteServer;
+use crate::transfer::Transfer;
 use std::sync::Arc;
 
 /// The plan of one cell.
 pub struct PlannedCell {
     /// What it requires of its target.
     pub demand: Demand,
+    /// What single operations require besides. An operation that its target cannot do is not measured; the others are.
+    pub operations: Vec<(&'static str, Demand)>,
     /// What the engine provides before each trial.
     pub provision: Provision,
     /// The name of the data that [`Prepare::load`](crate::experiment::Prepare::load) creates. Cells with the same
@@ -80,7 +83,8 @@ impl PlannedCell {
 
     fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
         let provision = Provision::default();
-        Self { demand, provision, dataset, stored_bytes: None, policy, work, serve: None }
+        let operations = Vec::new();
+        Self { demand, operations, provision, dataset, stored_bytes: None, policy, work, serve: None }
     }
 
     /// The work of a loop.
@@ -175,8 +179,12 @@ pub enum Connections {
 pub struct Demand {
     /// Every operation that the transaction, the load and the check prepare.
     pub operations: Vec<Operation>,
+    /// Groups of operations, of each of which one is enough: it prepares the first that the target supports.
+    pub any_of: Vec<Vec<Operation>>,
     /// Required capabilities of the driver, besides operations.
     pub capabilities: Vec<Capability>,
+    /// Required ways to move many rows at once.
+    pub transfers: Vec<Transfer>,
     /// The largest single value, in bytes.
     pub value_bytes: u64,
     /// The largest request or reply, all values together, in bytes.

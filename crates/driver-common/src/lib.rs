@@ -18,6 +18,7 @@ pub mod datetime;
 pub mod embedded;
 pub mod info;
 pub mod key;
+pub mod lent_row;
 pub mod ownership;
 pub mod packed;
 pub mod prelude;

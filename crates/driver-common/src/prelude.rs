@@ -2,6 +2,7 @@
 
 pub use crate::datetime::DateTime;
 pub use crate::info::{DriverInfo, OptionInfo};
+pub use crate::lent_row::with_fields;
 pub use crate::ownership::Owned;
 pub use crate::slots::check_parameters;
 pub use crate::wire::malformed;
@@ -19,5 +20,6 @@ pub use kurabe_core::stats_probe::{
     StatsProbe, WaitState, shortened,
 };
 pub use kurabe_core::target::TargetUrl;
+pub use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 pub use kurabe_core::value::{Reply, Value};
 pub use kurabe_core::{Error, ErrorKind, Result};

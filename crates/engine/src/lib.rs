@@ -17,6 +17,7 @@ mod job;
 mod open;
 mod order;
 pub mod overhead;
+mod peak_memory;
 pub mod plan;
 mod pool;
 pub mod preflight;

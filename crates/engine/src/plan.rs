@@ -16,7 +16,7 @@ use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The plan of a run.
@@ -176,16 +176,39 @@ impl Plan {
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
         let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
         let aa_control = aa_control.is_some();
-        let record = CellRecord { target, axes, aa_control, second_instance, unavailable, stored_bytes };
+        let unavailable_operations = BTreeMap::new();
+        let record = CellRecord {
+            target,
+            axes,
+            aa_control,
+            second_instance,
+            unavailable,
+            unavailable_operations,
+            stored_bytes,
+        };
         Ok(RunCell { record, slot, planned })
     }
 
-    /// Marks the cells that their targets do not support.
+    /// Marks the cells that their targets do not support, and single operations of the others. A cell without an
+    /// operation that its target supports is unavailable.
     pub fn compare(&mut self, targets: &[Target]) {
         for cell in &mut self.cells {
-            let refusal =
-                cell.available().and_then(|planned| targets[cell.record.target].refusal(&planned.demand));
-            cell.record.unavailable = cell.record.unavailable.take().or(refusal);
+            let Some(planned) = cell.available() else { continue };
+            let target = &targets[cell.record.target];
+            if let Some(refusal) = target.refusal(&planned.demand) {
+                cell.record.unavailable = Some(refusal);
+                continue;
+            }
+            let asked = planned.operations.iter();
+            let asked = asked.filter(|(name, _)| self.operations.iter().any(|known| known.name == *name));
+            let refused =
+                asked.filter_map(|(name, demand)| Some(((*name).to_owned(), target.refusal(demand)?)));
+            let refused: BTreeMap<String, String> = refused.collect();
+            if refused.len() == self.operations.len() {
+                cell.record.unavailable = refused.into_values().next();
+            } else {
+                cell.record.unavailable_operations = refused;
+            }
         }
     }
 
@@ -224,13 +247,15 @@ impl Plan {
         }
         let first = |at| {
             let mut cells = self.available().map(|(record, _)| record);
-            cells.find(|record| record.target == at).map(|record| record.axes.clone())
+            cells.find(|record| record.target == at).cloned()
         };
-        let firsts: Vec<Option<Cell>> = (0..targets.len()).map(first).collect();
-        for (at, (target, axes)) in targets.iter().zip(firsts).enumerate() {
-            let Some(axes) = axes else { continue };
+        let firsts: Vec<Option<CellRecord>> = (0..targets.len()).map(first).collect();
+        for (at, (target, first)) in targets.iter().zip(firsts).enumerate() {
+            let Some(first) = first else { continue };
             let aa_control = AaControl { second_instance: target.second.is_some() };
-            self.cells.push(self.plan_cell(at, axes, Some(aa_control))?);
+            let mut cell = self.plan_cell(at, first.axes, Some(aa_control))?;
+            cell.record.unavailable_operations = first.unavailable_operations;
+            self.cells.push(cell);
         }
         self.group();
         Ok(())
@@ -254,6 +279,9 @@ impl Plan {
         self.trials = (0..self.cells.len())
             .filter(|cell| self.cells[*cell].available().is_some())
             .flat_map(|cell| (0..self.operations.len()).map(move |operation| (cell, operation)))
+            .filter(|(cell, operation)| {
+                self.cells[*cell].record.refusal(self.operations[*operation].name).is_none()
+            })
             .collect();
         self.groups = groups(self);
     }

@@ -4,6 +4,7 @@ mod answer;
 mod axes;
 mod bind;
 mod built_in;
+mod bulk;
 mod cache;
 mod codec;
 mod connect;

@@ -17,6 +17,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::link::LINK,
     &crate::net::NET,
     &crate::reload::RELOAD,
+    &crate::bulk::BULK,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

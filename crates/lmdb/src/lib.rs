@@ -6,6 +6,7 @@
 mod namespace;
 mod session;
 mod store;
+mod transfer;
 
 use heed::EnvFlags;
 use kurabe_core::units;
@@ -114,6 +115,12 @@ impl Driver for Lmdb {
 
     fn supports(&self, operation: &Operation) -> Support {
         Support::unless(session::unsupported(operation))
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::unless(matches!(transfer, Transfer::Read(Fetch::Rows(_))).then_some(
+            "LMDB is in process: it gives one row after the other, without round trips (--fetch whole)",
+        ))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -48,7 +48,7 @@ impl Anonymiser {
             hidden.targets = keys(&resumption.targets).map(|key| self.target(key)).collect();
         }
         for cell in &mut header.cells {
-            if let Some(reason) = &mut cell.unavailable {
+            for reason in cell.unavailable.iter_mut().chain(cell.unavailable_operations.values_mut()) {
                 "this target does not support it".clone_into(reason);
             }
         }

@@ -28,6 +28,7 @@ const SETS: &[(&str, &[File])] = &[
     ("webapp", &[file!("webapp")]),
     ("link", &[file!("link")]),
     ("network.csv", &[file!("network")]),
+    ("bulk_fetch.csv", &[file!("bulk_fetch")]),
 ];
 
 /// Published results.

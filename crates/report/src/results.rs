@@ -65,8 +65,8 @@ fn of_cell(
         target_index: cell.target,
         ..CellResult::default()
     };
-    if let Some(reason) = &cell.unavailable {
-        figures.reason = Some(reason.clone());
+    if let Some(reason) = cell.refusal(operation) {
+        figures.reason = Some(reason.to_owned());
         return figures;
     }
     let measured: BTreeMap<u32, &Measurement> = rounds

@@ -7,6 +7,7 @@ mod raw;
 mod shape;
 mod statement;
 mod statistics;
+mod transfer;
 
 pub use crate::ownership::MARKER;
 pub use dialect::{Casts, Dialect, LinkedStatements, OwnStatements};
@@ -23,3 +24,4 @@ pub use statement::{
     on_conflict_do_update, text,
 };
 pub use statistics::outgrown;
+pub use transfer::RowsText;

@@ -49,7 +49,7 @@ fn all(collection: &Collection) -> Vec<FieldType> {
     collection.fields.iter().map(|field| field.kind).collect()
 }
 
-fn kinds(collection: &Collection, fields: &[usize]) -> Result<Vec<FieldType>> {
+pub(super) fn kinds(collection: &Collection, fields: &[usize]) -> Result<Vec<FieldType>> {
     let kind = |&position: &usize| {
         collection.fields.get(position).map(|field| field.kind).ok_or_else(|| {
             Error::new(ErrorKind::Internal, format!("collection {} has no field {position}", collection.name))

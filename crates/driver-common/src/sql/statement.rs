@@ -140,7 +140,7 @@ pub fn clear_table(dialect: &Dialect, name: &str) -> String {
     format!("{} {}", dialect.clear, dialect.quoted(name))
 }
 
-fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+pub(super) fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
     Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.quoted(&collection.name)))
 }
 
@@ -178,7 +178,7 @@ fn insert_selected(
 }
 
 /// `a, b, c`
-fn names(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+pub(super) fn names(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
     joined(collection, fields, ", ", |_, name| d.quoted(name))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::slots::{Known, Slots};
-use crate::sql::{self, Dialect, Read, Template, read_rows};
+use crate::sql::{self, Dialect, Read, RowsText, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +91,18 @@ pub trait Link: Query {
     ) -> Result<()> {
         let _ = (statement, parameters, out);
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
+
+    /// Reads all rows of a table ([`Session::read_rows`]).
+    fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
+        let _ = (text, fetch, row);
+        Err(Error::unsupported("this client reads an answer whole"))
+    }
+
+    /// Loads rows into a table ([`Session::write_rows`]).
+    fn write_rows(&mut self, text: &RowsText, rows: &mut dyn RowSource) -> Result<Moved> {
+        let _ = (text, rows);
+        Err(Error::unsupported("this client has no bulk load"))
     }
 
     /// Closes a prepared statement on the server.
@@ -234,6 +246,20 @@ impl<L: Link> Session for LinkSession<L> {
                 Err(Error::unsupported("only prepared statements can be pipelined"))
             }
         }
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.link.read_rows(&RowsText::new(&self.dialect, collection, fields)?, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
     }
 
     fn flush_stats(&mut self) -> Result<()> {

@@ -4,6 +4,7 @@ use super::errors;
 use super::facts::{Deployment, size};
 use super::link::{Link, Shared};
 use super::plan::Plan;
+use super::transfer;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use mongodb::ClientSession;
@@ -201,6 +202,22 @@ impl Session for MongoSession {
             }
         }
         Ok(())
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.must_exist(&collection.name)?;
+        transfer::read(&mut self.link, collection, fields, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.must_exist(&collection.name)?;
+        transfer::write(&mut self.link, collection, rows)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

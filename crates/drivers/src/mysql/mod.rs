@@ -65,8 +65,9 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
-    let (engine, checked) = (OnceLock::new(), OnceLock::new());
-    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default(), remotes: Vec::new() }))
+    let (engine, checked, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    let (allowed, remotes) = (Arc::default(), Vec::new());
+    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed, remotes, takes_files }))
 }
 
 struct Mysql {
@@ -80,6 +81,8 @@ struct Mysql {
     allowed: Arc<AtomicUsize>,
     /// The servers to which it can link, and why not to the others.
     remotes: foreign::Remotes,
+    /// Whether the server takes `LOAD DATA LOCAL`, once it was asked.
+    takes_files: OnceLock<bool>,
 }
 
 impl Mysql {
@@ -103,6 +106,17 @@ impl Mysql {
 
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
+    }
+
+    /// Whether the server takes `LOAD DATA LOCAL`.
+    fn takes_files(&self) -> Result<bool> {
+        if let Some(known) = self.takes_files.get() {
+            return Ok(*known);
+        }
+        let mut link = self.link(&ConnectOptions::default())?;
+        let found = value(&mut *link, "SELECT @@local_infile")?.is_some_and(|value| value == "1");
+        link.quit()?;
+        Ok(*self.takes_files.get_or_init(|| found))
     }
 
     fn durability(&self, link: &mut dyn Query) -> Result<Durability> {
@@ -139,6 +153,24 @@ impl Driver for Mysql {
         match sql::supports(&self.dialect, operation) {
             Support::Native => self.engine().map_or(Support::Native, |engine| engine.supports(operation)),
             no @ Support::No(_) => no,
+        }
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        if self.config.wrapped {
+            return Support::no(
+                "the mysql crate is not used for transfers of many rows; leave client=driver out",
+            );
+        }
+        match transfer {
+            Transfer::Read(_) => Support::Native,
+            Transfer::Write => match self.takes_files() {
+                Ok(true) => Support::Native,
+                Ok(false) => Support::no(
+                    "the server refuses LOAD DATA LOCAL: set local_infile=ON, or give up:mysql?local_infile=1",
+                ),
+                Err(error) => Support::No(format!("the server cannot be asked for local_infile: {error}")),
+            },
         }
     }
 

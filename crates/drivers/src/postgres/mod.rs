@@ -104,6 +104,11 @@ impl Driver for Postgres {
         sql::supports(&self.dialect, operation)
     }
 
+    fn supports_transfer(&self, _: Transfer) -> Support {
+        let why = "the postgres crate is not used for transfers of many rows; leave client=driver out";
+        Support::unless(self.config.wrapped.then_some(why))
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::of_sql(if self.config.wrapped {
             Support::no("the postgres crate awaits each reply before the next request")

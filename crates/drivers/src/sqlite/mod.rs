@@ -11,6 +11,7 @@ mod literals;
 mod namespace;
 mod session;
 mod settings;
+mod transfer;
 
 use crate::clients;
 use crate::embedded::{Place, ProcessStatsProbe};
@@ -197,6 +198,15 @@ impl Driver for Sqlite {
 
     fn supports(&self, operation: &Operation) -> Support {
         sql::supports(&DIALECT, operation)
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        match transfer {
+            Transfer::Read(Fetch::Rows(_)) => Support::no(
+                "SQLite is in process: it gives one row after the other, without round trips (--fetch whole)",
+            ),
+            Transfer::Read(Fetch::Whole) | Transfer::Write => Support::Native,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -7,6 +7,7 @@
 use super::DIALECT;
 use super::attach::{self, Remotes};
 use super::error::explain;
+use super::{DIALECT, transfer};
 use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
@@ -146,6 +147,23 @@ impl Session for SqliteSession {
         })
     }
 
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        if fetch != Fetch::Whole {
+            return Err(Error::unsupported("SQLite has no round trips in which several rows arrive"));
+        }
+        transfer::read(&self.connection, collection, fields, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        transfer::write(&self.connection, collection, rows)
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         let Slot::Statement(statement) = self.slots.remove(&prepared)? else { return Ok(()) };
         self.live -= 1;
@@ -210,7 +228,7 @@ fn execute(
 
 /// Converts a parameter. In SQLite, text and bytes never compare equal, so the field's type decides, not the
 /// parameter's.
-fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
+pub(super) fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     let of_kind = |bytes| match kind {
         FieldType::Text { .. } | FieldType::LongText => ValueRef::Text(bytes),
         _ => ValueRef::Blob(bytes),

@@ -115,6 +115,13 @@ fn own() -> [Arg; 2] {
 fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     let info = experiment.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    let operation = option("operation", "NAMES", "Operations to measure [default: all]")
+        .value_delimiter(',')
+        .value_parser(PossibleValuesParser::new(operations))
+        .help_heading("Axes: each takes a comma-separated list; cells are their product");
+    // Operations that read and write are directions of the data.
+    let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
+    let operation = if has_directions { operation.alias("direction") } else { operation };
     let cache = experiment.takes_cache().then(|| {
         option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
     });
@@ -130,12 +137,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .long_about(format!("{}\n\n{}", info.question, info.about))
         .arg(targets(false))
         .args(info.axes.iter().chain([&RATE]).map(axis))
-        .arg(
-            option("operation", "NAMES", "Operations to measure [default: all]")
-                .value_delimiter(',')
-                .value_parser(PossibleValuesParser::new(operations))
-                .help_heading("Axes: each takes a comma-separated list; cells are their product"),
-        )
+        .arg(operation)
         .args(cache)
         .args(remote)
         .args(how())
