@@ -14,6 +14,8 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::webapp::WEBAPP,
     &crate::footprint::FOOTPRINT,
     &crate::cache::CACHE_ASIDE,
+    &crate::estimate::ESTIMATE,
+    &crate::cpus::SCALING,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

@@ -117,6 +117,7 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             _ if axis.default.len() == 1 && axis.default[0] == text => None,
             AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
             AxisKind::Percent { .. }
+            | AxisKind::ChoiceOrText { .. }
             | AxisKind::Decimal { .. }
             | AxisKind::CountOr { .. }
             | AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),

@@ -16,7 +16,7 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{Cache, Cached};
 use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::{Restart, SecondInstance, Target};
+use kurabe_engine::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -185,16 +185,17 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
     {
         reporter.check()?;
         let twice = wish.second_instance(at);
-        let (mut restart, mut second) = (None, None);
+        let (mut restart, mut restrict, mut second) = (None, None, None);
         let reached = if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
             let options = of_url(&url, durability, connections, reporter)?;
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
             restart = Some(restarting(&server));
+            restrict = Some(restricting(&server));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
-                let restart = Some(restarting(&other));
-                second = Some((opened.reached(&url, other)?, restart));
+                let (restart, restrict) = (Some(restarting(&other)), Some(restricting(&other)));
+                second = Some((opened.reached(&url, other)?, restart, restrict));
             }
             reached
         } else {
@@ -204,12 +205,12 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         let (mut driver, mut facts, skip_reason) =
             open_one(&reached, durability).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
-            second = Some((reached.clone(), None));
+            second = Some((reached.clone(), None, None));
         }
-        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
+        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart, restrict)| {
             let (driver, ..) = open_one(&reached, durability)
                 .map_err(|error| error.context(format!("the second instance of {url}")))?;
-            Ok::<_, Error>(SecondInstance { driver, restart })
+            Ok::<_, Error>(SecondInstance { driver, restart, restrict })
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {
@@ -234,7 +235,8 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, skip_reason, restart, second });
+        let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
+        opened.targets.push(target);
     }
     Ok(opened)
 }
@@ -408,6 +410,15 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
 fn restarting(server: &Arc<Server>) -> Restart {
     let server = Arc::clone(server);
     Box::new(move || server.restart().map_err(|error| not_started(&error)))
+}
+
+/// A function that restricts a throwaway server to processors.
+fn restricting(server: &Arc<Server>) -> Restrict {
+    let server = Arc::clone(server);
+    Box::new(move |cpus, pinned| {
+        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
+        server.restrict(cpus, pinned).map_err(failed)
+    })
 }
 
 /// Converts an error of starting a throwaway server: an unknown setting, or an unusable target.
