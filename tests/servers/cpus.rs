@@ -54,7 +54,7 @@ fn server_keeps_to_its_processors_and_clients_to_others() {
             let efficiency =
                 cell["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "efficiency");
             let is_least = cell["attribution"]["bottleneck"] == "client-cpu";
-            let expected = (!is_least).then_some(1.0);
+            let expected = (!is_least && cell["aa_control"] == false).then_some(1.0);
             assert_eq!(efficiency.map(|one| one["value"].as_f64().unwrap()), expected, "{engine}: {cell:#}");
         }
     }
@@ -85,7 +85,9 @@ fn any_loop_is_scaled_and_server_of_others_is_not() {
     let Some(engine) = engines().pop() else { return };
     let place = Place::new();
     let writes = ["run", "point-write", &format!("up:{engine}"), "--cpus", "1"];
-    let answer = place.run(&[&writes[..], &BRIEF].concat());
+    // A trial changes each record at most once.
+    let rest = ["--clients", "4", "--records", "1000", "--requests", "500", "--rounds", "2", "--no-html"];
+    let answer = place.run(&[&writes[..], &rest].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for cell in cells(&place.report()) {
         assert_verified(cell);

@@ -116,6 +116,27 @@ pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     sched_setaffinity(None, &set).map_err(|error| affinity_error("set", error))
 }
 
+/// Pins a thread, and those that it starts meanwhile, until this is dropped.
+pub(crate) struct PinGuard {
+    before: Vec<u32>,
+}
+
+impl PinGuard {
+    /// Pins this thread to these processors.
+    pub(crate) fn pin(cpus: &[u32]) -> Result<Self> {
+        let before = allowed()?;
+        pin_thread(cpus)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for PinGuard {
+    fn drop(&mut self) {
+        // The processors were allowed before.
+        let _ = pin_thread(&self.before);
+    }
+}
+
 fn affinity_error(what: &str, error: rustix::io::Errno) -> Error {
     Error::new(ErrorKind::Environment, format!("cannot {what} the CPU affinity of a thread: {error}"))
 }

@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::cancellable::cancellable;
-use crate::cpu_partition::CpuPartition;
+use crate::cpu_partition::{CpuPartition, PinGuard};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
@@ -416,6 +416,9 @@ impl Runner<'_> {
         let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
         let target = &self.targets[run_cell.record.target];
         let restricted = Restricted::of(target, run_cell, cell)?;
+        // Observers and other helpers of the trial keep to the clients' processors too.
+        let clients = restricted.as_ref().map(|restricted| &*restricted.partition.clients);
+        let _pinned = clients.map(PinGuard::pin).transpose()?;
         let cpu_partition =
             restricted.as_ref().map(|restricted| &restricted.partition).or(self.cpu_partition);
         let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);

@@ -261,20 +261,21 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, 
 fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
     let mut found = Vec::new();
     for line in lines(cells, CPUS.name) {
-        let points: Vec<(usize, f64, &Rounds)> = line
+        let points: Vec<(usize, u64, &Rounds)> = line
             .iter()
             .filter(|at| !cells[**at].is_lower_bound())
             .filter_map(|at| match cells[*at].axes.get(CPUS.name)? {
-                AxisValue::Number(n) => Some((*at, *n as f64, &cells[*at].metric(THROUGHPUT.name)?.by_round)),
+                AxisValue::Number(n) => Some((*at, *n, &cells[*at].metric(THROUGHPUT.name)?.by_round)),
                 AxisValue::Word(_) => None,
             })
             .collect();
-        let one = points.iter().find(|(_, n, _)| *n == 1.0).map(|(_, _, rounds)| *rounds);
+        let one = points.iter().find(|(_, n, _)| *n == 1).map(|(_, _, rounds)| *rounds);
         if part == Scaling::Efficiency {
             let Some(one) = one else { continue };
             found.extend(points.iter().map(|(at, n, rounds)| {
-                let each =
-                    rounds.iter().filter_map(|(round, rate)| Some((*round, rate / n / one.get(round)?)));
+                let each = rounds
+                    .iter()
+                    .filter_map(|(round, rate)| Some((*round, rate / *n as f64 / one.get(round)?)));
                 (vec![*at], each.collect())
             }));
             continue;
@@ -282,7 +283,7 @@ fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
         let Some((_, _, first)) = points.first() else { continue };
         let of_round = |round: &u32| {
             let here: Option<Vec<(f64, f64)>> =
-                points.iter().map(|(_, n, rounds)| Some((*n, *rounds.get(round)?))).collect();
+                points.iter().map(|(_, n, rounds)| Some((*n as f64, *rounds.get(round)?))).collect();
             let law = Usl::fit(&here?)?;
             Some((*round, if part == Scaling::Contention { law.contention } else { law.coherency }))
         };

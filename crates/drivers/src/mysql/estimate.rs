@@ -29,31 +29,40 @@ fn version_2(plan: &Json) -> Option<f64> {
     top.get("estimated_rows").and_then(Json::as_f64).or(zero.then_some(0.0))
 }
 
+/// Steps between a block and its tables, in either server's plans.
+const BELOW: [&str; 5] =
+    ["ordering_operation", "filesort", "temporary_table", "read_sorted_file", "block-nl-join"];
+
 /// A block whose tables are joined in a nested loop, below sorting and the like.
 fn block(block: &Json) -> Option<f64> {
     if let Some(table) = block.get("table") {
         return of_table(table);
     }
     if let Some(tables) = block.get("nested_loop").and_then(Json::as_array) {
-        return joined(tables.iter().map(|one| &one["table"]));
+        return joined(tables);
     }
     if let Some(message) = block.get("message").and_then(Json::as_str) {
         return is_empty(message).then_some(0.0);
     }
-    let below = ["ordering_operation", "filesort", "temporary_table", "read_sorted_file"];
-    below.iter().find_map(|name| self::block(block.get(*name)?))
+    BELOW.iter().find_map(|name| self::block(block.get(*name)?))
 }
 
 /// MySQL gives the rows of the whole join with each table, MariaDB those of each table.
-fn joined<'a>(tables: impl Iterator<Item = &'a Json>) -> Option<f64> {
+fn joined(steps: &[Json]) -> Option<f64> {
     let mut rows = None;
-    for table in tables {
+    for step in steps {
+        let table = table_of(step)?;
         rows = match table.get("rows_produced_per_join") {
             Some(produced) => Some(produced.as_f64()?),
             None => Some(rows.unwrap_or(1.0) * of_table(table)?),
         };
     }
     rows
+}
+
+/// The table of a step of a nested loop, below sorting and the like.
+fn table_of(step: &Json) -> Option<&Json> {
+    step.get("table").or_else(|| BELOW.iter().find_map(|name| table_of(step.get(*name)?)))
 }
 
 fn of_table(table: &Json) -> Option<f64> {
@@ -78,26 +87,33 @@ fn is_empty(message: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn rows(plan: &str) -> f64 {
-        of_plan(plan).unwrap().rows
+    fn read_from(plan: &str) -> RowEstimate {
+        of_plan(plan).unwrap()
+    }
+
+    fn estimated(rows: f64) -> RowEstimate {
+        RowEstimate { rows, planning: None }
     }
 
     #[test]
     fn estimate_is_read_from_every_format() {
         let first = r#"{"query_block": {"select_id": 1, "cost_info": {"query_cost": "1.1"}, "table": {"table_name": "t",
             "access_type": "range", "rows_examined_per_scan": 500, "rows_produced_per_join": 55, "filtered": "11.11"}}}"#;
-        assert_eq!(rows(first), 55.0);
+        assert_eq!(read_from(first), estimated(55.0));
         let second = r#"{"query": "select 1", "query_plan": {"operation": "Filter: (t.a < 5)", "estimated_rows": 33.3,
             "inputs": [{"operation": "Table scan on t", "estimated_rows": 100.0}]}, "json_schema_version": "2.0"}"#;
-        assert_eq!(rows(second), 33.3);
+        assert_eq!(read_from(second), estimated(33.3));
         let old_mariadb = r#"{"query_block": {"select_id": 1, "table": {"rows": 2000, "filtered": 50}}}"#;
-        assert_eq!(rows(old_mariadb), 1_000.0);
+        assert_eq!(read_from(old_mariadb), estimated(1_000.0));
         let mariadb = r#"{"query_block": {"select_id": 1, "nested_loop": [{"table": {"rows": 20, "filtered": 50}},
             {"table": {"rows": 3, "filtered": 100}}]}}"#;
-        assert_eq!(rows(mariadb), 30.0);
+        assert_eq!(read_from(mariadb), estimated(30.0));
+        let sorted = r#"{"query_block": {"nested_loop": [{"read_sorted_file": {"filesort": {"sort_key": "t.a",
+            "table": {"rows": 300, "filtered": 50}}}}]}}"#;
+        assert_eq!(read_from(sorted), estimated(150.0));
         let join = r#"{"query_block": {"ordering_operation": {"using_filesort": true, "nested_loop": [
             {"table": {"rows_produced_per_join": 20}}, {"table": {"rows_produced_per_join": 7}}]}}}"#;
-        assert_eq!(rows(join), 7.0);
+        assert_eq!(read_from(join), estimated(7.0));
     }
 
     #[test]
@@ -108,7 +124,7 @@ mod tests {
             r#"{"query_block": {"message": "no matching row in const table"}}"#,
             r#"{"query_plan": {"operation": "Zero rows (Impossible WHERE)"}}"#,
         ] {
-            assert_eq!(rows(plan), 0.0, "{plan}");
+            assert_eq!(read_from(plan), estimated(0.0), "{plan}");
         }
     }
 
