@@ -48,6 +48,13 @@ pub enum AxisKind {
         /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
     },
+    /// One of these words, each with its meaning, or a text with a space in it.
+    ChoiceOrText {
+        /// The words.
+        words: &'static [(&'static str, &'static str)],
+        /// What the text is: "TABLE WHERE CONDITION".
+        text: &'static str,
+    },
     /// Counts, one of these words, or a file name. A file name does not begin with a digit.
     CountOrFile {
         /// The minimum count.
@@ -148,7 +155,10 @@ impl AxisInfo {
                 })?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
-            AxisKind::Choice(choices) => {
+            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::Choice(choices) | AxisKind::ChoiceOrText { words: choices, .. } => {
                 let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
                 if words.contains(&text) {
                     return Ok(AxisValue::Word(text.to_owned()));
@@ -156,6 +166,14 @@ impl AxisInfo {
                 let why = format!("--{}: '{text}' is not a value of this axis", self.name);
                 Err(Error::usage(why).hint(units::suggestion(text, &words, "one of")))
             }
+        }
+    }
+
+    /// The values in a list on the command line, separated by commas. A text with a space is one value.
+    pub fn list<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        match self.kind {
+            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => vec![text],
+            _ => text.split(',').collect(),
         }
     }
 
@@ -327,6 +345,17 @@ mod tests {
             let error = exponent.parse(text).unwrap_err().to_string();
             assert!(error.contains("--zipf") && error.contains("from 0 to 4"), "{error}");
         }
+    }
+
+    #[test]
+    fn text_with_space_is_one_value_and_words_are_a_list() {
+        let words: &[(&str, &str)] = &[("even", "evenly"), ("skewed", "by Zipf's law")];
+        let data = AxisInfo { name: "data", kind: AxisKind::ChoiceOrText { words, text: "TEXT" }, ..PAYLOAD };
+        assert_eq!(data.list("even,skewed"), ["even", "skewed"]);
+        let own = "orders WHERE a IN (1, 2)";
+        assert_eq!(data.list(own), [own]);
+        assert_eq!(data.parse(own).unwrap(), AxisValue::Word(own.to_owned()));
+        assert!(data.parse("evne").unwrap_err().to_string().contains("did you mean 'even'?"));
     }
 
     #[test]

@@ -202,6 +202,17 @@ pub trait Session: Send {
         Err(Error::unsupported("this target has no cache counters"))
     }
 
+    /// Asks the optimizer how many rows an operation with these parameters would return. The operation is planned and
+    /// not executed.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::estimates`] says no, or the plan has no such
+    /// estimate; the server's error.
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        let _ = (operation, parameters);
+        Err(Error::unsupported("this client does not read the optimizer's estimates"))
+    }
+
     /// Frees a prepared operation, on the server too.
     ///
     /// # Errors
@@ -268,6 +279,16 @@ pub trait Namespace: Send {
         true
     }
 
+    /// Stops the server from updating the planner's statistics of a collection by itself. Only
+    /// [`Namespace::analyse`] updates them from then on. Does nothing on databases that never do so.
+    ///
+    /// # Errors
+    /// As for [`Namespace::create`].
+    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
+        let _ = collection;
+        Ok(())
+    }
+
     /// Which statistics of a table the server's planner lacks, and what to do, as a sentence. `None` if they are
     /// complete, there is no such table, or the planner needs none. Changes nothing.
     ///
@@ -309,6 +330,15 @@ pub struct CacheCounters {
     pub evictions: u64,
     /// Items stored now.
     pub items: u64,
+}
+
+/// The optimizer's estimate of an operation's rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowEstimate {
+    /// The number of rows that the optimizer expects the operation to return.
+    pub rows: f64,
+    /// How long planning took, as the server reports it; `None` if it does not.
+    pub planning: Option<Duration>,
 }
 
 /// A prepared operation of a session. The driver chooses the number.
@@ -354,6 +384,8 @@ pub struct Capabilities {
     pub literals: Support,
     /// Whether requests can be sent before earlier replies have arrived ([`Session::pipeline`]).
     pub pipelining: Support,
+    /// Whether the optimizer's row estimates can be read ([`Session::estimate`]).
+    pub estimates: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
     /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
     pub is_application: bool,
@@ -365,8 +397,14 @@ pub struct Capabilities {
 impl Capabilities {
     /// The capabilities of a client that prepares statements and can also write values into their text.
     pub fn of_sql(pipelining: Support) -> Self {
-        let (prepared_statements, literals) = (Support::Native, Support::Native);
-        Self { prepared_statements, literals, pipelining, is_application: false, is_temporary: false }
+        Self {
+            prepared_statements: Support::Native,
+            literals: Support::Native,
+            pipelining,
+            estimates: Support::no("its driver does not read the optimizer's estimates"),
+            is_application: false,
+            is_temporary: false,
+        }
     }
 
     /// The capabilities of a database without statements; `engine` names it in the reason.
@@ -376,6 +414,7 @@ impl Capabilities {
             prepared_statements: no.clone(),
             literals: no,
             pipelining,
+            estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
             is_application: false,
             is_temporary: false,
         }
@@ -387,6 +426,7 @@ impl Capabilities {
             Capability::PreparedStatements => &self.prepared_statements,
             Capability::Literals => &self.literals,
             Capability::Pipelining => &self.pipelining,
+            Capability::Estimates => &self.estimates,
         }
     }
 }
@@ -400,6 +440,8 @@ pub enum Capability {
     Literals,
     /// [`Capabilities::pipelining`].
     Pipelining,
+    /// [`Capabilities::estimates`].
+    Estimates,
 }
 
 /// How a session is opened.

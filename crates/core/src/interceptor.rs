@@ -6,7 +6,8 @@
 
 use crate::collection::Collection;
 use crate::driver::{
-    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate,
+    Session, Support,
 };
 use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
@@ -305,6 +306,11 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
 
     fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
         self.inner.cache_counters(collection)
+    }
+
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.interceptor.before_request()?;
+        self.inner.estimate(operation, parameters)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -3,7 +3,7 @@
 use crate::driver::{ConnectOptions, Driver, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::{Checked, DatasetState, Prepare};
-use crate::metric::{MetricValue, Unit};
+use crate::metric::{MetricValue, Points, Unit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -41,6 +41,8 @@ pub struct JobDone {
     pub bytes: u64,
     /// Its spans, in the order in which they ended, and its samples.
     pub metrics: Vec<MetricValue>,
+    /// Its points, by metric.
+    pub points: Vec<Points>,
 }
 
 impl<'a> JobContext<'a> {
@@ -110,6 +112,17 @@ impl<'a> JobContext<'a> {
     /// Records the value of a metric in this trial.
     pub fn sample(&mut self, metric: &'static str, unit: Unit, value: f64) {
         self.done.metrics.push(MetricValue::new(metric, unit, value));
+    }
+
+    /// Records a point of a metric whose source is [`Source::Scatter`](crate::metric::Source::Scatter): `value` of the
+    /// metric, where its reference is `reference`.
+    pub fn point(&mut self, metric: &'static str, reference: f64, value: f64) {
+        let known = self.done.points.iter().position(|points| points.metric == metric);
+        let at = known.unwrap_or(self.done.points.len());
+        if known.is_none() {
+            self.done.points.push(Points { metric: metric.to_owned(), points: Vec::new() });
+        }
+        self.done.points[at].points.push((reference, value));
     }
 
     /// Counts finished work. Call it every few milliseconds: a job that the user stops ends here.

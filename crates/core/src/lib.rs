@@ -7,6 +7,7 @@
 
 pub mod axis;
 pub mod collection;
+pub mod cpus;
 pub mod custom;
 pub mod driver;
 pub mod dump;

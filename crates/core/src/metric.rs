@@ -23,6 +23,8 @@ pub enum Unit {
     Share,
     /// A rate per second.
     PerSecond,
+    /// A ratio of two numbers.
+    Ratio,
 }
 
 /// Which way is better.
@@ -47,6 +49,30 @@ pub enum Source {
     Slope(&'static str),
     /// The time per transaction minus that of this axis's first value, in each round.
     Cost(&'static str),
+    /// Each trial has many points ([`Points`]): values of this metric over values of the named one, in the same unit.
+    /// They are drawn with the diagonal, on which both are equal.
+    Scatter(&'static str),
+    /// How throughput grows with the number of the server's processors ([`CPUS`](crate::cpus::CPUS)), in each round.
+    Scaling(Scaling),
+}
+
+/// A result of varying the number of the server's processors. Lower bounds are left out: there the client, not the
+/// server, stopped scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// Throughput divided by that of one processor and by the number of processors.
+    Efficiency,
+    /// σ of the Universal Scalability Law ([`kurabe_stats::usl`]), fitted to at least four numbers of processors.
+    Contention,
+    /// κ of the same.
+    Coherency,
+}
+
+impl Source {
+    /// Whether each cell has a value of its own.
+    pub const fn is_per_cell(self) -> bool {
+        matches!(self, Self::Trial | Self::Cost(_) | Self::Scaling(Scaling::Efficiency))
+    }
 }
 
 /// The declaration of a metric.
@@ -121,6 +147,16 @@ impl MetricValue {
     }
 }
 
+/// The points of a metric whose source is [`Source::Scatter`], in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Points {
+    /// The metric's name.
+    pub metric: String,
+    /// For each point the value of the metric's reference, and its own.
+    pub points: Vec<(f64, f64)>,
+}
+
 const fn time(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
 }
@@ -191,6 +227,32 @@ pub const CLOSE: Metric = time("close", "time to close a connection");
 /// Time until the pool provides a connection.
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
+/// Throughput for each processor of the server.
+pub const EFFICIENCY: Metric = Metric::new(
+    "efficiency",
+    Unit::Ratio,
+    Better::Neither,
+    "throughput divided by that with one processor and by the number of processors; without lower bounds, where the \
+     client stopped scaling",
+)
+.from(Source::Scaling(Scaling::Efficiency));
+/// Contention.
+pub const CONTENTION: Metric = Metric::new(
+    "contention",
+    Unit::Ratio,
+    Better::Neither,
+    "σ of the Universal Scalability Law (Gunther 2007): the share of work for which processors wait for each other",
+)
+.from(Source::Scaling(Scaling::Contention));
+/// Coherency.
+pub const COHERENCY: Metric = Metric::new(
+    "coherency",
+    Unit::Ratio,
+    Better::Neither,
+    "κ of the same law: the cost of keeping each pair of processors coherent",
+)
+.from(Source::Scaling(Scaling::Coherency));
+
 /// Bytes that a job moved.
 pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
 
@@ -239,6 +301,9 @@ pub static COMMON: &[Metric] = &[
     SERVER_CPU_PER_MB,
     PEAK_MEMORY,
     PEAK_MEMORY_ADDED,
+    EFFICIENCY,
+    CONTENTION,
+    COHERENCY,
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),
     time("application 2 CPU", "CPU time of the second application for each request of all"),

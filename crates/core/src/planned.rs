@@ -1,6 +1,7 @@
 //! The plan of a cell: what it requires, what the engine provides, and how its clients work. All of these are values.
 //! The engine checks them against targets and groups trials by them.
 
+use crate::cpus::CpuAllotment;
 use crate::driver::Capability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
@@ -123,6 +124,8 @@ pub struct Provision {
     pub server_memory: bool,
     /// The second server to which its collections refer, if it needs one.
     pub remote: Option<RemoteServer>,
+    /// The processors to which to restrict the server, with clients on others; `None`: no restriction.
+    pub cpus: Option<CpuAllotment>,
 }
 
 /// A cache that a cell needs in front of its store. A run has one cache per name.

@@ -8,7 +8,7 @@ use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
 use crate::load::Arrivals;
-use crate::metric::MetricValue;
+use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
@@ -329,6 +329,9 @@ pub struct Measurement {
     /// Values of metrics that not every trial has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
+    /// Points of metrics that have many values in one trial; empty, and not written, for most trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Points>,
     /// Transactions completed in equal parts of the measured phase, to judge whether it was steady; empty in an open
     /// loop, or if there are too few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

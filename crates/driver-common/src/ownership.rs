@@ -100,6 +100,11 @@ pub trait NamespaceOps: Send {
         Ok(())
     }
 
+    /// Like [`Namespace::hold_statistics`], for a collection of Kurabe's.
+    fn hold_statistics(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Like [`Namespace::unanalysed`].
     fn unanalysed(&mut self, _table: &str) -> Result<Option<String>> {
         Ok(None)
@@ -171,6 +176,11 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
         }
         self.must_be_ours(&collection.name)?;
         self.0.analyse(&collection.name)
+    }
+
+    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.0.hold_statistics(&collection.name)
     }
 
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {

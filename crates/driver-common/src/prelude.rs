@@ -8,7 +8,7 @@ pub use crate::slots::check_parameters;
 pub use crate::wire::malformed;
 pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::driver::{
-    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate, Session, Support,
 };
 pub use kurabe_core::durability::DurabilityClass;
 pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};

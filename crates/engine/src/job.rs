@@ -92,6 +92,7 @@ impl Runner<'_> {
             overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes, memory, metrics, tiers.unwrap_or_default()].concat(),
+            points: done.points,
             stood_still_ns: stood_still.as_nanos() as u64,
             ..Measurement::default()
         })

@@ -10,6 +10,7 @@ use crate::order;
 use crate::records;
 use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
@@ -166,7 +167,10 @@ impl Plan {
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
-            Ok(planned) => {
+            Ok(mut planned) => {
+                planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(&axes));
+                // A server has the same processors throughout a slice of each of its cells.
+                planned.policy.interleave &= planned.provision.cpus.is_none();
                 let why = does_not_fit(&planned, Load::of(&axes));
                 (Some(planned), why.map(str::to_owned))
             }
@@ -195,7 +199,8 @@ impl Plan {
         for cell in &mut self.cells {
             let Some(planned) = cell.available() else { continue };
             let target = &targets[cell.record.target];
-            if let Some(refusal) = target.refusal(&planned.demand) {
+            let cpus = || target.cpu_refusal(planned.provision.cpus?);
+            if let Some(refusal) = target.refusal(&planned.demand).or_else(cpus) {
                 cell.record.unavailable = Some(refusal);
                 continue;
             }
@@ -405,6 +410,9 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
     if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
         return Some("a job runs once per trial, so it has no rate");
     }
+    if matches!(planned.work, Work::Job(_)) && planned.provision.cpus.is_some() {
+        return Some("processors are given to the server of a loop, not of a job");
+    }
     if planned.policy.pipeline > 1 && load != Load::Closed {
         return Some("an open loop has one request per arrival, so requests cannot be pipelined");
     }
@@ -415,7 +423,11 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
 /// The axes with the spec's values, in the experiment's order.
 fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
-    let known: Vec<AxisInfo> = experiment.info().axes.iter().copied().chain(open.then_some(RATE)).collect();
+    let scaled = spec.axes.contains_key(CPUS.name);
+    let own = experiment.info().axes;
+    let common = [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled)].into_iter();
+    let common = common.filter(|(axis, given)| *given && !own.iter().any(|known| known.name == axis.name));
+    let known: Vec<AxisInfo> = own.iter().copied().chain(common.map(|(axis, _)| axis)).collect();
     if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
         return Err(Error::usage(format!("{} has no axis '{name}'", spec.experiment)));
     }

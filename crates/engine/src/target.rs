@@ -1,6 +1,8 @@
 //! A target of a run, and what it does not support.
 
+use crate::cpu_partition::CpuPartition;
 use kurabe_core::Result;
+use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::Demand;
@@ -25,6 +27,8 @@ pub struct Target {
     pub restart: Option<Restart>,
     /// A second instance of its server for the A/A control; `None`: the control uses the same server.
     pub second: Option<SecondInstance>,
+    /// Restricts its server to processors; `None` if it is not a throwaway server.
+    pub restrict: Option<Restrict>,
 }
 
 /// Another process of a target's server, with its own data, the same version and settings, on the same processors.
@@ -33,10 +37,16 @@ pub struct SecondInstance {
     pub driver: Box<dyn Driver>,
     /// As [`Target::restart`].
     pub restart: Option<Restart>,
+    /// As [`Target::restrict`].
+    pub restrict: Option<Restrict>,
 }
 
 /// The type of [`Target::restart`].
 pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// The type of [`Target::restrict`]: restricts all threads of the server, and those that start later, to these
+/// processors; if the second parameter is true, each thread that exists to one of them, in turn.
+pub type Restrict = Box<dyn Fn(&[u32], bool) -> Result<()> + Send + Sync>;
 
 impl Target {
     /// A target that acquires its lease, can be measured, and cannot be restarted.
@@ -49,6 +59,7 @@ impl Target {
             skip_reason: None,
             restart: None,
             second: None,
+            restrict: None,
         }
     }
 
@@ -65,6 +76,21 @@ impl Target {
     /// The restart function of the server on which a cell is measured.
     pub(crate) fn restart_of(&self, cell: &CellRecord) -> Option<&Restart> {
         self.second_instance_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
+    }
+
+    /// The function that restricts the server on which a cell is measured to processors.
+    pub(crate) fn restrict_of(&self, cell: &CellRecord) -> Option<&Restrict> {
+        self.second_instance_of(cell).map_or(self.restrict.as_ref(), |second| second.restrict.as_ref())
+    }
+
+    /// Why its server cannot be given these processors; `None` if it can.
+    pub fn cpu_refusal(&self, allotment: CpuAllotment) -> Option<String> {
+        if self.restrict.is_none() {
+            let why = "only throwaway servers (up:) are given processors: Kurabe does not restrict the processes of others";
+            return Some(why.to_owned());
+        }
+        let partition = CpuPartition::allot(allotment.count, allotment.placement == Placement::Shared);
+        partition.err().map(|error| error.to_string())
     }
 
     /// Why it does not meet a cell's demand; `None` if it does.

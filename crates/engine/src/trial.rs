@@ -72,6 +72,8 @@ pub struct Trial<'a> {
     pub observer: Option<&'a dyn Observer>,
     /// Separate processors for clients and servers; `None`: no pinning.
     pub cpu_partition: Option<&'a CpuPartition>,
+    /// Called when all clients are connected and wait for the start, to pin the server's threads.
+    pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
 }
 
 /// How load is offered.
@@ -226,6 +228,7 @@ impl Trial<'_> {
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             overhead_ns: 0,
             observed: observed.map(Box::new),
+            points: Vec::new(),
             // Slices have gaps between them, so that equal parts of them are not equal parts of time.
             windows: if slices.is_none() { timeline::windows(&totals.clients) } else { Vec::new() },
             slices: slices.map_or(0, |slices| slices.slices),
@@ -350,6 +353,9 @@ impl Trial<'_> {
                         self.open_idle(&mut idle)
                     })
                     .err();
+            }
+            if let Some(connected) = self.connected.filter(|_| refused.is_none()) {
+                refused = connected().err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
             let mut server_stats = server_stats.filter(|_| !abandon);

@@ -111,6 +111,7 @@ fn measure_of(
         progress: &AtomicU64::new(0),
         observer: None,
         cpu_partition: None,
+        connected: None,
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)

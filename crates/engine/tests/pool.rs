@@ -105,6 +105,7 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         seed: 7,
         observer: None,
         cpu_partition: None,
+        connected: None,
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };

@@ -18,6 +18,8 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::net::NET,
     &crate::reload::RELOAD,
     &crate::bulk::BULK,
+    &crate::estimate::ESTIMATE,
+    &crate::cpus::SCALING,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

@@ -69,9 +69,9 @@ impl Driver for Firebird {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no(
-            "the crate rsfbclient waits for each answer before the next request",
-        ))
+        let pipelining = Support::no("the crate rsfbclient waits for each answer before the next request");
+        let estimates = Support::no("a plan of Firebird 3 has no row estimates");
+        Capabilities { estimates, ..Capabilities::of_sql(pipelining) }
     }
 
     fn endpoint(&self) -> Endpoint {

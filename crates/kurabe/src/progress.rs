@@ -120,6 +120,7 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
                 Some(format!("{text} {}", one.unwrap_or(axis.name)))
             }
             AxisKind::Percent { .. }
+            | AxisKind::ChoiceOrText { .. }
             | AxisKind::Decimal { .. }
             | AxisKind::CountOr { .. }
             | AxisKind::CountOrFile { .. }

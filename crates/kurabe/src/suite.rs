@@ -2,6 +2,7 @@
 
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
@@ -61,8 +62,14 @@ pub(crate) struct Request {
 }
 
 /// The axes of an experiment, and the common ones.
-fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
-    info.axes.iter().chain([&RATE])
+pub(crate) fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &'static AxisInfo> + use<> {
+    info.axes.iter().chain(common_axes(info.axes))
+}
+
+/// The axes that every experiment has beside these, its own.
+pub(crate) fn common_axes(own: &'static [AxisInfo]) -> impl Iterator<Item = &'static AxisInfo> {
+    let common: [&'static AxisInfo; 3] = [&RATE, &CPUS, &CPU_PLACEMENT];
+    common.into_iter().filter(|axis| !own.iter().any(|known| known.name == axis.name))
 }
 
 impl Request {
@@ -82,7 +89,8 @@ impl Request {
         let info = request.find()?.info();
         for axis in axes_of(info) {
             if let Some(values) = matches.get_many::<String>(axis.name) {
-                request.axes.insert(axis.name.to_owned(), values.cloned().collect());
+                let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
+                request.axes.insert(axis.name.to_owned(), values.collect());
             }
         }
         if let Ok(Some(names)) = matches.try_get_many::<String>("operation") {
@@ -208,7 +216,16 @@ impl Request {
     /// The values of every axis, including the rate in an open loop.
     fn axis_values(&self, info: &ExperimentInfo, open: bool) -> Result<BTreeMap<String, Vec<AxisValue>>> {
         let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
-        for axis in axes_of(info).filter(|axis| open || axis.name != RATE.name) {
+        let scaled = self.axes.contains_key(CPUS.name) || info.axes.iter().any(|axis| axis.name == CPUS.name);
+        if self.axes.contains_key(CPU_PLACEMENT.name) && !scaled {
+            return Err(Error::usage("--cpu-placement requires --cpus").hint("add processors: --cpus 1,2,4"));
+        }
+        let is_used = |axis: &&AxisInfo| match axis.name {
+            name if name == RATE.name => open,
+            name if name == CPUS.name || name == CPU_PLACEMENT.name => scaled,
+            _ => true,
+        };
+        for axis in axes_of(info).filter(is_used) {
             let texts = self.axes.get(axis.name);
             let default = if open && axis.name == "clients" { &[OPEN_CLIENTS] } else { axis.default };
             let texts =

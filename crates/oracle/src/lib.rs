@@ -90,7 +90,10 @@ impl Driver for Oracle {
 
     fn capabilities(&self) -> Capabilities {
         let why = "the crate oracledb awaits each reply before it sends the next request";
-        Capabilities::of_sql(Support::no(why))
+        let estimates = Support::no(
+            "Oracle's estimates are read from a plan table, which Kurabe does not do: no server was available to verify it",
+        );
+        Capabilities { estimates, ..Capabilities::of_sql(Support::no(why)) }
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

@@ -90,6 +90,7 @@ fn of_cell(
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.metrics =
             metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, &run.header.spec);
+        figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);

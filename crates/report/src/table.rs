@@ -116,10 +116,7 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
         };
         // A slope is the same in all rows of its line, and is in a sentence.
-        let spare = match metric.source {
-            Source::Slope(_) => 3,
-            Source::Trial | Source::Cost(_) => u8::from(!metric.primary),
-        };
+        let spare = if metric.source.is_per_cell() { u8::from(!metric.primary) } else { 3 };
         table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
         if metric.primary {
             let ends =

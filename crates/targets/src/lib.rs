@@ -19,7 +19,7 @@ use kurabe_drivers::cached::{self, Cached};
 use kurabe_drivers::members::Member;
 use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::{Restart, SecondInstance, Target};
+use kurabe_engine::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -203,16 +203,17 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
     {
         reporter.check()?;
         let twice = wish.second_instance(at);
-        let (mut own, mut restart, mut second) = (None, None, None);
+        let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
         let dry = wish.dry && url.scheme == UP;
         let open_one = |reached: &TargetUrl| {
             if dry { without_server(reached) } else { open_one(reached, durability) }
         };
         let reached = if dry {
             let never = || -> Option<Restart> { Some(Box::new(|| Ok(()))) };
-            restart = never();
+            let unrestricted = || -> Option<Restrict> { Some(Box::new(|_, _| Ok(()))) };
+            (restart, restrict) = (never(), unrestricted());
             let reached = not_started_url(&url)?;
-            second = twice.then(|| (reached.clone(), never()));
+            second = twice.then(|| (reached.clone(), never(), unrestricted()));
             reached
         } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
@@ -221,10 +222,11 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
             own = Some(Arc::clone(&server));
             restart = Some(restarting(vec![Arc::clone(&server)]));
+            restrict = Some(restricting(&server));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
-                let restart = Some(restarting(vec![Arc::clone(&other)]));
-                second = Some((opened.reached(&url, other)?, restart));
+                let (restart, restrict) = (restarting(vec![Arc::clone(&other)]), restricting(&other));
+                second = Some((opened.reached(&url, other)?, Some(restart), Some(restrict)));
             }
             reached
         } else {
@@ -233,12 +235,12 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         reporter.wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, skip_reason) = open_one(&reached).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
-            second = Some((reached.clone(), None));
+            second = Some((reached.clone(), None, None));
         }
-        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
+        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart, restrict)| {
             let (driver, ..) =
                 open_one(&reached).map_err(|error| error.context(format!("the second instance of {url}")))?;
-            Ok::<_, Error>(SecondInstance { driver, restart })
+            Ok::<_, Error>(SecondInstance { driver, restart, restrict })
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {
@@ -270,7 +272,8 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, skip_reason, restart, second });
+        let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
+        opened.targets.push(target);
     }
     Ok(opened)
 }
@@ -485,6 +488,15 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
 fn restarting(servers: Vec<Arc<Server>>) -> Restart {
     Box::new(move || {
         servers.iter().try_for_each(|server| server.restart().map_err(|error| not_started(&error)))
+    })
+}
+
+/// A function that restricts a throwaway server to processors.
+fn restricting(server: &Arc<Server>) -> Restrict {
+    let server = Arc::clone(server);
+    Box::new(move |cpus, pinned| {
+        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
+        server.restrict(cpus, pinned).map_err(failed)
     })
 }
 

@@ -54,6 +54,12 @@ pub trait SqlNamespaceOps: Send {
         Ok(())
     }
 
+    /// The statement that stops the server from updating the planner's statistics of a table by itself, for the quoted
+    /// name; `None` if it never does.
+    fn hold_statistics_of(&self, _table: &str) -> Option<String> {
+        None
+    }
+
     /// Removes objects that the engine created for Kurabe's tables, once these are removed and no one else uses them.
     fn swept(&mut self) -> Result<()> {
         Ok(())
@@ -159,6 +165,11 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         let Some(analyse) = self.dialect().analyse else { return Ok(()) };
         let sql = format!("{analyse} {}", self.dialect().quoted(name));
         self.execute(&sql)
+    }
+
+    fn hold_statistics(&mut self, name: &str) -> Result<()> {
+        let sql = self.hold_statistics_of(&self.dialect().quoted(name));
+        sql.map_or(Ok(()), |sql| self.execute(&sql))
     }
 
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {

@@ -43,6 +43,12 @@ pub trait Query: Send {
         None
     }
 
+    /// The optimizer's row estimate for a query. The query is not executed.
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        let _ = sql;
+        Err(Error::unsupported("this client does not read the optimizer's estimates"))
+    }
+
     /// The statement that flushes this connection's statistics on the server; `None` if it needs none.
     fn settling(&self) -> Option<&'static str> {
         None
@@ -260,6 +266,13 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
         self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
+    }
+
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.check_support(operation)?;
+        let template = self.templates.get(operation, || Template::new(&self.dialect, operation))?;
+        template.fill(parameters, &mut self.sql)?;
+        self.link.estimate(&self.sql)
     }
 
     fn flush_stats(&mut self) -> Result<()> {

@@ -81,6 +81,10 @@ impl Namespace for PairNamespace {
         self.of(collection)?.analyse(collection)
     }
 
+    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
+        self.of(collection)?.hold_statistics(collection)
+    }
+
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {
         self.store.unanalysed(table)
     }

@@ -91,6 +91,11 @@ impl Session for PairSession {
         open(&mut self.sessions, *number)?.pipeline(prepared, parameters, out)
     }
 
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        let (_, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        session.estimate(operation, parameters)
+    }
+
     fn connect_times(&self) -> Option<ConnectTimes> {
         self.sessions.first()?.as_ref()?.connect_times()
     }

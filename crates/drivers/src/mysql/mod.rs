@@ -7,6 +7,7 @@ mod durability;
 mod edition;
 mod engine;
 mod errors;
+mod estimate;
 mod facts;
 mod foreign;
 mod lean;
@@ -175,7 +176,8 @@ impl Driver for Mysql {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("the MySQL protocol allows one outstanding command at a time"))
+        let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
+        Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

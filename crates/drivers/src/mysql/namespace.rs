@@ -101,6 +101,10 @@ impl SqlNamespaceOps for MysqlNamespace {
         Ok(outgrown(table, known, there, FAR, &format!("ANALYZE TABLE {table}")))
     }
 
+    fn hold_statistics_of(&self, table: &str) -> Option<String> {
+        Some(format!("ALTER TABLE {table} STATS_AUTO_RECALC = 0"))
+    }
+
     /// Takes two named locks, which are released with the connection: one for the database, and one that identifies the
     /// run. The second lets one run use the same database through two targets.
     fn lock(&mut self, run: &str) -> Result<()> {

@@ -94,6 +94,10 @@ impl Query for Wrapped {
         self.quit()
     }
 
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
+    }
+
     fn transport(&self) -> String {
         self.transport.to_owned()
     }

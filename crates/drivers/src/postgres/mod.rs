@@ -6,6 +6,7 @@ mod dialect;
 mod dump;
 mod durability;
 mod errors;
+mod estimate;
 mod facts;
 mod foreign;
 mod lean;
@@ -110,11 +111,12 @@ impl Driver for Postgres {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(if self.config.wrapped {
+        let pipelining = if self.config.wrapped {
             Support::no("the postgres crate awaits each reply before the next request")
         } else {
             Support::Native
-        })
+        };
+        Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -91,6 +91,10 @@ impl SqlNamespaceOps for PostgresNamespace {
         Ok(())
     }
 
+    fn hold_statistics_of(&self, table: &str) -> Option<String> {
+        Some(format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"))
+    }
+
     fn lock(&mut self, run: &str) -> Result<()> {
         let name = application_name(run);
         // Before the lock, so that other runs can read the holder's name.

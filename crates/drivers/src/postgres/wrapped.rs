@@ -106,6 +106,10 @@ impl Query for Wrapped {
         self.watched.exchange(|| client.close().map_err(|e| failed(&e)))
     }
 
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
+    }
+
     fn transport(&self) -> String {
         self.transport.to_owned()
     }

@@ -211,7 +211,12 @@ impl Driver for Sqlite {
 
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("SQLite is in process: there is no round trip to save");
-        Capabilities { is_temporary: self.place.is_temporary(), ..Capabilities::of_sql(pipelining) }
+        // https://www.sqlite.org/eqp.html; https://www.sqlite.org/c3ref/stmt_scanstatus.html
+        let estimates = Support::no(
+            "SQLite's EXPLAIN QUERY PLAN has no row estimates, and its scan status, which has them, is not compiled in",
+        );
+        let is_temporary = self.place.is_temporary();
+        Capabilities { is_temporary, estimates, ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -4,7 +4,6 @@
 //! the statement instead: a look-up by text, in a fraction of a microsecond, finds the compiled statement. Preparing
 //! per request still compiles each time, because releasing removes the statement from the cache and finalizes it.
 
-use super::DIALECT;
 use super::attach::{self, Remotes};
 use super::error::explain;
 use super::{DIALECT, transfer};

@@ -3,8 +3,9 @@
 use super::{flag, no_html, option, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::Experiment;
-use kurabe_core::load::{Arrivals, RATE};
+use kurabe_core::load::Arrivals;
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::path::PathBuf;
 
@@ -96,7 +97,7 @@ fn pgbench() -> Command {
                 .help_heading(heading),
         )
         .args(own())
-        .args(kurabe_experiments::custom::axes().iter().chain([&RATE]).map(axis))
+        .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(how())
 }
 
@@ -136,7 +137,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
         .arg(targets(false))
-        .args(info.axes.iter().chain([&RATE]).map(axis))
+        .args(info.axes.iter().chain(crate::suite::common_axes(info.axes)).map(axis))
         .arg(operation)
         .args(cache)
         .args(remote)
@@ -162,16 +163,20 @@ fn axis(axis: &'static AxisInfo) -> Arg {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
             format!("{} ({file}); or {}", axis.help, words.join(", "))
         }
+        AxisKind::ChoiceOrText { words, text } => {
+            let words: Vec<String> = words.iter().map(|(word, help)| format!("{word} ({help})")).collect();
+            format!("{}: {}, or \"{text}\"", axis.help, words.join(", "))
+        }
         _ => axis.help.to_owned(),
     };
     let default = match axis.default {
+        [] if axis.name == CPUS.name => "no restriction".to_owned(),
         [] => "a closed loop".to_owned(),
         values => values.join(","),
     };
     Arg::new(axis.name)
         .long(axis.name)
         .value_name("LIST")
-        .value_delimiter(',')
         .allow_negative_numbers(true)
         .action(ArgAction::Append)
         .help_heading("Axes: each takes a comma-separated list; cells are their product")

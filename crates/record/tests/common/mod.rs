@@ -137,6 +137,7 @@ fn trial(n: u32) -> TrialRecord {
         overhead_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         metrics: Vec::new(),
+        points: Vec::new(),
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,

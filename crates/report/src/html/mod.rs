@@ -6,6 +6,7 @@ mod lines;
 mod metrics;
 mod palette;
 mod scale;
+mod scatter;
 mod sections;
 
 use crate::finding::Section;
@@ -60,6 +61,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                 main {
                     (sections::verdict(summary))
                     (metrics::primary(summary))
+                    (scatter::sections(summary))
                     (charts(summary, &published))
                     (metrics::further(summary))
                     (sections::list_of(summary, Section::Detail, "In detail"))

@@ -241,6 +241,7 @@ impl Scenario {
             overhead_ns: 2_000_000,
             observed: None,
             metrics: Vec::new(),
+            points: Vec::new(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,

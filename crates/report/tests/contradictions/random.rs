@@ -103,6 +103,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         overhead_ns: 0,
         observed: None,
         metrics: Vec::new(),
+        points: Vec::new(),
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,

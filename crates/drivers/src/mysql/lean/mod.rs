@@ -226,6 +226,10 @@ impl<S: Peer + Send> Query for Lean<S> {
         }
     }
 
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
+    }
+
     fn transport(&self) -> String {
         self.packets.wire.stream().transport()
     }

@@ -137,6 +137,10 @@ impl<S: Peer + Send> Query for Lean<S> {
         answer::until_end(&mut self.wire)
     }
 
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
+    }
+
     fn transport(&self) -> String {
         self.wire.stream().transport()
     }
