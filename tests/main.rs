@@ -14,6 +14,7 @@ mod interleave;
 mod lies;
 mod observed;
 mod packets;
+mod pipeline;
 mod program;
 mod residue;
 mod restarts;

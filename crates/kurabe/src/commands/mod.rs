@@ -5,6 +5,7 @@ mod app;
 mod compare;
 mod doctor;
 mod execute;
+mod gate;
 mod join;
 mod planned;
 mod report;
@@ -14,6 +15,7 @@ mod scale;
 mod selftest;
 mod show;
 mod stopping_rule;
+mod store;
 mod up;
 mod warnings;
 mod wire;
@@ -28,7 +30,8 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) = matches.subcommand()
+    if let Some(("run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) =
+        matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -49,6 +52,8 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
+        Some(("gate", matches)) => gate::gate(matches, output),
+        Some(("runs", matches)) => store::runs(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),
         Some(("completions", matches)) => {
             if let Some(shell) = matches.get_one::<String>("shell") {

@@ -131,7 +131,7 @@ pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo
 }
 
 /// Writes a file atomically: an existing report stays until the new one is complete.
-fn write(file: &Path, text: &str) -> Result<()> {
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
