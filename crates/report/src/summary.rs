@@ -2,6 +2,7 @@
 //! `docs/schema/report.schema.json` describes them.
 
 use crate::attribution::{Attribution, Bottleneck};
+use crate::detail::Detail;
 use crate::finding::{Interval, Limit, Pair, Section, Span, Statement, Why};
 use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
@@ -265,6 +266,12 @@ pub struct CellResult {
     /// Totals over all rounds, if there are results.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,
+    /// What pages show on demand, if there are results.
+    #[serde(skip)]
+    pub(crate) detail: Option<Box<Detail>>,
+    /// Its position among the cells of the summary.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 /// A server counter, over the rounds.

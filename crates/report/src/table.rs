@@ -18,6 +18,8 @@ pub(crate) struct Table {
     pub legend: Option<String>,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
+    /// The cell of each row, by its position in the summary; empty if rows are no cells.
+    pub cells: Vec<usize>,
 }
 
 pub(crate) struct Column {
@@ -133,7 +135,8 @@ impl Table {
     pub fn of(title: String, summary: &Summary, cells: &[&CellResult]) -> Self {
         let labels = &summary.labels;
         let rows = cells.iter().map(|_| Vec::new()).collect();
-        let mut table = Self { title, rows, ..Self::default() };
+        let ids = cells.iter().map(|cell| cell.index).collect();
+        let mut table = Self { title, rows, cells: ids, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
             table.add("target", false, 0, names);

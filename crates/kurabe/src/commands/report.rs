@@ -11,7 +11,7 @@ use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal};
+use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal, windows};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "ab" => ab::render(&summary),
         "csv" => csv::render(&summary),
         "hgrm" => hgrm::render(&summary),
+        "windows" => windows::render(&*view.run(&run)?),
         "json" => json::render(&summary),
         _ => html::render(&summary, &html::Options { published }),
     };

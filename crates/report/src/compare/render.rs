@@ -128,7 +128,7 @@ fn rows_table(rows: &[Row], title: String) -> Table {
         cells
     };
     let rows = rows.iter().map(cells).collect();
-    Table { title, columns, rows, legend: None }
+    Table { title, columns, rows, ..Table::default() }
 }
 
 pub(super) fn change(row: &Row) -> String {
@@ -148,7 +148,7 @@ fn differences(compared: &Compared) -> Table {
     let row = |one: &Difference| vec![one.what.clone(), one.first.clone(), one.second.clone()];
     let rows = compared.differences.iter().map(row).collect();
     let columns = ["what", "first", "second"].map(|head| column(head, false)).into_iter().collect();
-    Table { title: "Other differences".to_owned(), columns, rows, legend: None }
+    Table { title: "Other differences".to_owned(), columns, rows, ..Table::default() }
 }
 
 fn column(head: &str, right: bool) -> Column {
