@@ -17,6 +17,7 @@ mod lies;
 mod net;
 mod observed;
 mod packets;
+mod pipeline;
 mod program;
 mod reload;
 mod residue;

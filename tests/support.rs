@@ -71,6 +71,8 @@ impl Place {
             "VALKEYCLI_AUTH",
             "COUCHDB_USER",
             "COUCHDB_PASSWORD",
+            "XDG_CONFIG_HOME",
+            "KURABE_CONFIG",
         ] {
             command.env_remove(name);
         }

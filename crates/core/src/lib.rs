@@ -22,6 +22,7 @@ pub mod metric;
 mod named;
 pub mod observation;
 pub mod operation;
+pub mod origin;
 pub mod page;
 pub mod planned;
 pub mod raw;

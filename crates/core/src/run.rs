@@ -10,6 +10,7 @@ use crate::facts::ServerFacts;
 use crate::load::Arrivals;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
+use crate::origin::Origin;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,9 @@ pub struct RunHeader {
     /// Warnings before the first trial, about the machine and the servers.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// Where the run comes from: its suite, labels and git commit; not written if nothing is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub origin: Origin,
 }
 
 /// The client's machine.

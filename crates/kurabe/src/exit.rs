@@ -19,6 +19,10 @@ pub(crate) const TARGET: Exit = Exit(3);
 pub(crate) const FAILED_CELLS: Exit = Exit(4);
 /// A file could not be found, read or written, or this machine lacks a resource.
 pub(crate) const RUN_FILE: Exit = Exit(5);
+/// A gate failed: a primary metric is slower, or worse, by more than the margin.
+pub(crate) const SLOWER: Exit = Exit(6);
+/// A gate is inconclusive: no primary metric is shown to be slower, and for at least one that is not excluded.
+pub(crate) const INCONCLUSIVE: Exit = Exit(7);
 /// Interrupted by the user; recorded trials are kept.
 pub(crate) const INTERRUPTED: Exit = Exit(130);
 
@@ -30,6 +34,8 @@ pub(crate) const HELP: &str = "Exit codes:
   3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
   4    the run ended, and some cells failed, or a target has no results; the report says why
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
+  6    a gate failed: a primary metric is slower, or worse, by more than the margin
+  7    a gate is inconclusive: that is neither shown nor excluded for some primary metric
   130  stopped by the user; what was measured is kept";
 
 impl Exit {

@@ -5,10 +5,12 @@ mod cli;
 mod commands;
 mod custom;
 mod exit;
+mod git;
 mod output;
 mod places;
 mod progress;
 mod relay;
+mod settings;
 mod signals;
 mod suite;
 mod timeout;
@@ -23,7 +25,14 @@ fn main() -> ExitCode {
         return kurabe_testbed::supervisor::run(args);
     }
     cli::answer_shell();
-    let matches = match cli::command().try_get_matches() {
+    let command = match settings::configured(cli::command()) {
+        Ok(command) => command,
+        Err(error) => {
+            output::refuse_settings(&error);
+            return exit::USAGE.into();
+        }
+    };
+    let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are not errors; clap chooses their output stream.

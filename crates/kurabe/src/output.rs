@@ -8,6 +8,7 @@
 use crate::signals;
 use crate::targets::{self, Reporter};
 use clap::ArgMatches;
+use clap::error::{ContextKind, ContextValue};
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
@@ -17,8 +18,16 @@ use std::io::{IsTerminal, Write};
 pub(crate) fn refuse(error: &clap::Error) {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let shown = targets::without_passwords(words.iter().cloned());
+    let elsewhere = |value: &String| !words.iter().any(|word| word.contains(value));
+    let hint = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if !value.is_empty() && elsewhere(value) => {
+            "\nThe value is from an environment variable (KURABE_…) or from the settings file.\n"
+        }
+        _ => "",
+    };
     if words == shown {
         let _ = error.print();
+        eprint!("{hint}");
         return;
     }
     // Styles within a word could hide it.
@@ -27,6 +36,11 @@ pub(crate) fn refuse(error: &clap::Error) {
         text = text.replace(word, shown);
     }
     if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
+}
+
+/// Prints why the settings file cannot be used.
+pub(crate) fn refuse_settings(error: &Error) {
+    eprintln!("kurabe: {}", lines(&error.to_string()));
 }
 
 /// The output settings.
@@ -42,6 +56,8 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     /// Whether reports on the terminal have all details.
     pub(crate) verbose: bool,
+    /// Whether each line of standard error is a JSON object.
+    pub(crate) json: bool,
 }
 
 impl Output {
@@ -62,6 +78,7 @@ impl Output {
             live: std::io::stderr().is_terminal(),
             quiet: matches.get_flag("quiet"),
             verbose: matches.get_flag("verbose"),
+            json: is_json(matches),
         }
     }
 
@@ -81,27 +98,48 @@ impl Output {
         }
     }
 
+    /// Prints an event of a run as a line of JSON.
+    pub(crate) fn event(&self, event: &serde_json::Value) {
+        eprintln!("{event}");
+    }
+
+    /// Prints a message to standard error: as it is, or as an event of this kind.
+    fn message(&self, kind: &str, text: &str, plain: &str) {
+        if self.json {
+            self.event(&serde_json::json!({ "event": kind, "text": printable(text) }));
+        } else {
+            eprintln!("{plain}");
+        }
+    }
+
     /// Prints a note beside the result.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{}", lines(text));
+            self.message("note", text, &lines(text));
         }
     }
 
     /// Prints where a result is or what to do next. `--quiet` does not suppress it.
     pub(crate) fn hint(&self, text: &str) {
-        eprintln!("{}", lines(text));
+        self.message("hint", text, &lines(text));
     }
 
     /// Prints an error.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        eprintln!("kurabe: {}", lines(&format!("{error:#}")));
+        let text = format!("{error:#}");
+        self.message("error", &text, &format!("kurabe: {}", lines(&text)));
     }
 
     /// Prints a warning.
     pub(crate) fn warning(&self, text: &str) {
-        eprintln!("kurabe: warning: {}", printable(text));
+        self.message("warning", text, &format!("kurabe: warning: {}", printable(text)));
     }
+}
+
+/// Whether the command that was given has `--json-progress`.
+fn is_json(matches: &ArgMatches) -> bool {
+    let own = matches.try_get_one::<bool>("json-progress").ok().flatten().is_some_and(|set| *set);
+    own || matches.subcommand().is_some_and(|(_, below)| is_json(below))
 }
 
 impl Reporter for Output {

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+mod event;
+
 /// The interval for redrawing the rate.
 const TICK: Duration = Duration::from_millis(200);
 /// The interval of plain lines.
@@ -21,6 +23,7 @@ pub(crate) struct Progress {
     output: Output,
     axes: Vec<AxisInfo>,
     targets: Vec<String>,
+    cells: Vec<CellRecord>,
     rounds: u32,
     bar: ProgressBar,
     ticker: Option<JoinHandle<()>>,
@@ -34,10 +37,11 @@ impl Progress {
         output: Output,
         axes: &[AxisInfo],
         targets: Vec<String>,
+        cells: &[CellRecord],
         rounds: u32,
         completed: &Arc<AtomicU64>,
     ) -> Self {
-        let live = output.live && !output.quiet;
+        let live = output.live && !output.quiet && !output.json;
         let drawn = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, drawn);
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {prefix} {wide_msg}") {
@@ -45,11 +49,18 @@ impl Progress {
         }
         let over = Arc::new(AtomicBool::new(false));
         let ticker = live.then(|| tick(bar.clone(), Arc::clone(completed), Arc::clone(&over)));
-        Self { output, axes: axes.to_vec(), targets, rounds, bar, ticker, over, last_line: None }
+        let (axes, cells) = (axes.to_vec(), cells.to_vec());
+        Self { output, axes, targets, cells, rounds, bar, ticker, over, last_line: None }
     }
 
     /// Shows an event.
     pub(crate) fn show(&mut self, event: &Event<'_>) {
+        if self.output.json {
+            if let Some(event) = event::json(event, &self.axes, &self.targets, &self.cells) {
+                self.output.event(&event);
+            }
+            return;
+        }
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));

@@ -1,5 +1,6 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
+use crate::settings::{is_default, is_given};
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -106,14 +107,18 @@ impl Request {
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
         let custom = crate::custom::of_suite(path, &text, matches)?;
         let is_custom = custom.is_some();
-        let mut request = parse(&text, custom).map_err(|error| error.context(path.display()))?;
+        let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
+        let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
         let info = request.find()?.info();
         if !is_custom && matches.contains_id("define") {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))
                 .hint("only custom workloads have variables"));
         }
         request.override_axes(info, matches)?;
-        request.options(info, matches)?;
+        request.targets(matches, false)?;
+        // The suite file takes precedence over the settings file.
+        request
+            .settings(info, "--", |name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
         Ok(request)
     }
 
@@ -129,8 +134,21 @@ impl Request {
     }
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
-        let targets: Vec<String> = ["target", "more-targets", "via"]
-            .iter()
+        self.targets(matches, true)?;
+        self.settings(info, "--", |name| Ok(option(matches, name)))
+    }
+
+    /// Reads the targets. Those of the command line replace those of environment and settings file, which are read if
+    /// `defaults` is set or no others are known.
+    fn targets(&mut self, matches: &ArgMatches, defaults: bool) -> Result<()> {
+        let names = || ["target", "more-targets", "via"].into_iter();
+        let given = names().any(|name| is_given(matches, name));
+        let counts = |name: &&str| match given {
+            true => is_given(matches, name),
+            false => defaults || self.targets.is_empty() || !is_default(matches, name),
+        };
+        let targets: Vec<String> = names()
+            .filter(counts)
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
             .map(|text| several(text))
@@ -138,8 +156,7 @@ impl Request {
         if !targets.is_empty() {
             self.targets = targets;
         }
-        // Not every command has every option.
-        self.settings(info, "--", |name| Ok(matches.try_get_one::<String>(name).ok().flatten().cloned()))
+        Ok(())
     }
 
     /// Reads the settings that options and suite files share. `text` returns the text of one; `prefix` precedes its
@@ -200,6 +217,11 @@ impl Request {
     /// The target URLs as given, with passwords: for opening them, not for display.
     pub(crate) fn target_urls(&self) -> Vec<String> {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
+    }
+
+    /// Whether the user named a seed.
+    pub(crate) fn names_seed(&self) -> bool {
+        self.seed.is_some()
     }
 
     /// The axes, rounds and restarts that the user did not set. The budget may change them.
@@ -381,8 +403,13 @@ const KEYS: [&str; 21] = [
     "remote",
 ];
 
-/// Reads a suite; `custom` is the custom workload in it, if any.
-fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
+/// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the
+/// suite does not say.
+fn parse(
+    text: &str,
+    custom: Option<CustomWorkload>,
+    default: &dyn Fn(&str) -> Option<String>,
+) -> Result<Request> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         Error::usage(format!("line {line}: {}", e.message()))
@@ -403,6 +430,7 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
     };
     let mut request = Request { experiment, custom, ..Request::default() };
     let info = request.find()?.info();
+    request.settings(info, "--", |name| Ok(default(name)))?;
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
     if let Some(targets) = table.get("targets") {
         request.targets = words(targets, "targets")?;
@@ -429,6 +457,11 @@ fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
         value => value.map(|value| word(value, key)).transpose(),
     })?;
     Ok(request)
+}
+
+/// The text of an option. Not every command has every option.
+fn option(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.try_get_one::<String>(name).ok().flatten().cloned()
 }
 
 /// The value of a setting, if it is set; an error names the setting.

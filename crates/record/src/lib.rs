@@ -27,16 +27,20 @@
 //! # }
 //! ```
 
+mod archive;
 mod chain;
 mod find;
 mod format;
+mod keep;
 mod list;
 mod path;
 mod reader;
 mod store;
 mod writer;
 
+pub use archive::{Imported, export, import};
 pub use format::{FORMAT_VERSION, MINOR_VERSION};
+pub use keep::NOTE_FILE;
 pub use list::{Entry, RunState, RunSummary};
 pub use path::{RUN_FILE, RunPath};
 pub use reader::{Recorded, read, read_header};

@@ -23,7 +23,7 @@ const TEMP_LIFETIME: Duration = Duration::from_secs(3_600);
 pub struct Store {
     pub(crate) dir: PathBuf,
     /// Makes the names in a directory durable. Tests replace it to see which directories are synced.
-    sync: fn(&Path),
+    pub(crate) sync: fn(&Path),
 }
 
 /// A run to resume: its content, and the writer that appends to it.
@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// Creates the directory of all runs, if it does not exist, and makes its name durable.
-    fn make_dir(&self) -> Result<()> {
+    pub(crate) fn make_dir(&self) -> Result<()> {
         let missing: Vec<&Path> = self.dir.ancestors().take_while(|folder| !folder.exists()).collect();
         fs::create_dir_all(&self.dir).map_err(|error| io_error("create the directory", &self.dir, &error))?;
         for made in missing {
@@ -181,21 +181,21 @@ impl Store {
 }
 
 /// A name that is unique in this process and among those that share the directory.
-fn temporary_name() -> String {
+pub(crate) fn temporary_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     format!("{TEMP_PREFIX}{}-{nanos}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Whether a name is one plain, visible component of a path on every file system.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     (1..=120).contains(&name.len())
         && !name.starts_with(['.', '-'])
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
 }
 
 /// Locks a run file for its only writer. A process that lists runs holds each lock briefly, so one failure is retried.
-fn lock(file: &File, path: &Path) -> Result<()> {
+pub(crate) fn lock(file: &File, path: &Path) -> Result<()> {
     let mut tries = 10;
     loop {
         match file.try_lock() {

@@ -73,6 +73,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         verdicts,
         targets,
         cells,
+        origin: header.origin.clone(),
         labels,
     }
 }

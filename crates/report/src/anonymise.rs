@@ -8,6 +8,7 @@
 use crate::group::{distinct, grouped};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::{Limits, ServerFacts};
+use kurabe_core::origin::Origin;
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 
 /// Replaces removed text.
@@ -40,6 +41,8 @@ impl Anonymiser {
         header.command = vec![WITHHELD.to_owned()];
         header.targets = keys(&run.header.targets).map(|key| self.target(key)).collect();
         header.warnings.clear();
+        // Names of suites, labels and branches may contain those of engines.
+        header.origin = Origin::default();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.remote = header.spec.remote.take().map(|_| WITHHELD.to_owned());

@@ -104,6 +104,31 @@ pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
     }
 }
 
+/// The two cells of a comparison.
+pub(crate) fn sides<'a>(
+    labels: &Labels,
+    cells: &'a [CellResult],
+    verdict: &Verdict,
+) -> Option<[&'a CellResult; 2]> {
+    let pair = &verdict.pair;
+    let axis = labels.axis(&pair.axis);
+    let cell = |side: &String| {
+        cells.iter().find(|cell| {
+            let is_side = match axis {
+                Some(axis) => {
+                    axis.show_of(&cell.axes) == *side && Some(&cell.target) == verdict.target.as_ref()
+                }
+                None => cell.target == *side,
+            };
+            is_side
+                && cell.operation == verdict.operation
+                && !cell.aa_control
+                && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
+        })
+    };
+    Some([cell(&pair.a)?, cell(&pair.b)?])
+}
+
 /// All comparisons of a run, those of primary metrics first; and how many of these and of the others have results.
 pub(crate) fn compare(
     labels: &Labels,

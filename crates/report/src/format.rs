@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
+use kurabe_core::origin::Origin;
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -146,6 +147,26 @@ pub(crate) fn capital(text: &str) -> String {
 pub(crate) fn timestamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// Where a run comes from: `Suite gate, label main, commit 0123456789ab (main, with uncommitted changes).`; `None` if
+/// nothing is known.
+pub(crate) fn origin(origin: &Origin) -> Option<String> {
+    let suite = origin.suite.iter().map(|name| format!("suite {name}"));
+    let labels = origin.labels.iter().map(|label| format!("label {label}"));
+    let git = origin.git.iter().map(|git| {
+        let dirty = git.dirty.then_some("with uncommitted changes");
+        let about: Vec<&str> = git.branch.as_deref().into_iter().chain(dirty).collect();
+        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        format!("commit {}{about}", short_commit(&git.commit))
+    });
+    let parts: Vec<String> = suite.chain(labels).chain(git).collect();
+    (!parts.is_empty()).then(|| format!("{}.", capital(&parts.join(", "))))
+}
+
+/// The first digits of a commit's hash.
+fn short_commit(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
 }
 
 /// Formats a command line with shell quoting.

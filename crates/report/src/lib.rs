@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`summary`] | the analysed run, and the interface of the JSON report |
 //! | [`finding`] | the findings of a report, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`] | the output formats |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 
@@ -17,6 +17,7 @@ mod analysis;
 mod anonymise;
 pub mod attribution;
 mod comparison;
+mod detail;
 mod engine;
 pub mod finding;
 mod findings;
@@ -43,6 +44,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod terminal;
+pub mod windows;
 
 pub use analysis::analyse;
 pub use proof::writes as verified_writes;

@@ -1,6 +1,7 @@
 //! The results of each cell and operation, computed from its trials.
 
 use crate::attribution;
+use crate::detail;
 use crate::engine;
 use crate::finding::Interval;
 use crate::metrics;
@@ -26,7 +27,8 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
     for (index, cell) in run.header.cells.iter().enumerate() {
         for operation in operations {
             let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
-            all.push(of_cell(run, metrics, (cell, operation), rounds));
+            let figures = of_cell(run, metrics, (cell, operation), rounds);
+            all.push(CellResult { index: all.len(), ..figures });
         }
     }
     all
@@ -86,6 +88,7 @@ fn of_cell(
         figures.status = Status::Ok;
         let counted = counted(&measured);
         fill(&mut figures, &counted, &run.header.spec);
+        figures.detail = Some(Box::new(detail::of_cell(&counted, &measured)));
         // Interleaved trials are not observed; the separate trial before them was.
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.metrics =

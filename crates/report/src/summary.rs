@@ -2,6 +2,7 @@
 //! `docs/schema/report.schema.json` describes them.
 
 use crate::attribution::{Attribution, Bottleneck};
+use crate::detail::Detail;
 use crate::finding::{Interval, Limit, Pair, Section, Span, Statement, Why};
 use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
@@ -9,6 +10,7 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::Setting;
 use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
+use kurabe_core::origin::Origin;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
 use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
 use kurabe_core::verification::Verification;
@@ -66,6 +68,9 @@ pub struct Summary {
     pub cells: Vec<CellResult>,
     /// One element per comparison of two cells.
     pub verdicts: Vec<Verdict>,
+    /// Where the run comes from; not written if nothing is known.
+    #[serde(skip_serializing_if = "is_unknown")]
+    pub origin: Origin,
     /// Display names.
     #[serde(skip)]
     pub(crate) labels: Labels,
@@ -81,6 +86,10 @@ impl Summary {
     pub fn sentences(&self, section: Section) -> Vec<&str> {
         self.statements(section).map(|statement| statement.sentence.as_str()).collect()
     }
+}
+
+fn is_unknown(origin: &Origin) -> bool {
+    *origin == Origin::default()
 }
 
 /// A metric of the run.
@@ -260,6 +269,12 @@ pub struct CellResult {
     /// Totals over all rounds, if there are results.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,
+    /// What pages show on demand, if there are results.
+    #[serde(skip)]
+    pub(crate) detail: Option<Box<Detail>>,
+    /// Its position among the cells of the summary.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 /// A server counter, over the rounds.

@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub rows: Vec<Vec<String>>,
     /// The rows of cells at the baseline of all axes but the chart's, by number.
     pub main: Vec<usize>,
+    /// The cell of each row, by its position in the summary; empty if rows are no cells.
+    pub cells: Vec<usize>,
 }
 
 pub(crate) struct Column {
@@ -138,7 +140,8 @@ impl Table {
                 .all(|axis| axis.baseline().is_none_or(|value| cell.axes.get(&axis.name) == Some(value)))
         };
         let main = (0..cells.len()).filter(|at| at_baseline(cells[*at])).collect();
-        let mut table = Self { title, rows, main, ..Self::default() };
+        let ids = cells.iter().map(|cell| cell.index).collect();
+        let mut table = Self { title, rows, main, cells: ids, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
             table.add("target", false, 0, names);

@@ -3,7 +3,7 @@
 use crate::engine;
 use crate::finding::Section;
 use crate::finding::wording::rounds;
-use crate::format::{GLUE, command_line, glued, list, timestamp};
+use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
@@ -229,6 +229,9 @@ impl Page {
         }
         let (began, command) = (timestamp(summary.began), command_line(&summary.command));
         self.paragraph(&format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed));
+        if let Some(origin) = origin(&summary.origin) {
+            self.paragraph(&origin);
+        }
     }
 }
 

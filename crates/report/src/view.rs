@@ -33,10 +33,24 @@ impl View {
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if a target to leave out is not in the run, or no target would
     /// remain.
     pub fn analyse(&self, run: &Run, info: Option<&ExperimentInfo>) -> Result<Summary> {
+        let (shown, gone) = self.shown(run)?;
+        Ok(summary(run, &shown, gone, info))
+    }
+
+    /// The run in this view, for formats of what was recorded.
+    ///
+    /// # Errors
+    /// As for [`View::analyse`].
+    pub fn run<'a>(&self, run: &'a Run) -> Result<Cow<'a, Run>> {
+        Ok(self.shown(run)?.0)
+    }
+
+    /// The run in this view, and the number of targets that are left out.
+    fn shown<'a>(&self, run: &'a Run) -> Result<(Cow<'a, Run>, usize)> {
         self.known(&[run])?;
         let (shown, gone) = self.fewer(run)?;
         let shown = if self.anonymise { Cow::Owned(Anonymiser::of([&*shown]).run(&shown)) } else { shown };
-        Ok(summary(run, &shown, gone, info))
+        Ok((shown, gone))
     }
 
     /// The same for the comparison of two runs: a database has the same name in both.

@@ -11,11 +11,14 @@ use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdo
 use std::fs;
 use std::path::Path;
 
-/// The page without its style sheet, which is the same in all pages, and with a line for each tag.
+/// The page without its style sheet and the code of its script, which are the same in all pages, and with a line for each
+/// tag.
 fn without_style(page: &str) -> String {
     let (head, rest) = page.split_once("<style>").unwrap();
     let (_, rest) = rest.split_once("</style>").unwrap();
-    format!("{head}<style></style>{rest}\n").replace("><", ">\n<")
+    let (rest, code) = rest.split_once(";(function").unwrap();
+    let (_, end) = code.split_once("</script>").unwrap();
+    format!("{head}<style></style>{rest};</script>{end}\n").replace("><", ">\n<")
 }
 
 fn golden(name: &str, text: &str) {

@@ -1,10 +1,15 @@
 //! Properties of the HTML page for all names from servers and users.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
 mod common;
 
-use common::{INFO, Scenario, troubled};
-use kurabe_core::run::Run;
+use common::{INFO, Pattern, Scenario, observed, open_loop, troubled};
+use kurabe_core::observation::Sample;
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::finding::Section;
 use kurabe_report::{analyse, html};
+use serde_json::Value;
 
 fn page(run: &Run) -> String {
     html::render(&analyse(run, Some(&INFO)), &html::Options { published: true })
@@ -76,4 +81,108 @@ fn published_figures_stand_beside_their_faults() {
     }
     let without = html::render(&analyse(&Scenario::default().run(), Some(&INFO)), &html::Options::default());
     assert!(!without.contains("longblob"));
+}
+
+/// The data of the page's script.
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("<script>\"use strict\";const DATA=").unwrap();
+    let (text, _) = rest.split_once(";(function").unwrap();
+    serde_json::from_str(text).unwrap()
+}
+
+/// A run like the default one: four sizes, two layouts, two ways of compression, with observations and windows.
+fn usual() -> Run {
+    let mut run = Scenario {
+        targets: vec!["sqlite"],
+        payloads: vec![1_000, 10_000, 100_000, 1_000_000],
+        layouts: vec!["blob", "rows"],
+        compress: vec!["none", "zstd"],
+        noise: 0.02,
+        rounds: 6,
+        ..Scenario::default()
+    }
+    .run();
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        measured.windows = (0..20).map(|n| 500 + n % 3).collect();
+        let mut seen = observed(Pattern::RoundTrip, measured);
+        let sample = |n: u64| Sample {
+            at_ms: n * 25,
+            client_cpu: 0.612_345,
+            server_cpu: Some(0.323_456),
+            host_cpu: 1.123_456,
+            disk_waits: n % 2,
+        };
+        seen.samples = (1..=20).map(sample).collect();
+        measured.observed = Some(Box::new(seen));
+    }
+    run
+}
+
+#[test]
+fn page_of_a_usual_run_is_small() {
+    let page = page(&usual());
+    assert!(page.len() < 300_000, "{} bytes", page.len());
+}
+
+#[test]
+fn every_result_can_be_drawn_on_demand() {
+    let summary = analyse(&usual(), Some(&INFO));
+    let page = html::render(&summary, &html::Options::default());
+    let data = data(&page);
+    let shown = summary.cells.iter().filter(|cell| !cell.aa_control).count();
+    let cells = data["cells"].as_object().unwrap();
+    assert_eq!(cells.len(), shown);
+    for (id, cell) in cells {
+        let result = &summary.cells[id.parse::<usize>().unwrap()];
+        assert!(cell["n"].as_str().unwrap().starts_with(&result.operation), "{cell}");
+        assert_eq!(cell["r"].as_array().unwrap().len() as u32, result.rounds);
+        let bars = cell["h"].as_array().unwrap();
+        let counted: u64 = bars.iter().map(|bar| bar[2].as_u64().unwrap()).sum();
+        assert_eq!(Some(counted), cell["o"].as_u64());
+        assert_eq!(cell["w"][1].as_array().unwrap().len(), 20);
+        assert_eq!(cell["s"].as_array().unwrap().len(), 20);
+        // Each dimension of the filter has the cell's value.
+        for (level, dimension) in cell["d"].as_array().unwrap().iter().zip(data["dims"].as_array().unwrap()) {
+            let level = usize::try_from(level.as_i64().unwrap()).unwrap();
+            assert!(dimension[1][level].is_string(), "{cell}");
+        }
+        // The row of the table, and its points.
+        assert!(page.contains(&format!("<tr data-c=\"{id}\">")), "{id}");
+        assert!(page.contains(&format!("<g class=\"pt\" data-c=\"{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn forest_plot_has_a_row_for_each_comparison_and_needs_no_script() {
+    let summary = analyse(&usual(), Some(&INFO));
+    let page = html::render(&summary, &html::Options::default());
+    let (without, _) = page.split_once("<script").unwrap();
+    let compared =
+        summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.ratio.is_some()).count();
+    assert!(compared > 10);
+    assert_eq!(without.matches("data-says=").count(), compared);
+    assert_eq!(without.matches("class=\"dot\"").count(), compared);
+    assert!(
+        without.find("class=\"ratios\"") < without.find("class=\"charts\""),
+        "the forest plot comes first"
+    );
+    for statement in summary.findings.iter().filter(|one| one.section == Section::Verdict) {
+        let words: Vec<&str> = statement.sentence.split(' ').take(4).collect();
+        assert!(without.contains(&words.join(" ")), "{}", statement.sentence);
+    }
+}
+
+#[test]
+fn missing_results_precede_the_verdict_and_other_caveats_are_folded() {
+    let page = page(&troubled());
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("no {part}"));
+    assert!(at("<p class=\"note\">") < at("<ul class=\"verdict\">"));
+    assert!(at("<details class=\"caveats\">") > at("<ul class=\"verdict\">"));
+}
+
+#[test]
+fn overload_and_bend_are_marked_over_the_load() {
+    let page = html::render(&analyse(&open_loop(), Some(&INFO)), &html::Options::default());
+    assert!(page.contains("class=\"knee over\""), "an overloaded rate of the scenario is marked");
 }

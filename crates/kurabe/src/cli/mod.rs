@@ -4,15 +4,17 @@ mod agent;
 mod app;
 mod complete;
 mod copy;
+mod gate;
 mod listen;
 mod report;
 mod run;
 mod selftest;
+mod store;
 
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use run::{PGBENCH, suite_axes};
 
-use crate::exit;
+use crate::{exit, settings};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
@@ -21,7 +23,7 @@ pub(crate) fn command() -> Command {
     Command::new("kurabe")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Compares how an application's way of using a database performs, on which database, and why")
-        .after_help(exit::HELP)
+        .after_help(format!("{}\n\n{}", exit::HELP, settings::HELP))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(100)
@@ -78,13 +80,9 @@ pub(crate) fn command() -> Command {
             ),
         )
         .subcommand(report::command())
-        .subcommand(
-            Command::new("compare")
-                .about("Compares two runs cell by cell")
-                .arg(Arg::new("a").required(true).value_name("RUN").add(complete::runs()))
-                .arg(Arg::new("b").required(true).value_name("RUN").add(complete::runs()))
-                .args(view()),
-        )
+        .subcommand(gate::compare())
+        .subcommand(gate::gate())
+        .subcommand(store::command())
         .subcommand(
             Command::new("rerun")
                 .about("Repeats a run with the same settings, as a new run")
@@ -125,6 +123,11 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 /// `--no-html`.
 fn no_html() -> Arg {
     flag("no-html", "Do not write the HTML report")
+}
+
+/// `--json-progress`.
+fn json_progress() -> Arg {
+    flag("json-progress", "Print progress and messages as JSON objects, one per line, to standard error")
 }
 
 fn everywhere() -> [Arg; 4] {
@@ -187,7 +190,7 @@ fn one_run(help: &'static str) -> Arg {
     Arg::new("run").required(true).value_name("RUN").add(complete::runs()).help(help)
 }
 
-fn again() -> [Arg; 2] {
+fn again() -> [Arg; 3] {
     [
         Arg::new("target")
             .value_name("TARGET")
@@ -195,6 +198,7 @@ fn again() -> [Arg; 2] {
             .add(complete::targets())
             .help("The same targets in the same order, with passwords, which the run file does not contain"),
         no_html(),
+        json_progress(),
     ]
 }
 

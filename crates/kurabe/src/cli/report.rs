@@ -11,7 +11,7 @@ pub(super) fn command() -> Command {
             one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true),
         )
         .arg(
-            option("format", "FORMAT", "Format: HTML with charts, Markdown, CSV, JSON, the layout of ab, or HdrHistogram's percentiles").value_parser(["html", "md", "csv", "json", "ab", "hgrm"]).default_value("html"),
+            option("format", "FORMAT", "Format: HTML with charts, Markdown, CSV, JSON, the layout of ab, HdrHistogram's percentiles, or the raw windows of all trials as CSV").value_parser(["html", "md", "csv", "json", "ab", "hgrm", "windows"]).default_value("html"),
         )
         .arg(
             option("output", "FILE", "Output file ('-': standard output) [default: html in the run's folder, other formats to \

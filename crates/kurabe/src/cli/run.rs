@@ -1,6 +1,6 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
-use super::{flag, no_html, option, targets};
+use super::{flag, json_progress, no_html, option, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::cpus::CPUS;
@@ -28,6 +28,7 @@ pub(super) fn command() -> Command {
         .arg(targets(false))
         .args(own())
         .args(axes_of_suites())
+        .args(record())
         .args(how());
     EXPERIMENTS
         .iter()
@@ -98,11 +99,12 @@ fn pgbench() -> Command {
         )
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
+        .args(record())
         .args(how())
 }
 
 /// Options of custom workloads.
-fn own() -> [Arg; 2] {
+pub(super) fn own() -> [Arg; 2] {
     let heading = "Custom workloads";
     [
         option("define", "NAME=VALUE", "Sets a variable; may be given several times")
@@ -141,6 +143,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .arg(operation)
         .args(cache)
         .args(remote)
+        .args(record())
         .args(how())
 }
 
@@ -183,7 +186,21 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .help(format!("{help} [default: {default}]"))
 }
 
-fn how() -> [Arg; 19] {
+/// Options of the record and of its progress.
+pub(super) fn record() -> [Arg; 2] {
+    [
+        option(
+            "label",
+            "LABEL",
+            "A label of the run, such as main, by which 'kurabe gate' and 'kurabe runs' find it; may be given several \
+             times",
+        )
+        .action(ArgAction::Append),
+        json_progress(),
+    ]
+}
+
+pub(super) fn how() -> [Arg; 19] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)

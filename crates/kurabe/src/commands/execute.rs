@@ -9,10 +9,11 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::targets::{self, Opened, Wish};
-use crate::{signals, timeout};
+use crate::{git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::observation::Endpoint;
+use kurabe_core::origin::Origin;
 use kurabe_core::run::{CellRecord, Outcome, Resumption, Run, RunEnd, RunHeader, RunSpec, TrialRecord};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::budget::{self, Free};
@@ -24,6 +25,7 @@ use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_record::{Resumed, Store, Writer};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,12 +43,14 @@ pub(super) struct Job {
     pub(super) remote: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
+    /// Its suite and labels.
+    pub(super) origin: Origin,
     /// Only print the plan.
     pub(super) dry: bool,
 }
 
-/// Executes a new run.
-pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
+/// Executes a new run. Returns the run too, if anything was to be measured.
+pub(super) fn execute(job: &Job, output: &Output) -> Result<(Exit, Option<Run>)> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
@@ -61,7 +65,13 @@ pub(super) fn execute(job: &Job, output: &Output) -> Result<Exit> {
     made
 }
 
-fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output: &Output) -> Result<Exit> {
+fn make(
+    job: &Job,
+    mut plan: Plan,
+    opened: &Opened,
+    cancel: &AtomicBool,
+    output: &Output,
+) -> Result<(Exit, Option<Run>)> {
     let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
@@ -101,7 +111,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         if !unknown.is_empty() {
             output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
         }
-        return Ok(exit::DONE);
+        return Ok((exit::DONE, None));
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
     found.extend(warnings(&plan, opened));
@@ -127,6 +137,7 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
         cells: plan.records(),
         overhead,
         warnings: found,
+        origin: Origin { git: git::commit(), ..job.origin.clone() },
     };
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
@@ -139,7 +150,9 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = Run::new(header);
-    measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output }, run)
+    let sitting = Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output };
+    let (exit, run) = measure(sitting, run)?;
+    Ok((exit, Some(run)))
 }
 
 /// Continues an interrupted run.
@@ -213,7 +226,7 @@ pub(super) fn go_on(
     let made = measure(sitting, run);
     signals::wait_for("the servers to end");
     opened.close(output);
-    made
+    Ok(made?.0)
 }
 
 /// What a new run and a resumed run have in common.
@@ -227,12 +240,13 @@ struct Sitting<'a> {
     output: &'a Output,
 }
 
-fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
+fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
     let Sitting { plan, opened, fixtures, mut writer, cancel, html, output } = sitting;
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let mut progress = Progress::new(*output, &plan.axes, names, header.spec.rounds, &completed);
+    let rounds = header.spec.rounds;
+    let mut progress = Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // The clock of a resumed run continues.
     let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
@@ -314,18 +328,23 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<Exit> {
             }
         }
     }
-    output.hint(&format!("run: {}", run.header.run));
+    if output.json {
+        let (run, file) = (&run.header.run, writer.path().file.display().to_string());
+        output.event(&json!({ "event": "run-ends", "run": run, "file": file, "complete": complete }));
+    } else {
+        output.hint(&format!("run: {}", run.header.run));
+    }
     ended?;
     if !complete {
         output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
-        return Ok(exit::INTERRUPTED);
+        return Ok((exit::INTERRUPTED, run));
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
     let cells = &run.header.cells;
     let unmeasured = (0..run.header.targets.len()).any(|target| {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
     });
-    Ok(if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE })
+    Ok((if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }, run))
 }
 
 /// Seconds since 1970-01-01 UTC.

@@ -6,6 +6,7 @@ mod compare;
 mod copy;
 mod doctor;
 mod execute;
+mod gate;
 mod join;
 mod listen;
 mod planned;
@@ -16,6 +17,7 @@ mod scale;
 mod selftest;
 mod show;
 mod stopping_rule;
+mod store;
 mod up;
 mod warnings;
 mod wire;
@@ -30,7 +32,7 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest", _)) =
+    if let Some(("run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest", _)) =
         matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
@@ -54,6 +56,8 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
+        Some(("gate", matches)) => gate::gate(matches, output),
+        Some(("runs", matches)) => store::runs(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),
         Some(("completions", matches)) => {
             if let Some(shell) = matches.get_one::<String>("shell") {

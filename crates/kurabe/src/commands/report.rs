@@ -11,7 +11,7 @@ use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal};
+use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal, windows};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,7 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "ab" => ab::render(&summary),
         "csv" => csv::render(&summary),
         "hgrm" => hgrm::render(&summary),
+        "windows" => windows::render(&*view.run(&run)?),
         "json" => json::render(&summary),
         _ => html::render(&summary, &html::Options { published }),
     };
@@ -131,7 +132,7 @@ pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo
 }
 
 /// Writes a file atomically: an existing report stays until the new one is complete.
-fn write(file: &Path, text: &str) -> Result<()> {
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };

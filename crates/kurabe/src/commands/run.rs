@@ -1,6 +1,7 @@
 //! `kurabe run`, `rerun` and `resume`.
 
 use super::execute::{Job, execute, go_on};
+use super::gate::origin;
 use super::wanted;
 use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
@@ -9,6 +10,8 @@ use crate::places;
 use crate::suite::Request;
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::origin::Origin;
+use kurabe_core::run::RunHeader;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, units};
 use kurabe_engine::budget::Free;
@@ -17,17 +20,17 @@ use std::path::PathBuf;
 
 /// Starts a new run, from options or a suite file.
 pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let (request, matches) = if let Some((name, matches)) = matches.subcommand() {
+    let (request, matches, suite) = if let Some((name, matches)) = matches.subcommand() {
         let request = match name {
             PGBENCH => Request::of_pgbench(matches)?,
             name => Request::of_experiment(registry::find(name)?.info(), matches)?,
         };
-        (request, matches)
+        (request, matches, None)
     } else {
         let Some(suite) = matches.get_one::<PathBuf>("suite") else {
             return Err(no_experiment(matches).into());
         };
-        (Request::of_suite(suite, matches)?, matches)
+        (Request::of_suite(suite, matches)?, matches, Some(suite.as_path()))
     };
     let spec = request.spec()?;
     let dry = matches.get_flag("dry-run");
@@ -39,9 +42,10 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         remote: request.remote.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
+        origin: origin(suite, matches)?,
         dry,
     };
-    execute(&job, output)
+    Ok(execute(&job, output)?.0)
 }
 
 /// The error if no experiment and no suite was given. Most likely the name is misspelt.
@@ -56,7 +60,9 @@ fn no_experiment(matches: &ArgMatches) -> Error {
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
 pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let path = places::runs(matches)?.find(&wanted(matches, "run")).map_err(OfRunFile)?;
-    let spec = kurabe_record::read_header(&path).map_err(OfRunFile)?.spec;
+    let RunHeader { spec, origin, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
+    // A label says something of one run, not of its repetition.
+    let origin = Origin { labels: Vec::new(), git: None, ..origin };
     // The first line has the spec. Damage in later lines is reported and does not matter here.
     match kurabe_record::read(&path) {
         Ok(recorded) => recorded.torn.iter().for_each(|torn| output.warning(torn)),
@@ -72,9 +78,10 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         free: Free::default(),
         store: places::writable_runs(matches)?,
         html: !matches.get_flag("no-html"),
+        origin,
         dry: false,
     };
-    execute(&job, output)
+    Ok(execute(&job, output)?.0)
 }
 
 /// Continues an interrupted run.

@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
+    super::parse(text, custom, &|_| None)
+}
+
 #[test]
 fn suite_has_defaults_for_missing_keys() {
     let request = parse(

@@ -102,6 +102,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
             },
         ],
         warnings: vec!["the machine is busy".into()],
+        origin: kurabe_core::origin::Origin::default(),
         overhead: vec![OverheadRecord {
             axes: cell(1_000, "blob"),
             operation: "read".into(),

@@ -5,6 +5,8 @@
 //! report says that this is weaker evidence than a single run with both.
 
 mod differences;
+pub mod gate;
+mod junit;
 mod render;
 
 use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
@@ -18,7 +20,9 @@ use kurabe_stats::{IntervalSettings, PairedRatio, mean};
 use serde::Serialize;
 
 pub use differences::Difference;
-pub use render::{json, markdown, terminal};
+pub use gate::{Decision, Gate, Judgement};
+pub use junit::junit;
+pub use render::{json, markdown, pull_request, terminal};
 
 /// The names of the two sides in findings.
 const SIDES: [&str; 2] = ["the second run", "the first run"];
@@ -36,6 +40,9 @@ pub struct Compared {
     pub differences: Vec<Difference>,
     /// The results that both runs have.
     pub rows: Vec<Row>,
+    /// The gate's result; `None`, and not written, without a gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
 }
 
 impl Compared {
@@ -77,6 +84,10 @@ pub struct Row {
     pub high: Option<f64>,
     /// Whether the better run's client was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
+    /// What the gate says; `None`, and not written, without a gate, for other than primary metrics, and if the first
+    /// run has no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Judgement>,
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
@@ -125,6 +136,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
         findings,
         differences: differences::differences(first, second, &targets),
         rows,
+        gate: None,
     }
 }
 
@@ -211,6 +223,7 @@ fn row(
         low: None,
         high: None,
         lower_bound: false,
+        gate: None,
     };
     let cells = [b, a];
     // Comparing an incomplete run would be an unplanned analysis.

@@ -1,6 +1,6 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
-use super::{Compared, Difference, Row};
+use super::{Compared, Difference, Judgement, Row};
 use crate::finding::wording::amount;
 use crate::finding::{Interval, Section};
 use crate::format::{capital, figure, value_of};
@@ -43,6 +43,45 @@ pub fn markdown(compared: &Compared) -> String {
     text
 }
 
+/// The largest number of rows in the comment of a pull request, whose length is limited.
+const ROWS: usize = 60;
+
+/// The comparison as the comment of a pull request: the decision, the primary results, and the rest collapsed. Rows that
+/// did not pass come first.
+pub fn pull_request(compared: &Compared) -> String {
+    let mut text = format!("### Kurabe: {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
+    publishing(&mut text, &compared.sentences(Section::Publishing));
+    let verdict = compared.sentences(Section::Verdict);
+    items(&mut text, &verdict[..verdict.len().min(ROWS)]);
+    let mut rows: Vec<Row> = compared.rows.iter().filter(|row| row.primary).cloned().collect();
+    let order = |row: &Row| match row.gate {
+        Some(Judgement::Slower) => 0,
+        Some(Judgement::Inconclusive) => 1,
+        Some(Judgement::NotJudged) => 2,
+        Some(Judgement::Passed) | None => 3,
+    };
+    rows.sort_by_key(order);
+    let more = rows.len().saturating_sub(ROWS);
+    rows.truncate(ROWS);
+    if !rows.is_empty() {
+        markdown_table(&mut text, "", &rows_table(&rows, "Primary results".to_owned()));
+    }
+    if more > 0 {
+        text.push_str(&format!("{more} more rows are left out here.\n\n"));
+    }
+    let warnings = compared.sentences(Section::Warning);
+    if !warnings.is_empty() {
+        items(&mut text, &warnings);
+    }
+    let others = differences(compared);
+    if !others.rows.is_empty() {
+        text.push_str("<details><summary>Other differences between the runs</summary>\n\n");
+        markdown_table(&mut text, "", &others);
+        text.push_str("</details>\n");
+    }
+    text
+}
+
 /// A table for each compared metric, and one of other differences.
 fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
@@ -68,25 +107,31 @@ fn rows_table(rows: &[Row], title: String) -> Table {
         values.any(|value| Some(value) != first)
     };
     let axes: Vec<usize> = (0..count).filter(varies).collect();
-    let mut columns = vec![column("operation", false), column("target", false)];
+    let several = rows.iter().any(|row| row.metric != rows[0].metric);
+    let mut columns: Vec<Column> = several.then(|| column("metric", false)).into_iter().collect();
+    columns.extend([column("operation", false), column("target", false)]);
     columns.extend(axes.iter().map(|at| column(&rows[0].shown[*at].0, false)));
     columns.extend(["first", "second", "change"].map(|head| column(head, true)));
+    let gated = rows.iter().any(|row| row.gate.is_some());
+    columns.extend(gated.then(|| column("gate", false)));
     let value = |row: &Row, value: Option<Interval>| match (value, row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
         (Some(value), unit) => value_of(unit, value.value),
     };
     let cells = |row: &Row| {
-        let mut cells = vec![row.operation.clone(), row.target.clone()];
+        let mut cells: Vec<String> = several.then(|| row.metric.clone()).into_iter().collect();
+        cells.extend([row.operation.clone(), row.target.clone()]);
         cells.extend(axes.iter().map(|at| row.shown[*at].1.clone()));
         cells.extend([value(row, row.first), value(row, row.second), change(row)]);
+        cells.extend(gated.then(|| row.gate.map_or("–", Judgement::words).to_owned()));
         cells
     };
     let rows = rows.iter().map(cells).collect();
     Table { title, columns, rows, ..Table::default() }
 }
 
-fn change(row: &Row) -> String {
+pub(super) fn change(row: &Row) -> String {
     let how =
         row.result.gain(row.low, row.high).map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let speed = is_speed(&row.metric);

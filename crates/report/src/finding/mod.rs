@@ -62,6 +62,34 @@ macro_rules! families {
 
 families!(Comparison, Ranking, Values, Rates, Progress, Trials, Note, Basis, Runs);
 
+/// What follows from a warning for the results, the most serious first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Consequence {
+    /// Results are missing, or answers were wrong.
+    Missing,
+    /// Results may be wrong.
+    Doubtful,
+    /// Comparisons are undecided.
+    Undecided,
+    /// A reader should know it.
+    Remark,
+}
+
+impl Finding {
+    /// What follows from it, if it is a warning.
+    pub(crate) fn consequence(&self) -> Consequence {
+        match self {
+            Self::Trials(Trials::Failed { .. } | Trials::WrongAnswers { .. })
+            | Self::Progress(Progress::Incomplete { .. })
+            | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
+            Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. })
+            | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
+            Self::Progress(_) => Consequence::Undecided,
+            _ => Consequence::Remark,
+        }
+    }
+}
+
 /// A finding with its sentence and its section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statement {

@@ -2,6 +2,7 @@
 
 use super::wording::{gained, many, subject, verb};
 use super::{Scope, Span};
+use crate::compare::Decision;
 use crate::format::percent;
 use crate::labels::Labels;
 use crate::metrics::is_speed;
@@ -24,6 +25,10 @@ pub enum Runs {
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
     Unmatched { run: String, results: u32 },
+    /// The decision of a gate over the primary results; `margin`: 0.05 is 5 %.
+    Gated { margin: f64, decision: Decision, passed: u32, slower: u32, inconclusive: u32, not_judged: u32 },
+    /// A difference between two runs because of which a gate judges no result.
+    Obstacle { what: String, first: String, second: String },
 }
 
 impl Runs {
@@ -74,6 +79,28 @@ impl Runs {
             Self::Unmatched { run, results } => {
                 let results = many((*results).into(), "result", "results");
                 format!("{results} of {run} have no counterpart: their axis values differ.")
+            }
+            Self::Gated { margin, decision, passed, slower, inconclusive, not_judged } => {
+                let margin = percent(*margin);
+                let all = passed + slower + inconclusive + not_judged;
+                let decision = match decision {
+                    Decision::Passed => "passed",
+                    Decision::Failed => "failed",
+                    Decision::Inconclusive => "is inconclusive",
+                };
+                let rest = [(passed, "passed"), (inconclusive, "inconclusive"), (not_judged, "not judged")];
+                let rest = rest.iter().filter(|(n, _)| **n > 0).map(|(n, text)| format!(", {n} {text}"));
+                let rest = rest.collect::<String>();
+                let (all, are) = (
+                    many(all.into(), "primary result", "primary results"),
+                    if *slower == 1 { "is" } else { "are" },
+                );
+                format!("the gate {decision}: of {all}, {slower} {are} slower by more than {margin}{rest}.")
+            }
+            Self::Obstacle { what, first, second } => {
+                format!(
+                    "no result is judged: {what} differs: {first} in the first run, {second} in the second."
+                )
             }
         }
     }

@@ -20,7 +20,7 @@ mod published;
 mod ranking;
 mod warnings;
 
-use crate::comparison::TARGET;
+use crate::comparison::{TARGET, sides};
 use crate::finding::{Comparison, Finding, Progress, Promise, Scope, Section, Statement};
 use crate::group::grouped;
 use crate::labels::Labels;
@@ -138,23 +138,7 @@ impl Context<'_> {
 
     /// The two cells of a comparison.
     pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
-        let pair = &verdict.pair;
-        let axis = self.labels.axis(&pair.axis);
-        let cell = |side: &String| {
-            self.cells.iter().find(|cell| {
-                let is_side = match axis {
-                    Some(axis) => {
-                        axis.show_of(&cell.axes) == *side && Some(&cell.target) == verdict.target.as_ref()
-                    }
-                    None => cell.target == *side,
-                };
-                is_side
-                    && cell.operation == verdict.operation
-                    && !cell.aa_control
-                    && verdict.at.values().iter().all(|(axis, at)| cell.axes.get(axis) == Some(at))
-            })
-        };
-        Some([cell(&pair.a)?, cell(&pair.b)?])
+        sides(self.labels, self.cells, verdict)
     }
 
     /// The baselines of all varying axes except the chart axis and `but`.

@@ -9,6 +9,7 @@ use crate::labels::{Axis, Kind};
 use crate::published;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::AxisValue;
+use kurabe_core::load::RATE;
 use kurabe_core::units;
 use maud::{Markup, html};
 use std::fmt::Write as _;
@@ -89,6 +90,8 @@ pub(crate) struct Frame<'a> {
     pub range: (f64, f64),
     /// Published lines.
     pub references: Vec<&'a published::Line>,
+    /// The rates, by target, from which on the response time is at least twice that of the lowest rate.
+    pub knees: Vec<(usize, f64)>,
 }
 
 impl<'a> Frame<'a> {
@@ -110,7 +113,7 @@ impl<'a> Frame<'a> {
         let ends =
             measured.iter().flat_map(|(_, low, high)| [low.max(least / BEYOND), high.min(most * BEYOND)]);
         let values: Vec<f64> = figures.iter().copied().chain(ends).collect();
-        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, references })
+        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, references, knees: Vec::new() })
     }
 
     /// The values of the horizontal axis as numbers, if there are several.
@@ -185,9 +188,35 @@ impl<'a> Frame<'a> {
                     }
                 }
                 @for line in lines { (line) }
+                @for line in &panel.lines { (self.knee(line, xs, &x)) }
                 (labels_at_ends(labels, WIDTH - right + 8.0))
             },
         )
+    }
+
+    /// Marks of a line over offered load: where its response time bends, and from where on the load was not served.
+    fn knee(&self, line: &Line<'_>, xs: &[f64], x: &Log) -> Markup {
+        let load = self.axis.is_some_and(|axis| axis.name == RATE.name) && self.view == View::Time;
+        let Some((_, first)) = line.points.first().filter(|_| load) else { return html! {} };
+        let knee = self.knees.iter().find(|(target, _)| *target == first.target_index).map(|(_, rate)| *rate);
+        let over = line.points.iter().find(|(_, cell)| cell.is_overloaded());
+        let over = over.and_then(|(at, _)| xs.get(*at).copied());
+        let marks = [(knee, "knee", "knee"), (over, "knee over", "overload")];
+        html! {
+            g class={ "line c" (line.color % 8) } {
+                @for (rate, class, word) in marks {
+                    @if let Some(rate) = rate {
+                        @let at = x.at(rate);
+                        path class=(class) d={ "M" (Px(at)) " " (TOP) "V" (Px(HEIGHT - BOTTOM)) } {
+                            title { (line.label) ": " (word) " at " (units::count(rate as u64)) "/s" }
+                        }
+                        text class="unit" x=(Px(at + 3.0)) y=(Px(11.0f64.mul_add((line.color % 8) as f64, TOP + 9.0))) {
+                            (word) " " (short_figure(rate)) "/s"
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// One line, and its end.
@@ -213,7 +242,7 @@ impl<'a> Frame<'a> {
         }
         let dash = DASHES[line.dash % DASHES.len()];
         let drawn = html! {
-            g class={ "line c" (line.color % 8) } {
+            g class={ "line c" (line.color % 8) } data-line=(line.label) {
                 @for piece in &pieces {
                     polyline points=(coordinates(piece)) stroke-dasharray=[(!dash.is_empty()).then_some(dash)] {}
                 }
@@ -241,7 +270,7 @@ impl<'a> Frame<'a> {
             }
         });
         html! {
-            g class="pt" data-tip=(tip) {
+            g class="pt" data-c=(cell.index) data-tip=(tip) {
                 title { (tip) }
                 path class="bar" d=(bar) {}
                 (marker(line.color, px, py))
@@ -396,8 +425,8 @@ fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
         @for (label, place) in labels.iter().zip(places) {
             @let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
             @let leader = format!("M{:.1} {:.1}L{:.1} {place:.1}", label.x + 5.0, label.y, x - 2.0);
-            path class="leader" d=(leader) {}
-            text class={ "name " (class) } x=(Px(x)) y=(Px(place + 4.0)) { (label.text) }
+            path class="leader" data-line=(label.text) d=(leader) {}
+            text class={ "name " (class) } data-line=(label.text) x=(Px(x)) y=(Px(place + 4.0)) { (label.text) }
         }
     }
 }

@@ -1,13 +1,271 @@
 (function(){
-var tip=document.createElement("div");tip.id="tip";document.body.appendChild(tip);
-document.querySelectorAll(".pt").forEach(function(point){
-var title=point.querySelector("title");if(title)title.remove();
-point.addEventListener("pointerenter",function(){
+/* The second is a name in XML, not an address. */
+var doc=document,NS="http:"+"//www.w3.org/2000/svg";
+function all(selector,root){return Array.from((root||doc).querySelectorAll(selector));}
+function html(name,attributes,children){return make(doc.createElement(name),attributes,children);}
+function svg(name,attributes,children){return make(doc.createElementNS(NS,name),attributes,children);}
+function make(node,attributes,children){
+for(var key in attributes||{})if(attributes[key]!=null)node.setAttribute(key,attributes[key]);
+(Array.isArray(children)?children:children==null?[]:[children]).forEach(function(child){node.append(child);});
+return node;}
+function round(value){return Number(value.toPrecision(3));}
+function count(value){return value>=1e6?round(value/1e6)+"M":value>=1e4?round(value/1e3)+"k":round(value).toLocaleString("en");}
+function time(us){return us>=1e6?round(us/1e6)+" s":us>=1e3?round(us/1e3)+" ms":us>=1?round(us)+" µs":round(us*1e3)+" ns";}
+function value(cell,number){return cell.u==="time"?time(number):count(number)+(cell.u?" "+cell.u:"");}
+
+/* The tooltip of points, for pointers and the keyboard. */
+var tip=html("div",{id:"tip",role:"tooltip"});doc.body.append(tip);
+function show(point){
 tip.textContent=point.dataset.tip;tip.style.display="block";
-var at=point.querySelector(".hit").getBoundingClientRect(),wide=document.documentElement.clientWidth;
+var at=point.querySelector(".hit").getBoundingClientRect(),wide=doc.documentElement.clientWidth;
 var left=at.left+at.width/2-tip.offsetWidth/2;
 tip.style.left=Math.max(6,Math.min(left,wide-tip.offsetWidth-6))+window.scrollX+"px";
-tip.style.top=at.top+window.scrollY-tip.offsetHeight-6+"px";});
-point.addEventListener("pointerleave",function(){tip.style.display="none";});
-});
+tip.style.top=Math.max(window.scrollY+6,at.top+window.scrollY-tip.offsetHeight-6)+"px";}
+function hide(){tip.style.display="none";}
+all(".pt").forEach(function(point){
+var title=point.querySelector("title");if(title)title.remove();
+make(point,{"aria-label":point.dataset.tip,tabindex:0,role:DATA.cells[point.dataset.c]?"button":"img"});
+point.addEventListener("pointerenter",function(){show(point);});
+point.addEventListener("focus",function(){show(point);});
+point.addEventListener("pointerleave",hide);point.addEventListener("blur",hide);});
+
+/* The state of the page: selected cells, and values that are filtered out. It is the link to the page. */
+var state={cells:[],off:new Set()},from=null,panel=doc.getElementById("cell");
+function read(){
+var parts=new URLSearchParams(location.hash.slice(1));
+state.cells=(parts.get("cells")||"").split(",").filter(function(id){return DATA.cells[id];}).slice(0,2);
+state.off=new Set((parts.get("without")||"").split(",").filter(Boolean));}
+function write(){
+var parts=[];
+if(state.cells.length)parts.push("cells="+state.cells.join(","));
+if(state.off.size)parts.push("without="+Array.from(state.off).map(encodeURIComponent).join(","));
+history.replaceState(null,"",parts.length?"#"+parts.join("&"):location.pathname+location.search);}
+function key(dimension,level){return DATA.dims[dimension][0]+":"+DATA.dims[dimension][1][level];}
+function visible(id){
+var cell=DATA.cells[id];
+return !cell||cell.d.every(function(level,dimension){return level<0||!state.off.has(key(dimension,level));});}
+
+/* The filter: a switch for each value of each axis that varies. */
+var filter=doc.getElementById("filter"),switches=[];
+DATA.dims.forEach(function(dimension,d){
+var group=html("fieldset",{},html("legend",{},dimension[0]));
+dimension[1].forEach(function(level,l){
+var one=html("button",{type:"button","aria-pressed":"true"},level);
+one.addEventListener("click",function(){
+var name=key(d,l);
+if(!state.off.delete(name))state.off.add(name);
+write();apply();});
+switches.push([one,key(d,l)]);group.append(one);});
+filter.append(group);});
+var reset=html("button",{type:"button","class":"reset"},"Show all");
+reset.addEventListener("click",function(){state.off.clear();write();apply();});
+filter.append(reset);
+filter.hidden=!DATA.dims.length;
+
+function apply(){
+switches.forEach(function(one){one[0].setAttribute("aria-pressed",String(!state.off.has(one[1])));});
+reset.hidden=!state.off.size;
+all("[data-c]").forEach(function(node){
+node.toggleAttribute("data-off",!visible(node.dataset.c));
+node.toggleAttribute("data-chosen",state.cells.includes(node.dataset.c));});
+all("[data-a]").forEach(function(node){
+node.toggleAttribute("data-off",!visible(node.dataset.a)||!visible(node.dataset.b));
+node.toggleAttribute("data-chosen",state.cells.length===2&&state.cells.includes(node.dataset.a)&&state.cells.includes(node.dataset.b));});
+all(".charts .line,.panels .line").forEach(function(line){
+var points=all(".pt",line);
+if(points.length)line.toggleAttribute("data-off",points.every(function(point){return point.hasAttribute("data-off");}));});
+all(".panels figure").forEach(function(figure){
+all("[data-line]:not(.line)",figure).forEach(function(label){
+var its=all(".line",figure).find(function(line){return line.dataset.line===label.dataset.line;});
+if(its)label.toggleAttribute("data-off",its.hasAttribute("data-off"));});
+var lines=all(".line",figure);
+figure.toggleAttribute("data-off",lines.length>0&&lines.every(function(line){return line.hasAttribute("data-off");}));});
+draw();}
+
+/* Selection: the first cell, then the one that it is compared with, then anew. */
+function choose(ids,node){
+if(node&&!panel.contains(node))from=node;
+state.cells=ids;write();apply();
+if(ids.length&&node&&!panel.contains(node)){
+panel.scrollIntoView({block:"start",behavior:matchMedia("(prefers-reduced-motion: reduce)").matches?"auto":"smooth"});
+panel.querySelector("h2").focus({preventScroll:true});}}
+function pick(node){
+if(node.dataset.a!=null){if(DATA.cells[node.dataset.a]&&DATA.cells[node.dataset.b])choose([node.dataset.a,node.dataset.b],node);return;}
+var id=node.dataset.c;
+if(!DATA.cells[id])return;
+choose(state.cells.length===1&&state.cells[0]!==id?[state.cells[0],id]:[id],node);}
+function close(){choose([],null);if(from&&from.focus)from.focus();}
+doc.addEventListener("click",function(event){
+var node=event.target.closest("[data-c],[data-a]");
+if(node&&!String(getSelection()))pick(node);});
+doc.addEventListener("keydown",function(event){
+if(event.key==="Escape"&&state.cells.length){close();return;}
+if(event.key!=="Enter"&&event.key!==" ")return;
+var node=event.target.closest&&event.target.closest("[data-c],[data-a]");
+if(node&&event.target===node){event.preventDefault();pick(node);}});
+all("tr[data-c],tr[data-a]").forEach(function(row){
+var id=row.dataset.c==null?row.dataset.a:row.dataset.c;
+if(DATA.cells[id])make(row,{tabindex:0,"aria-haspopup":"true"});});
+window.addEventListener("hashchange",function(){read();apply();});
+
+/* Charts of a cell. */
+var W=420,H=240,L=52,R=12,T=22,B=34;
+function scale(log,low,high,start,end){
+if(!(high>low)){if(log){low/=2;high*=2;}else{high=low+1;}}
+var a=log?Math.log(low):low,b=log?Math.log(high):high;
+return function(number){
+var at=((log?Math.log(Math.max(number,1e-12)):number)-a)/(b-a);
+return start+Math.max(0,Math.min(1,at))*(end-start);};}
+function steps(log,low,high){
+var found=[],step,decade;
+if(log&&high/low>1.6){
+for(decade=Math.floor(Math.log10(low));decade<=Math.log10(high);decade++)(high/low>300?[1]:[1,2,5]).forEach(function(n){
+var at=n*Math.pow(10,decade);if(at>=low*.999&&at<=high*1.001)found.push(at);});
+if(found.length>1)return found;found=[];}
+step=Math.pow(10,Math.floor(Math.log10((high-low)/4||1)));
+while((high-low)/step>6)step*=(high-low)/step>14?5:2;
+for(var at=Math.ceil(low/step)*step;at<=high*1.0001;at+=step)found.push(at);
+return found;}
+function frame(name,x,y){
+var root=svg("svg",{viewBox:"0 0 "+W+" "+H,role:"img","aria-label":name});
+var px=scale(x.log,x.low,x.high,L,W-R),py=scale(y.log,y.low,y.high,H-B,T);
+(y.ticks||steps(y.log,y.low,y.high)).forEach(function(at){
+root.append(svg("path",{"class":"grid",d:"M"+L+" "+py(at).toFixed(1)+"H"+(W-R)}),svg("text",{"class":"tick y",x:L-6,y:py(at)+4},y.show(at)));});
+var free=-1e9;
+(x.ticks||steps(x.log,x.low,x.high)).forEach(function(at){
+var text=x.show(at),half=text.length*3.2;
+root.append(svg("path",{"class":"axis",d:"M"+px(at).toFixed(1)+" "+(H-B)+"v4"}));
+if(px(at)-half>free){root.append(svg("text",{"class":"tick x",x:px(at),y:H-B+16},text));free=px(at)+half+6;}});
+root.append(svg("path",{"class":"axis",d:"M"+L+" "+(H-B)+"H"+(W-R)}),svg("text",{"class":"unit",x:0,y:11},y.name),
+svg("text",{"class":"unit",x:W-R,y:H-3,"text-anchor":"end"},x.name));
+return {root:root,x:px,y:py};}
+function extent(values,log){
+var good=values.filter(function(v){return isFinite(v)&&(!log||v>0);});
+if(!good.length)return null;
+var low=Math.min.apply(null,good),high=Math.max.apply(null,good);
+return [low,high];}
+function path(points,dx,dy){return points.map(function(p,n){return (n?"L":"M")+dx(p[0]).toFixed(1)+" "+dy(p[1]).toFixed(1);}).join("");}
+function table(head,rows){
+return html("div",{"class":"box"},html("table",{},[html("thead",{},html("tr",{},head.map(function(h){return html("th",{},h);}))),
+html("tbody",{},rows.map(function(row){return html("tr",{},row.map(function(c,n){return html(n?"td":"th",n?{"class":"num"}:{scope:"row"},String(c));}));}))]));}
+function figure(title,root,head,rows){
+return html("figure",{},[html("figcaption",{},title),root,html("details",{},[html("summary",{},"Values"),table(head,rows)])]);}
+function line(n,node){return svg("g",{"class":"line c"+n},node);}
+
+function percentiles(cells){
+var points=cells.map(function(c){return c.p.map(function(p){return [-Math.log10(1-p[0]/100),p[1],p[0]];});});
+var flat=points.flat(),ys=extent(flat.map(function(p){return p[1];}),true),most=Math.max(2,Math.max.apply(null,flat.map(function(p){return p[0];})));
+if(!ys)return null;
+var f=frame("Response times by percentile",{low:0,high:most,name:"percentile",ticks:[0,1,2,3,4,5,6].filter(function(t){return t<=most+.01;}),
+show:function(t){return t?String(Number((100-Math.pow(10,2-t)).toFixed(t>2?t-2:0))):"0";}},{log:true,low:ys[0]*.9,high:ys[1]*1.1,name:"time",show:time});
+points.forEach(function(p,n){f.root.append(line(n,svg("path",{"class":"curve",d:path(p,f.x,f.y)})));});
+return figure("Times by percentile",f.root,["percentile"].concat(cells.map(function(c){return c.n;})),
+cells[0].p.map(function(p,n){return [p[0]+" %"].concat(cells.map(function(c){return c.p[n]?time(c.p[n][1]):"–";}));}));}
+function histogram(cells){
+var xs=extent(cells.flatMap(function(c){return c.h.flatMap(function(b){return [b[0],b[1]];});}),true);
+if(!xs)return null;
+var shares=cells.map(function(c){var sum=c.h.reduce(function(s,b){return s+b[2];},0);return c.h.map(function(b){return [b[0],b[1],b[2]/sum];});});
+var most=Math.max.apply(null,shares.flat().map(function(b){return b[2];}));
+var f=frame("Histogram of times",{log:true,low:xs[0],high:xs[1],name:"time",show:time},{low:0,high:most*1.05,name:"share of operations",show:function(v){return round(v*100)+" %";}});
+shares.forEach(function(bins,n){
+var d="M"+f.x(bins[0][0]).toFixed(1)+" "+f.y(0).toFixed(1),end=bins[0][0];
+bins.forEach(function(b){
+if(b[0]>end*1.001)d+="V"+f.y(0).toFixed(1)+"H"+f.x(b[0]).toFixed(1);
+d+="V"+f.y(b[2]).toFixed(1)+"H"+f.x(b[1]).toFixed(1);end=b[1];});
+d+="V"+f.y(0).toFixed(1);
+f.root.append(line(n,svg("path",{"class":"area",d:d})));});
+var rows=[];
+shares.forEach(function(bins,n){bins.forEach(function(b){rows.push([cells[n].n,time(b[0])+" – "+time(b[1]),round(b[2]*100)+" %"]);});});
+return figure("Histogram",f.root,["cell","time","share"],rows);}
+function course(cells){
+var drawn=cells.filter(function(c){return c.w;});
+if(!drawn.length)return null;
+var longest=Math.max.apply(null,drawn.map(function(c){return c.w[0];})),most=Math.max.apply(null,drawn.flatMap(function(c){return c.w[1];}));
+var f=frame("Throughput over the time of a trial",{low:0,high:longest,name:"seconds",show:function(v){return String(round(v));}},{low:0,high:most*1.05,name:"operations per second, mean of trials",show:count});
+cells.forEach(function(c,n){
+if(!c.w)return;
+var width=c.w[0]/c.w[1].length,points=c.w[1].flatMap(function(v,i){return [[i*width,v],[(i+1)*width,v]];});
+f.root.append(line(n,svg("path",{"class":"curve",d:path(points,f.x,f.y)})));});
+var rows=[];
+drawn.forEach(function(c){c.w[1].forEach(function(v,i){rows.push([c.n,round(c.w[0]*i/c.w[1].length)+" s",count(v)+"/s"]);});});
+return figure("Throughput over the time of a trial",f.root,["cell","from","throughput"],rows);}
+function usage(cell){
+if(!cell.s)return null;
+var samples=cell.s,embedded=samples.every(function(s){return s[2]==null;});
+var most=Math.max(cell.cpus||1,Math.max.apply(null,samples.map(function(s){return s[3];})));
+var f=frame("Processors in use",{low:0,high:samples[samples.length-1][0]/1e3,name:"seconds",show:function(v){return String(round(v));}},{low:0,high:most,name:"processors in use",show:function(v){return String(round(v));}});
+var base=samples.map(function(){return 0;}),at=[];
+[["client",function(s){return s[1];}],["server",function(s){return s[2]||0;}],["other processes",function(s){return Math.max(0,s[3]-s[1]-(s[2]||0));}]].forEach(function(tier,n){
+if(n===1&&embedded)return;
+var top=samples.map(function(s,i){return base[i]+tier[1](s);});
+var d=path(samples.map(function(s,i){return [s[0]/1e3,top[i]];}),f.x,f.y)+samples.map(function(s,i){return [s[0]/1e3,base[i]];}).reverse().map(function(p){return "L"+f.x(p[0]).toFixed(1)+" "+f.y(p[1]).toFixed(1);}).join("")+"Z";
+f.root.append(svg("path",{"class":"stack t"+n,d:d},svg("title",{},tier[0])));
+at.push([tier[0],n]);base=top;});
+if(samples.some(function(s){return s[4]>0;})){
+var waits=Math.max.apply(null,samples.map(function(s){return s[4];}));
+f.root.append(svg("path",{"class":"waits",d:path(samples.map(function(s){return [s[0]/1e3,s[4]/waits*most];}),f.x,f.y)}));
+at.push(["threads that wait for a disk (at most "+round(waits)+")",9]);}
+var box=html("ul",{"class":"legend"},at.map(function(a){return html("li",{},[html("i",{"class":"swatch t"+a[1]}),a[0]]);}));
+var made=figure("Processors in use, "+cell.n,f.root,["time","client","server","machine","disk waits"],samples.map(function(s){return [round(s[0]/1e3)+" s",round(s[1]),s[2]==null?"–":round(s[2]),round(s[3]),round(s[4])];}));
+made.insertBefore(box,f.root.nextSibling);
+return made;}
+function rounds(cells){
+var values=cells.flatMap(function(c){return c.r.map(function(r){return r[1];}).concat(c.v.slice(1).filter(function(v){return v!=null;}));});
+var ys=extent(values,false);
+if(!ys||cells[0].u!==cells[cells.length-1].u)return null;
+var pad=(ys[1]-ys[0])*.08||ys[1]*.05;
+var f=frame("Rounds",{low:0,high:cells.length,name:"",ticks:[],show:String},{low:ys[0]-pad,high:ys[1]+pad,name:cells[0].m+" of each round; bar: mean with interval",show:function(v){return cells[0].u==="time"?time(v):count(v);}});
+function place(c,n,i){return n+.32+.6*(i+.5)/c.r.length;}
+if(cells.length===2){
+cells[0].r.forEach(function(r,i){
+var j=cells[1].r.findIndex(function(o){return o[0]===r[0];});
+if(j>=0)f.root.append(svg("path",{"class":"grid",d:"M"+f.x(place(cells[0],0,i)).toFixed(1)+" "+f.y(r[1]).toFixed(1)+"L"+f.x(place(cells[1],1,j)).toFixed(1)+" "+f.y(cells[1].r[j][1]).toFixed(1)}));});}
+cells.forEach(function(c,n){
+var g=line(n),x=f.x(n+.16);
+if(c.v[1]!=null)g.append(svg("path",{"class":"bar",d:"M"+x+" "+f.y(c.v[1])+"V"+f.y(c.v[2])+"M"+(x-5)+" "+f.y(c.v[1])+"h10M"+(x-5)+" "+f.y(c.v[2])+"h10"}));
+g.append(svg("circle",{cx:x,cy:f.y(c.v[0]),r:4.5}));
+c.r.forEach(function(r,i){g.append(svg("circle",{cx:f.x(place(c,n,i)),cy:f.y(r[1]),r:3},svg("title",{},"round "+r[0]+": "+value(c,r[1]))));});
+f.root.append(g,svg("text",{"class":"tick x",x:f.x(n+.5),y:H-B+16},cells.length>1?String.fromCharCode(65+n):"rounds, in their order"));});
+var numbers=Array.from(new Set(cells.flatMap(function(c){return c.r.map(function(r){return r[0];});}))).sort(function(a,b){return a-b;});
+return figure("All rounds",f.root,["round"].concat(cells.map(function(c){return c.n;})),numbers.map(function(n){
+return [n].concat(cells.map(function(c){var r=c.r.find(function(r){return r[0]===n;});return r?value(c,r[1]):"–";}));}));}
+
+function facts(cells){
+var rows=[[cells[0].m].concat(cells.map(function(c){return value(c,c.v[0])+(c.v[1]==null?"":" ("+value(c,c.v[1])+" to "+value(c,c.v[2])+")");}))];
+["p50","p90","p99","p99.9","max"].forEach(function(name,n){rows.push([name].concat(cells.map(function(c){return c.l?time(c.l[n]):"–";})));});
+rows.push(["operations counted"].concat(cells.map(function(c){return count(c.o);})));
+rows.push(["bottleneck"].concat(cells.map(function(c){return c.k||"–";})));
+return table([""].concat(cells.map(function(c,n){return (cells.length>1?String.fromCharCode(65+n)+": ":"")+c.n;})),rows);}
+function list(place){
+var select=html("select",{"aria-label":place?"Compared with":"Cell"});
+if(place)select.append(html("option",{value:""},"– no other cell –"));
+Object.keys(DATA.cells).forEach(function(id){
+var option=html("option",{value:id},DATA.cells[id].n);
+option.selected=state.cells[place]===id;select.append(option);});
+select.addEventListener("change",function(){
+var chosen=state.cells.slice();
+if(select.value)chosen[place]=select.value;else chosen.length=1;
+choose(chosen,select);
+var again=panel.querySelectorAll("select")[place];if(again)again.focus();});
+return select;}
+function draw(){
+var cells=state.cells.map(function(id){return DATA.cells[id];});
+panel.hidden=!cells.length;
+var old=panel.querySelector(".body");if(old)old.remove();
+if(!cells.length)return;
+panel.querySelector("h2").textContent=cells.length>1?"Two cells":"One cell";
+var shut=html("button",{type:"button"},"Close");
+shut.addEventListener("click",close);
+var body=html("div",{"class":"body"},[html("p",{"class":"pick"},[list(0)," against ",list(1)," ",shut])]);
+if(cells.length===2){
+var verdict=all("[data-a]").find(function(row){return state.cells.includes(row.dataset.a)&&state.cells.includes(row.dataset.b);});
+body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+verdict.dataset.says:"The run makes no comparison of these two cells: their intervals are not corrected for it. What is shown is no verdict."));
+body.append(html("ul",{"class":"legend"},cells.map(function(c,n){return html("li",{},[html("i",{"class":"swatch c"+n}),String.fromCharCode(65+n)+": "+c.n]);})));}
+body.append(facts(cells));
+var charts=[percentiles(cells),histogram(cells),rounds(cells),course(cells)].concat(cells.map(usage)).filter(Boolean);
+body.append(html("div",{"class":"panels"},charts));
+panel.append(body);}
+
+doc.documentElement.classList.add("live");
+read();apply();
 })();

@@ -1,7 +1,7 @@
 //! The sections of the page besides the charts.
 
 use crate::engine;
-use crate::finding::Section;
+use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::published::Published;
 use crate::summary::{Status, Summary, TargetSummary};
@@ -9,17 +9,27 @@ use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use kurabe_core::units;
 use maud::{Markup, html};
 
-/// The verdicts, after publishing restrictions and before warnings.
+/// The verdicts, after publishing restrictions and missing results, and before other warnings.
 pub(super) fn verdict(summary: &Summary) -> Markup {
     let notes = |section| {
         html! { @for sentence in summary.sentences(section) { p class="note" { (glued(sentence)) } } }
     };
+    let mut warnings: Vec<&Statement> = summary.statements(Section::Warning).collect();
+    warnings.sort_by_key(|warning| warning.finding.consequence());
+    let (missing, others): (Vec<&Statement>, Vec<&Statement>) =
+        warnings.into_iter().partition(|warning| warning.finding.consequence() == Consequence::Missing);
     html! {
         (notes(Section::Publishing))
+        @for warning in missing { p class="note" { (glued(&warning.sentence)) } }
         ul class="verdict" {
             @for sentence in summary.sentences(Section::Verdict) { li { (glued(sentence)) } }
         }
-        (notes(Section::Warning))
+        @if !others.is_empty() {
+            details class="caveats" {
+                summary { (others.len()) (if others.len() == 1 { " caveat" } else { " caveats, the most serious first" }) }
+                ul { @for warning in others { li { (glued(&warning.sentence)) } } }
+            }
+        }
     }
 }
 
@@ -76,8 +86,8 @@ fn one_table(table: &Table) -> Markup {
             table {
                 thead { tr { @for column in &table.columns { th class=[class(column.right)] { (column.head) } } } }
                 tbody {
-                    @for row in &table.rows {
-                        tr {
+                    @for (n, row) in table.rows.iter().enumerate() {
+                        tr data-c=[table.cells.get(n)] {
                             @for (column, cell) in table.columns.iter().zip(row) {
                                 td class=[class(column.right)] { (cell) }
                             }

@@ -327,6 +327,7 @@ impl Scenario {
                 .collect(),
             overhead: overhead.collect(),
             warnings: Vec::new(),
+            origin: kurabe_core::origin::Origin::default(),
             cells,
         }
     }

@@ -324,6 +324,7 @@ impl Ground<'_> {
             cells: plan.records(),
             overhead: Vec::new(),
             warnings: Vec::new(),
+            origin: kurabe_core::origin::Origin::default(),
         };
         let monitor = Monitor::new();
         // No interference check and no reruns: the test is about the verdict on any measurement.

@@ -1,0 +1,178 @@
+//! `kurabe runs`: lists, removes, annotates, exports and imports recorded runs.
+
+use crate::exit::{self, Exit, OfRunFile};
+use crate::output::Output;
+use crate::{places, targets};
+use anyhow::Result;
+use clap::ArgMatches;
+use jiff::Timestamp;
+use kurabe_core::Error;
+use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    match matches.subcommand() {
+        Some(("ls", matches)) => list(matches, output),
+        Some(("rm", matches)) => remove(matches, output),
+        Some(("note", matches)) => note(matches, output),
+        Some(("export", matches)) => export(matches, output),
+        Some(("import", matches)) => import(matches, output),
+        _ => Err(Error::usage("no such command").into()),
+    }
+}
+
+fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::runs(matches)?;
+    let (label, suite) = (matches.get_one::<String>("label"), matches.get_one::<String>("suite"));
+    let entries = store.list()?;
+    let wanted = |entry: &&Entry| match entry {
+        Entry::Run(run) => {
+            label.is_none_or(|label| run.header.origin.labels.contains(label))
+                && suite.is_none_or(|suite| run.header.origin.suite.as_ref() == Some(suite))
+        }
+        Entry::Unreadable { .. } => label.is_none() && suite.is_none(),
+    };
+    let found: Vec<&Entry> = entries.iter().filter(wanted).collect();
+    if matches.get_flag("json") {
+        let mut text = String::new();
+        for entry in found {
+            let _ = writeln!(text, "{}", object(entry));
+        }
+        output.result(&text)?;
+        return Ok(exit::DONE);
+    }
+    if found.is_empty() {
+        output.note(&format!("no such runs in {}", store.dir().display()));
+        return Ok(exit::DONE);
+    }
+    let width = found.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for entry in found {
+        let about = match entry {
+            Entry::Run(run) => about(run),
+            Entry::Unreadable { error, .. } => error.to_string(),
+        };
+        let _ = writeln!(text, "{:width$}  {about}", entry.path().name);
+        match entry.path().note() {
+            Ok(Some(note)) => {
+                for line in note.lines() {
+                    let _ = writeln!(text, "    {line}");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => output.warning(&error.to_string()),
+        }
+    }
+    output.result(&text)?;
+    Ok(exit::DONE)
+}
+
+fn state(run: &RunSummary) -> &'static str {
+    match run.state {
+        RunState::Complete => "complete",
+        RunState::Incomplete => "stopped",
+        RunState::Running => "running",
+    }
+}
+
+/// A run in one line: `2026-11-23 18:05, session on sqlite:, complete, suite gate, main, 0123456789ab`.
+fn about(run: &RunSummary) -> String {
+    let header = &run.header;
+    let began = Timestamp::from_second(i64::try_from(header.began).unwrap_or(i64::MAX));
+    let began = began.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d %H:%M UTC");
+    let mut parts = vec![
+        began.to_string(),
+        format!("{} on {}", header.spec.experiment, header.spec.targets.join(" ")),
+        state(run).to_owned(),
+    ];
+    parts.extend(header.origin.suite.iter().map(|suite| format!("suite {suite}")));
+    parts.extend(header.origin.labels.iter().map(|label| format!("label {label}")));
+    parts.extend(header.origin.git.iter().map(|git| {
+        let branch = git.branch.as_ref().map_or_else(String::new, |branch| format!(" on {branch}"));
+        let dirty = if git.dirty { " with changes" } else { "" };
+        format!("commit {}{branch}{dirty}", git.commit.get(..12).unwrap_or(&git.commit))
+    }));
+    parts.join(", ")
+}
+
+fn object(entry: &Entry) -> serde_json::Value {
+    let path = entry.path();
+    match entry {
+        Entry::Run(run) => json!({
+            "run": path.name,
+            "file": path.file.display().to_string(),
+            "state": state(run),
+            "began": run.header.began,
+            "experiment": run.header.spec.experiment,
+            "targets": run.header.spec.targets,
+            "kurabe": run.header.kurabe,
+            "origin": run.header.origin,
+            "note": path.note().ok().flatten(),
+        }),
+        Entry::Unreadable { error, .. } => json!({
+            "run": path.name,
+            "file": path.file.display().to_string(),
+            "state": "unreadable",
+            "error": error.to_string(),
+        }),
+    }
+}
+
+/// The runs that the user named, each once, all found before anything is done.
+fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<RunPath>> {
+    let words = matches.get_many::<String>("run").into_iter().flatten().cloned();
+    let mut found: Vec<RunPath> = Vec::new();
+    for word in targets::without_passwords(words) {
+        let path = store.find(&word).map_err(OfRunFile)?;
+        if !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn remove(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::runs(matches)?;
+    for path in named(&store, matches)? {
+        store.remove(&path)?;
+        output.note(&format!("removed {}", path.name));
+    }
+    Ok(exit::DONE)
+}
+
+fn note(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::runs(matches)?;
+    for path in named(&store, matches)? {
+        match matches.get_one::<String>("text") {
+            Some(text) => path.set_note(text).map_err(OfRunFile)?,
+            None => output.result(&path.note().map_err(OfRunFile)?.unwrap_or_default())?,
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn export(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::runs(matches)?;
+    let runs = named(&store, matches)?;
+    let Some(file) = matches.get_one::<PathBuf>("output") else {
+        return Err(Error::usage("no archive was named").hint("write -o FILE.tar.gz").into());
+    };
+    kurabe_record::export(&runs, file).map_err(OfRunFile)?;
+    output.result(&file.display().to_string())?;
+    Ok(exit::DONE)
+}
+
+fn import(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let store = places::writable_runs(matches)?;
+    for file in matches.get_many::<PathBuf>("file").into_iter().flatten() {
+        for imported in kurabe_record::import(&store, file).map_err(OfRunFile)? {
+            if imported.known {
+                output.note(&format!("{} is here already", imported.path.name));
+            }
+            output.result(&imported.path.name)?;
+        }
+    }
+    Ok(exit::DONE)
+}

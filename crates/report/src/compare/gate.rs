@@ -1,0 +1,165 @@
+//! The gate: whether a comparison of two runs stops a release.
+//!
+//! A primary result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
+//! whole interval lies above. In between it is *inconclusive*: a slowdown beyond the margin is neither shown nor
+//! excluded. A result that cannot be compared is *not judged*.
+
+use super::{Compared, Difference, Row};
+use crate::finding::{Finding, Runs, Section, Why};
+use crate::summary::{CellResult, Status, Summary};
+use kurabe_core::{Error, Result};
+use serde::Serialize;
+
+/// Conditions that make results of two runs incomparable if they differ, as [`Difference::what`] names them.
+const CONDITIONS: [&str; 4] = ["experiment", "processor", "CPUs", "records"];
+
+/// What the gate says of one result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// A slowdown beyond the margin is excluded.
+    Passed,
+    /// It is slower, or by another metric worse, by more than the margin.
+    Slower,
+    /// A slowdown beyond the margin is neither shown nor excluded.
+    Inconclusive,
+    /// It could not be compared.
+    NotJudged,
+}
+
+impl Judgement {
+    /// Its words in tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Slower => "slower",
+            Self::Inconclusive => "inconclusive",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
+
+/// What the gate says of the second run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// No primary result is slower by more than the margin.
+    Passed,
+    /// At least one is.
+    Failed,
+    /// None is shown to be, and for at least one it is not excluded.
+    Inconclusive,
+}
+
+/// The gate's result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gate {
+    /// The margin: 0.05 is 5 %.
+    pub margin: f64,
+    /// The decision.
+    pub decision: Decision,
+    /// The number of primary results for each judgement: passed, slower, inconclusive, not judged.
+    pub passed: u32,
+    /// Results that are slower by more than the margin.
+    pub slower: u32,
+    /// Results for which that is neither shown nor excluded.
+    pub inconclusive: u32,
+    /// Results that could not be compared, including those that only the first run has.
+    pub not_judged: u32,
+    /// Differences between the runs because of which nothing is judged.
+    pub obstacles: Vec<Difference>,
+}
+
+/// Reads `slower` or `slower:10%`, and returns the margin; without one it is `default`.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is anything else.
+pub fn criterion(text: &str, default: f64, margin: impl Fn(&str) -> Result<f64>) -> Result<f64> {
+    match text.split_once(':') {
+        None if text == "slower" => Ok(default),
+        Some(("slower", share)) => margin(share),
+        _ => Err(Error::usage(format!("'{text}' is not a criterion")).hint("write slower or slower:5%")),
+    }
+}
+
+/// Judges each primary result of a comparison of these runs, and adds the decision to its findings.
+pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, margin: f64) {
+    let is_obstacle = |one: &&Difference| CONDITIONS.contains(&one.what.as_str());
+    let obstacles: Vec<Difference> = compared.differences.iter().filter(is_obstacle).cloned().collect();
+    for row in &mut compared.rows {
+        row.gate = row
+            .primary
+            .then(|| of_row(row, margin))
+            .flatten()
+            .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
+    }
+    let count =
+        |wanted: Judgement| compared.rows.iter().filter(|row| row.gate == Some(wanted)).count() as u32;
+    let mut gate = Gate {
+        margin,
+        decision: Decision::Passed,
+        passed: count(Judgement::Passed),
+        slower: count(Judgement::Slower),
+        inconclusive: count(Judgement::Inconclusive),
+        not_judged: count(Judgement::NotJudged) + missing(first, second),
+        obstacles,
+    };
+    gate.decision = match &gate {
+        Gate { slower: 1.., .. } => Decision::Failed,
+        Gate { passed: 0, .. } | Gate { inconclusive: 1.., .. } | Gate { not_judged: 1.., .. } => {
+            Decision::Inconclusive
+        }
+        _ => Decision::Passed,
+    };
+    let obstacles = gate.obstacles.iter().map(|one| Runs::Obstacle {
+        what: one.what.clone(),
+        first: one.first.clone(),
+        second: one.second.clone(),
+    });
+    let decided = Runs::Gated {
+        margin,
+        decision: gate.decision,
+        passed: gate.passed,
+        slower: gate.slower,
+        inconclusive: gate.inconclusive,
+        not_judged: gate.not_judged,
+    };
+    let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
+    let said = [state(decided)].into_iter().chain(obstacles.map(state));
+    let at = compared.findings.iter().position(|one| one.section != Section::Publishing);
+    let at = at.unwrap_or(compared.findings.len());
+    compared.findings.splice(at..at, said);
+    compared.gate = Some(gate);
+}
+
+/// The judgement of a result; `None` if the first run has no result.
+fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
+    row.first?;
+    let limit = 1.0 / (1.0 + margin);
+    Some(match (row.low, row.high, &row.why) {
+        // A saturated client hides what the server could do, and the application still gets no less.
+        (Some(low), _, None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
+        (_, Some(high), None) if high < limit => Judgement::Slower,
+        (_, _, Some(_)) => Judgement::NotJudged,
+        _ => Judgement::Inconclusive,
+    })
+}
+
+/// The number of results that only the first run has.
+fn missing(first: &Summary, second: &Summary) -> u32 {
+    let engine = |run: &Summary, at: usize| {
+        let engine = run.targets[at].engine.clone();
+        let before = run.targets[..at].iter().filter(|target| target.engine == engine).count();
+        (engine, before)
+    };
+    let has = |cell: &&CellResult| {
+        let place = engine(first, cell.target_index);
+        second.cells.iter().any(|other| {
+            !other.aa_control
+                && (&other.operation, &other.axes) == (&cell.operation, &cell.axes)
+                && engine(second, other.target_index) == place
+        })
+    };
+    let results = first.cells.iter().filter(|cell| !cell.aa_control && cell.status == Status::Ok);
+    results.filter(|cell| !has(cell)).count() as u32
+}

@@ -1,0 +1,162 @@
+//! The gate of two runs: what it calls slower, and in which forms it says so.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{At, INFO, Scenario};
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::compare::{self, Compared, Decision, Judgement, gate};
+use kurabe_report::{Summary, analyse};
+
+fn summary(run: &Run) -> Summary {
+    analyse(run, Some(&INFO))
+}
+
+/// A run whose reads of 10 kB have this rate.
+fn run(rate: fn(At<'_>) -> f64, noise: f64) -> Run {
+    let compress = vec!["none"];
+    Scenario { rate, noise, rounds: 8, compress, ..Scenario::default() }.run()
+}
+
+fn usual(at: At<'_>) -> f64 {
+    if at.operation == "read" { 20_000.0 } else { 5_000.0 }
+}
+
+fn slow_reads(at: At<'_>) -> f64 {
+    usual(at) * if at.operation == "read" { 0.8 } else { 1.0 }
+}
+
+fn judged(first: &Run, second: &Run, margin: f64) -> Compared {
+    let (first, second) = (summary(first), summary(second));
+    let mut compared = compare::compare(&first, &second);
+    gate::judge(&mut compared, &first, &second, margin);
+    compared
+}
+
+#[test]
+fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
+    let (base, slower) = (run(usual, 0.01), run(slow_reads, 0.01));
+    let compared = judged(&base, &slower, 0.05);
+    let found = compared.gate.clone().unwrap();
+    assert_eq!(found.decision, Decision::Failed, "{found:?}");
+    for row in compared.rows.iter().filter(|row| row.primary) {
+        let wanted = if row.operation == "read" { Judgement::Slower } else { Judgement::Passed };
+        assert_eq!(row.gate, Some(wanted), "{row:?}");
+    }
+    assert!(found.slower > 0 && found.passed > 0 && found.inconclusive == 0, "{found:?}");
+    // A margin of 30 % allows 20 % less throughput.
+    assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decision, Decision::Passed);
+    // What is faster passes.
+    assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decision, Decision::Passed);
+}
+
+#[test]
+fn noise_wider_than_margin_is_inconclusive() {
+    let (base, noisy) = (run(usual, 0.2), run(|at| usual(at) * 0.97, 0.2));
+    let found = judged(&base, &noisy, 0.01).gate.unwrap();
+    assert_eq!(found.decision, Decision::Inconclusive, "{found:?}");
+    assert!(found.inconclusive > 0 && found.slower == 0, "{found:?}");
+}
+
+#[test]
+fn another_machine_is_not_judged() {
+    let base = run(usual, 0.01);
+    let mut other = run(slow_reads, 0.01);
+    other.header.machine.cpu = "Another CPU".to_owned();
+    let compared = judged(&base, &other, 0.05);
+    let found = compared.gate.as_ref().unwrap();
+    assert_eq!((found.decision, found.slower, found.passed), (Decision::Inconclusive, 0, 0), "{found:?}");
+    let text = compare::terminal(&compared, &Default::default());
+    assert!(text.contains("processor differs") && text.contains("Another CPU"), "{text}");
+}
+
+#[test]
+fn results_that_only_the_base_has_are_not_judged() {
+    let base = run(usual, 0.01);
+    let mut other = run(usual, 0.01);
+    let cell = other.header.cells.iter().position(|cell| !cell.aa_control).unwrap();
+    let reason = "no".to_owned();
+    for trial in other.trials.iter_mut().filter(|trial| trial.cell == cell) {
+        let kind = kurabe_core::ErrorKind::Server;
+        trial.outcome = Outcome::Failed { kind, reason: reason.clone(), mismatches: 0 };
+    }
+    let found = judged(&base, &other, 0.05).gate.unwrap();
+    assert_eq!(found.decision, Decision::Inconclusive, "{found:?}");
+    assert_eq!(found.not_judged, 2, "reads and writes of the cell: {found:?}");
+    // What the base could not measure either says nothing of the second run.
+    assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decision, Decision::Passed);
+    let fewer = Scenario {
+        rounds: 8,
+        noise: 0.01,
+        rate: usual,
+        compress: vec!["none"],
+        layouts: vec!["blob"],
+        ..Scenario::default()
+    };
+    let found = judged(&base, &fewer.run(), 0.05).gate.unwrap();
+    assert!(found.not_judged > 0 && found.decision == Decision::Inconclusive, "{found:?}");
+}
+
+#[test]
+fn incomplete_run_is_not_judged() {
+    let base = run(usual, 0.01);
+    let mut stopped = run(slow_reads, 0.01);
+    stopped.end = None;
+    let found = judged(&base, &stopped, 0.05).gate.unwrap();
+    assert_eq!((found.decision, found.slower), (Decision::Inconclusive, 0), "{found:?}");
+}
+
+#[test]
+fn junit_has_a_case_for_each_primary_result() {
+    let compared = judged(&run(usual, 0.01), &run(slow_reads, 0.01), 0.05);
+    let xml = compare::junit(&compared, "session").unwrap();
+    let gate = compared.gate.unwrap();
+    let all = gate.passed + gate.slower + gate.inconclusive + gate.not_judged;
+    assert_eq!(xml.matches("<testcase ").count() as u32, all, "{xml}");
+    assert_eq!(xml.matches("<failure ").count() as u32, gate.slower, "{xml}");
+    assert!(
+        xml.contains(&format!("failures=\"{}\"", gate.slower)) && xml.contains("kurabe.session"),
+        "{xml}"
+    );
+}
+
+#[test]
+fn text_from_a_server_is_escaped_in_junit_and_markdown() {
+    let mut base = run(usual, 0.01);
+    base.header.targets[0].facts.engine = "a<b>&\"|`\u{1b}[31m".to_owned();
+    let mut other = run(slow_reads, 0.01);
+    other.header.targets[0].facts.engine.clone_from(&base.header.targets[0].facts.engine);
+    let compared = judged(&base, &other, 0.05);
+    for text in [compare::junit(&compared, "s").unwrap(), compare::pull_request(&compared)] {
+        assert!(!text.contains("a<b>") && !text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[test]
+fn comment_of_a_pull_request_names_decision_first() {
+    let compared = judged(&run(usual, 0.01), &run(slow_reads, 0.01), 0.05);
+    let text = compare::pull_request(&compared);
+    let first = text.lines().find(|line| line.starts_with("- ")).unwrap();
+    assert!(first.contains("gate failed"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+    assert!(rows[2].ends_with("slower |") && rows.last().unwrap().ends_with("passed |"), "{text}");
+}
+
+#[test]
+fn criterion_is_read_with_or_without_margin() {
+    let margin = |text: &str| {
+        gate::criterion(text, 0.05, |share| {
+            share
+                .trim_end_matches('%')
+                .parse::<f64>()
+                .map(|n| n / 100.0)
+                .map_err(|_| kurabe_core::Error::usage("no"))
+        })
+    };
+    assert_eq!(margin("slower"), Ok(0.05));
+    assert_eq!(margin("slower:10%"), Ok(0.1));
+    for text in ["", "slower:", "faster", "slower:x", "slower 5%"] {
+        assert!(margin(text).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,45 @@
+//! The raw windows of trials as CSV.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::Scenario;
+use kurabe_core::run::{Outcome, Run};
+use kurabe_report::{View, windows};
+
+fn run() -> Run {
+    let mut run = Scenario::default().run();
+    for trial in &mut run.trials {
+        if let Outcome::Measured(measured) = &mut trial.outcome {
+            measured.windows = vec![100, 300];
+        }
+    }
+    run
+}
+
+#[test]
+fn every_window_of_every_trial_is_a_row_whose_counts_add_up() {
+    let run = run();
+    let text = windows::render(&run);
+    let mut lines = text.split("\r\n");
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let at = |name: &str| head.iter().position(|one| *one == name).unwrap();
+    let rows: Vec<Vec<&str>> =
+        lines.filter(|line| !line.is_empty()).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), run.trials.len() * 2);
+    let sum: u64 = rows.iter().map(|row| row[at("completed")].parse::<u64>().unwrap()).sum();
+    assert_eq!(sum, run.trials.len() as u64 * 400);
+    for row in &rows {
+        let number = |name: &str| row[at(name)].parse::<f64>().unwrap();
+        let rate = number("completed") / (number("to_s") - number("from_s"));
+        assert!((rate / number("ops_per_second") - 1.0).abs() < 1e-3, "{row:?}");
+    }
+}
+
+#[test]
+fn anonymous_windows_name_no_engine() {
+    let view = View { anonymise: true, ..View::default() };
+    let text = windows::render(&view.run(&run()).unwrap());
+    assert!(text.contains("database A") && !text.to_lowercase().contains("sqlite"), "{text}");
+}
