@@ -286,13 +286,25 @@ pub struct Capabilities {
     /// Whether the database belongs to this driver alone and is deleted with it. Opening its URL again creates
     /// another one.
     pub is_temporary: bool,
+    /// Whether many sessions can share a thread. They can if they wait in the crate `kurabe-reactor` only. Any other
+    /// wait, such as that of a client library, would stop all clients of the thread.
+    pub shared_threads: Support,
 }
+
+/// Why most clients cannot share a thread.
+const BLOCKS: &str = "each request blocks the thread of its session";
 
 impl Capabilities {
     /// The capabilities of a client that prepares statements and can also write values into their text.
     pub fn of_sql(pipelining: Support) -> Self {
-        let (prepared_statements, literals) = (Support::Native, Support::Native);
-        Self { prepared_statements, literals, pipelining, is_application: false, is_temporary: false }
+        Self {
+            prepared_statements: Support::Native,
+            literals: Support::Native,
+            pipelining,
+            is_application: false,
+            is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
+        }
     }
 
     /// The capabilities of a database without statements; `engine` names it in the reason.
@@ -304,7 +316,14 @@ impl Capabilities {
             pipelining,
             is_application: false,
             is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
         }
+    }
+
+    /// The same capabilities, of sessions that can share a thread.
+    #[must_use]
+    pub fn sharing_threads(self) -> Self {
+        Self { shared_threads: Support::Native, ..self }
     }
 
     /// The capability of this kind.

@@ -116,7 +116,9 @@ where
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        // An interceptor may block the thread.
+        let shared_threads = Support::no("its requests are intercepted");
+        Capabilities { shared_threads, ..self.inner.capabilities() }
     }
 
     fn endpoint(&self) -> Endpoint {

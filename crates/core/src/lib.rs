@@ -28,6 +28,7 @@ pub mod secret;
 pub mod stats_probe;
 pub mod target;
 pub mod text;
+pub mod threads;
 pub mod units;
 pub mod value;
 pub mod verification;

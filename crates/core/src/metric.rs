@@ -6,6 +6,7 @@
 
 use crate::load::Load;
 use crate::observation::{Observation, ServerUse};
+use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// The unit of a metric.
@@ -190,6 +191,23 @@ pub const CLOSE: Metric = time("close", "time to close a connection");
 /// Time until the pool provides a connection.
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
+/// The wait for a turn of a thread that clients share.
+pub const QUEUE: Metric = Metric::new(
+    "queue",
+    Unit::Nanoseconds,
+    Better::Neither,
+    "of service times, how long answers had arrived and their client waited for its turn, where clients share a thread",
+);
+/// The 99th percentile of [`QUEUE`] in a trial.
+pub const QUEUE_P99: Metric =
+    Metric::new("queue p99", Unit::Nanoseconds, Better::Neither, "of that, the 99th percentile");
+
+/// [`QUEUE`] and [`QUEUE_P99`] of these times; none if there are no times.
+pub fn of_queue(times: &Histogram) -> Vec<MetricValue> {
+    let p99 = times.quantile(0.99).map(|ns| QUEUE_P99.value(ns as f64));
+    times.mean().map(|mean| QUEUE.value(mean)).into_iter().chain(p99).collect()
+}
+
 /// Bytes that a job moved.
 pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
 
@@ -207,6 +225,8 @@ pub static COMMON: &[Metric] = &[
     SET_UP,
     CLOSE,
     WAIT,
+    QUEUE,
+    QUEUE_P99,
     BYTES,
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),

@@ -64,6 +64,7 @@ fn row(payload: &str, operation: &str) {
                 progress: &AtomicU64::new(0),
                 observer: None,
                 cpu_partition: None,
+                threads: None,
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

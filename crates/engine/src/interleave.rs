@@ -128,6 +128,7 @@ impl Runner<'_> {
             // Its effect on counters could not be separated from that of the others.
             observer: None,
             cpu_partition: self.cpu_partition,
+            threads: self.plan.spec.threads,
         })
     }
 

@@ -68,6 +68,7 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 progress: &AtomicU64::new(0),
                 observer: None,
                 cpu_partition: None,
+                threads: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

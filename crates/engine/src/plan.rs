@@ -14,6 +14,7 @@ use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -180,9 +181,13 @@ impl Plan {
 
     /// Marks the cells that their targets do not support.
     pub fn compare(&mut self, targets: &[Target]) {
+        let shares_threads = matches!(self.spec.threads, Some(ClientThreads::Count(_)));
         for cell in &mut self.cells {
-            let refusal =
-                cell.available().and_then(|planned| targets[cell.record.target].refusal(&planned.demand));
+            let refusal = cell.available().and_then(|planned| {
+                let target = &targets[cell.record.target];
+                let shares = shares_threads && matches!(planned.work, Work::Loop(_));
+                target.refusal(&planned.demand).or_else(|| target.refuses_shared_threads().filter(|_| shares))
+            });
             cell.record.unavailable = cell.record.unavailable.take().or(refusal);
         }
     }

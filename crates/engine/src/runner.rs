@@ -435,6 +435,7 @@ impl Runner<'_> {
                 progress: self.progress,
                 observer: self.observer,
                 cpu_partition: self.cpu_partition,
+                threads: self.plan.spec.threads,
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));

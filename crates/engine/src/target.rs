@@ -84,6 +84,12 @@ impl Target {
         self.lacks_setting(demand).or_else(|| self.over_limit(demand))
     }
 
+    /// Why its sessions cannot share threads; `None` if they can.
+    pub(crate) fn refuses_shared_threads(&self) -> Option<String> {
+        let capabilities = self.driver.capabilities();
+        capabilities.shared_threads.refusal().map(|why| format!("clients cannot share threads: {why}"))
+    }
+
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
         demand.settings.iter().find_map(|needed| {
             let reported = self.facts.settings.iter().find(|setting| setting.name == needed.name);

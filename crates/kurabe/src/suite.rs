@@ -8,6 +8,7 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::budget::Free;
 use kurabe_experiments::{custom, registry};
@@ -56,6 +57,7 @@ pub(crate) struct Request {
     pub(crate) cache: Option<String>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
+    threads: Option<ClientThreads>,
 }
 
 /// The axes of an experiment, and the common ones.
@@ -149,6 +151,8 @@ impl Request {
         let interleave = parsed(prefix, "interleave", text("interleave")?, Interleave::parse)?;
         self.interleave = interleave.or(self.interleave);
         self.restarts = count("restarts")?.or(self.restarts);
+        let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
+        self.threads = threads.or(self.threads);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -299,6 +303,7 @@ impl Request {
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
+            threads: self.threads,
         };
         self.with_restarts(spec, &urls)
     }
@@ -310,7 +315,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "experiment",
     "targets",
     "axes",
@@ -330,6 +335,7 @@ const KEYS: [&str; 20] = [
     "max-rounds",
     "interleave",
     "restarts",
+    "threads",
     "cache",
 ];
 

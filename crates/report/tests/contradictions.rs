@@ -132,6 +132,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,
+        threads: 0,
     };
     if let Some(AxisValue::Number(due)) = cell.axes.get(RATE.name) {
         let (mut response, mut lag) = (Histogram::new(), Histogram::new());

@@ -137,7 +137,9 @@ impl Driver for Mysql {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("the MySQL protocol allows one outstanding command at a time"))
+        let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
+        let capabilities = Capabilities::of_sql(pipelining);
+        if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -98,11 +98,12 @@ impl Driver for Postgres {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(if self.config.wrapped {
-            Support::no("the postgres crate awaits each reply before the next request")
-        } else {
-            Support::Native
-        })
+        if self.config.wrapped {
+            return Capabilities::of_sql(Support::no(
+                "the postgres crate awaits each reply before the next request",
+            ));
+        }
+        Capabilities::of_sql(Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -244,6 +244,7 @@ impl Scenario {
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,
+            threads: 0,
         }
     }
 
