@@ -27,5 +27,6 @@ mod server_statistics;
 mod servers;
 mod standstill;
 mod support;
+mod threads;
 mod web;
 mod webapp;

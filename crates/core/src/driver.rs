@@ -392,7 +392,13 @@ pub struct Capabilities {
     /// Whether the database belongs to this driver alone and is deleted with it. Opening its URL again creates
     /// another one.
     pub is_temporary: bool,
+    /// Whether many sessions can share a thread. They can if they wait in the crate `kurabe-reactor` only. Any other
+    /// wait, such as that of a client library, would stop all clients of the thread.
+    pub shared_threads: Support,
 }
+
+/// Why most clients cannot share a thread.
+const BLOCKS: &str = "each request blocks the thread of its session";
 
 impl Capabilities {
     /// The capabilities of a client that prepares statements and can also write values into their text.
@@ -404,6 +410,7 @@ impl Capabilities {
             estimates: Support::no("its driver does not read the optimizer's estimates"),
             is_application: false,
             is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
         }
     }
 
@@ -417,7 +424,14 @@ impl Capabilities {
             estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
             is_application: false,
             is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
         }
+    }
+
+    /// The same capabilities, of sessions that can share a thread.
+    #[must_use]
+    pub fn sharing_threads(self) -> Self {
+        Self { shared_threads: Support::Native, ..self }
     }
 
     /// The capability of this kind.

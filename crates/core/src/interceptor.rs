@@ -138,7 +138,9 @@ where
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        // An interceptor may block the thread.
+        let shared_threads = Support::no("its requests are intercepted");
+        Capabilities { shared_threads, ..self.inner.capabilities() }
     }
 
     fn supports_transfer(&self, transfer: Transfer) -> Support {

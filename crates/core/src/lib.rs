@@ -32,6 +32,7 @@ pub mod secret;
 pub mod stats_probe;
 pub mod target;
 pub mod text;
+pub mod threads;
 pub mod transfer;
 pub mod units;
 pub mod value;

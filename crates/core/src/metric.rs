@@ -6,6 +6,7 @@
 
 use crate::load::Load;
 use crate::observation::{Observation, ServerUse};
+use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -252,6 +253,22 @@ pub const COHERENCY: Metric = Metric::new(
     "κ of the same law: the cost of keeping each pair of processors coherent",
 )
 .from(Source::Scaling(Scaling::Coherency));
+/// The wait for a turn of a thread that clients share.
+pub const QUEUE: Metric = Metric::new(
+    "queue",
+    Unit::Nanoseconds,
+    Better::Neither,
+    "of service times, how long answers had arrived and their client waited for its turn, where clients share a thread",
+);
+/// The 99th percentile of [`QUEUE`] in a trial.
+pub const QUEUE_P99: Metric =
+    Metric::new("queue p99", Unit::Nanoseconds, Better::Neither, "of that, the 99th percentile");
+
+/// [`QUEUE`] and [`QUEUE_P99`] of these times; none if there are no times.
+pub fn of_queue(times: &Histogram) -> Vec<MetricValue> {
+    let p99 = times.quantile(0.99).map(|ns| QUEUE_P99.value(ns as f64));
+    times.mean().map(|mean| QUEUE.value(mean)).into_iter().chain(p99).collect()
+}
 
 /// Bytes that a job moved.
 pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
@@ -293,6 +310,8 @@ pub static COMMON: &[Metric] = &[
     SET_UP,
     CLOSE,
     WAIT,
+    QUEUE,
+    QUEUE_P99,
     BYTES,
     DATA_RATE,
     WIRE_PER_BYTE,

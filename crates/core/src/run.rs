@@ -11,6 +11,7 @@ use crate::load::Arrivals;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
 use crate::origin::Origin;
+use crate::threads::ClientThreads;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,9 @@ pub struct RunSpec {
     /// The number of restarts of throwaway servers, between blocks of rounds; 0, and not written: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
+    /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ClientThreads>,
 }
 
 /// The minimum time of a trial, unless the user sets another. A shorter trial does not warm up in a tenth of its
@@ -347,6 +351,9 @@ pub struct Measurement {
     /// trials. Such a trial is repeated.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stood_still_ns: u64,
+    /// The number of threads that shared the clients; 0, and not written: each client had its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub threads: u64,
 }
 
 /// Whether a value is the default one, which is not written.

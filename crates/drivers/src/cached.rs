@@ -64,7 +64,13 @@ impl Driver for Cached {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
+        let mut capabilities = self.store.capabilities();
+        for cache in self.caches.iter() {
+            if let refusal @ Support::No(_) = cache.driver.capabilities().shared_threads {
+                capabilities.shared_threads = refusal;
+            }
+        }
+        capabilities
     }
 
     fn endpoint(&self) -> Endpoint {

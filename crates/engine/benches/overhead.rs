@@ -65,6 +65,7 @@ fn row(payload: &str, operation: &str) {
                 observer: None,
                 cpu_partition: None,
                 connected: None,
+                threads: None,
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

@@ -104,6 +104,11 @@ fn allowed() -> Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
+/// The number of processors that this thread may use, at least 1.
+pub(crate) fn usable() -> usize {
+    allowed().map_or(1, |cpus| cpus.len().max(1))
+}
+
 /// Pins this thread, and those that it starts, to these processors. Does nothing if the list is empty.
 pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() {

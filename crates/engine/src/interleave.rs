@@ -129,6 +129,7 @@ impl Runner<'_> {
             observer: None,
             cpu_partition: self.cpu_partition,
             connected: None,
+            threads: self.plan.spec.threads,
         })
     }
 

@@ -14,6 +14,7 @@ mod gate;
 mod groups;
 mod interleave;
 mod job;
+mod launch;
 mod open;
 mod order;
 pub mod overhead;

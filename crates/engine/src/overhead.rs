@@ -69,6 +69,7 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 observer: None,
                 cpu_partition: None,
                 connected: None,
+                threads: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

@@ -16,6 +16,7 @@ use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -196,11 +197,14 @@ impl Plan {
     /// Marks the cells that their targets do not support, and single operations of the others. A cell without an
     /// operation that its target supports is unavailable.
     pub fn compare(&mut self, targets: &[Target]) {
+        let shares_threads = matches!(self.spec.threads, Some(ClientThreads::Count(_)));
         for cell in &mut self.cells {
             let Some(planned) = cell.available() else { continue };
             let target = &targets[cell.record.target];
             let cpus = || target.cpu_refusal(planned.provision.cpus?);
-            if let Some(refusal) = target.refusal(&planned.demand).or_else(cpus) {
+            let shares = shares_threads && matches!(planned.work, Work::Loop(_));
+            let threads = || target.refuses_shared_threads().filter(|_| shares);
+            if let Some(refusal) = target.refusal(&planned.demand).or_else(cpus).or_else(threads) {
                 cell.record.unavailable = Some(refusal);
                 continue;
             }

@@ -210,6 +210,7 @@ mod tests {
                 windows: Vec::new(),
                 slices: 0,
                 stood_still_ns: 0,
+                threads: 0,
             })
         }
     }

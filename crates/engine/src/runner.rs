@@ -446,6 +446,7 @@ impl Runner<'_> {
                 progress: self.progress,
                 observer: self.observer,
                 cpu_partition,
+                threads: self.plan.spec.threads,
                 connected: Some(&connected),
             };
             probes += 1;

@@ -144,6 +144,12 @@ impl Target {
         !self.facts.version.is_empty()
     }
 
+    /// Why its sessions cannot share threads; `None` if they can.
+    pub(crate) fn refuses_shared_threads(&self) -> Option<String> {
+        let capabilities = self.driver.capabilities();
+        capabilities.shared_threads.refusal().map(|why| format!("clients cannot share threads: {why}"))
+    }
+
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
         if !self.is_described() {
             return None;

@@ -10,6 +10,7 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::budget::Free;
 use kurabe_experiments::{custom, registry};
@@ -60,6 +61,7 @@ pub(crate) struct Request {
     pub(crate) remote: Option<String>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
+    threads: Option<ClientThreads>,
 }
 
 /// The axes of an experiment, and the common ones.
@@ -193,6 +195,8 @@ impl Request {
         let interleave = parsed(prefix, "interleave", text("interleave")?, Interleave::parse)?;
         self.interleave = interleave.or(self.interleave);
         self.restarts = count("restarts")?.or(self.restarts);
+        let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
+        self.threads = threads.or(self.threads);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -368,6 +372,7 @@ impl Request {
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
+            threads: self.threads,
         };
         self.with_restarts(spec, &urls)
     }
@@ -399,6 +404,7 @@ const KEYS: [&str; 21] = [
     "max-rounds",
     "interleave",
     "restarts",
+    "threads",
     "cache",
     "remote",
 ];

@@ -1,7 +1,8 @@
 //! Opens the second servers of targets.
 
 use crate::{
-    Opened, Reporter, UP, Wish, check_scheme, not_started_url, of_url, open_one, start, with_server_affinity, without_server,
+    Opened, Reporter, UP, Wish, check_scheme, not_started_url, of_url, open_one, start, with_server_affinity,
+    without_server,
 };
 use kurabe_core::driver::Driver;
 use kurabe_core::facts::ServerFacts;

@@ -11,8 +11,8 @@
 
 mod aa;
 mod app;
-mod net;
 mod bulk;
+mod net;
 mod options;
 mod pairs;
 mod peers;

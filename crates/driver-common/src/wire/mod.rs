@@ -5,6 +5,7 @@
 //!
 //! A request and its answer have one deadline, and an answer has a size limit ([`MOST`]).
 
+mod connect;
 mod deadline;
 mod digits;
 mod laps;

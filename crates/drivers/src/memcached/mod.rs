@@ -158,7 +158,7 @@ impl Driver for Memcached {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("memcached", Support::Native)
+        Capabilities::without_statements("memcached", Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

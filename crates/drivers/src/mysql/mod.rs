@@ -177,7 +177,8 @@ impl Driver for Mysql {
 
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
-        Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) }
+        let capabilities = Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
+        if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

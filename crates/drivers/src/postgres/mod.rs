@@ -111,12 +111,12 @@ impl Driver for Postgres {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let pipelining = if self.config.wrapped {
-            Support::no("the postgres crate awaits each reply before the next request")
-        } else {
-            Support::Native
-        };
-        Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) }
+        let of_sql =
+            |pipelining| Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
+        if self.config.wrapped {
+            return of_sql(Support::no("the postgres crate awaits each reply before the next request"));
+        }
+        of_sql(Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

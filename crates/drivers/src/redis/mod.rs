@@ -88,7 +88,7 @@ impl Driver for Redis {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("Redis", Support::Native)
+        Capabilities::without_statements("Redis", Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

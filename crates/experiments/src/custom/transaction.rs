@@ -277,7 +277,7 @@ impl State {
                 Step::Set { slot, source, place } => self.set(*slot, source, place)?,
                 Step::Sleep { time, unit, place } => {
                     let time = self.value(time, place).and_then(whole)?;
-                    std::thread::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
+                    kurabe_reactor::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
                 }
                 Step::Unless { condition, to, place } => {
                     if !truth(self.value(condition, place)?) {

@@ -200,7 +200,7 @@ pub(super) fn record() -> [Arg; 2] {
     ]
 }
 
-pub(super) fn how() -> [Arg; 19] {
+pub(super) fn how() -> [Arg; 20] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -270,6 +270,13 @@ pub(super) fn how() -> [Arg; 19] {
             "How often to restart throwaway servers, between blocks of rounds of equal length; intervals \
              then include differences between starts [default: 8 if there is time, 0 with --rounds, --duration or \
              --until]",
+        ),
+        arg(
+            "threads",
+            "N|per-client",
+            "Threads that share the clients of a trial, where Kurabe's own client speaks to the target (MySQL, MariaDB, \
+             PostgreSQL, memcached, Redis, applications); per-client: each client has a thread [default: one for each of \
+             the clients' processors if there are more clients, per-client elsewhere]",
         ),
         arg("seed", "N", "Seed of data, order and random inputs [default: from the clock; it is recorded]"),
         arg(

@@ -142,6 +142,7 @@ fn trial(n: u32) -> TrialRecord {
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,
+        threads: 0,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

@@ -1,5 +1,6 @@
 //! The facts for attribution: the counters of one trial as rates and shares.
 
+use kurabe_core::metric::QUEUE;
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::stats_probe::{EngineWaits, WaitState};
@@ -11,6 +12,10 @@ pub(crate) struct Facts {
     pub seconds: f64,
     /// The number of clients. Each waits for one reply at a time.
     pub clients: f64,
+    /// The number of threads that serve them.
+    pub threads: f64,
+    /// Clients of a shared thread whose answer had arrived and that waited for their turn.
+    pub turn: f64,
     /// Whether a given rate was served and the load generator was on time; `None` in a closed loop.
     pub kept_rate: Option<bool>,
     /// The time of a transaction in microseconds; in a closed loop, including the client's part.
@@ -140,6 +145,9 @@ impl Facts {
         let wall = (observed.wall_ns as f64).max(1.0);
         let clients = (measured.clients as f64).max(1.0);
         let completed = (measured.completed as f64).max(1.0);
+        let threads = if measured.threads == 0 { clients } else { measured.threads as f64 };
+        let turn = measured.metrics.iter().find(|metric| metric.name == QUEUE.name);
+        let turn = turn.map_or(0.0, |metric| metric.value * completed / wall);
         let client = side(&observed.client, wall);
         let seen = observed.server_seen();
         let server = seen.map(|seen| side(seen, wall));
@@ -176,6 +184,8 @@ impl Facts {
         Self {
             seconds: wall / 1e9,
             clients,
+            threads,
+            turn,
             kept_rate: measured.open.as_ref().map(|open| measured.kept_up() && in_time(open)),
             round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
             client,
@@ -220,19 +230,19 @@ impl Facts {
     /// stats probe, so that it is at most the share of its busiest thread.
     pub fn client_thread(&self) -> f64 {
         let busiest = if self.client.thread > 0.0 { self.client.thread } else { 1.0 };
-        (self.client.cpu / self.clients).min(busiest)
+        (self.client.cpu / self.threads).min(busiest)
     }
 
     /// The share of time that a client's thread was runnable and waited for a processor: their mean.
     pub fn client_thread_queue(&self) -> f64 {
-        (self.client.queue / self.clients).min(1.0 - self.client_thread())
+        (self.client.queue / self.threads).min(1.0 - self.client_thread())
     }
 
-    /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor.
+    /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor or a turn.
     pub fn idle(&self) -> f64 {
         let used = |side: &Side| side.cpu + side.queue;
         let server = self.server.as_ref().map_or(0.0, used);
-        (1.0 - (used(&self.client) + server) / self.clients).clamp(0.0, 1.0)
+        (1.0 - (used(&self.client) + self.turn + server) / self.clients).clamp(0.0, 1.0)
     }
 
     /// The mean of several trials' facts, for the evidence; other values are the first trial's.
@@ -254,6 +264,7 @@ impl Facts {
         };
         Some(Self {
             round_trip_us: of(&|facts| facts.round_trip_us),
+            turn: of(&|facts| facts.turn),
             client: side(&|facts| Some(facts.client), first.client),
             tiers: super::tiers::mean(all),
             server: first.server.map(|base| side(&|facts| facts.server, base)),

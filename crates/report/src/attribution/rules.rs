@@ -182,8 +182,8 @@ fn full(facts: &Facts) -> Option<Judged> {
     Judged::by(bottleneck, confidence, Rule::SharedCpus, facts.cores_busy, FULL)
 }
 
-/// The client's utilisation. Each of its threads serves one client: if all of them run all the time, it is saturated,
-/// however many processors there are.
+/// The client's utilisation. If all of the threads that serve clients run all the time, it is saturated, however many
+/// processors there are.
 fn client_fullness(facts: &Facts) -> (Rule, f64) {
     let threads = facts.client_thread();
     let processors = utilisation(&facts.client);
@@ -278,6 +278,11 @@ fn waiting(facts: &Facts) -> Option<Judged> {
         let reported = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES);
         let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
         return Some(judged).filter(|_| rests && !denied);
+    }
+    // An answer that waits for its turn at a thread that clients share has left the server, as one in transit has.
+    let at_work = (facts.client.cpu + facts.client.queue) / facts.threads;
+    if facts.threads < facts.clients && at_work >= AT_WORK {
+        return None;
     }
     let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
     let confidence = if clear { Confidence::High } else { Confidence::Low };
@@ -407,10 +412,13 @@ mod tests {
             (kept_rate, in_process, shared) in (prop::option::of(any::<bool>()), any::<bool>(), any::<bool>()),
             reported in prop::option::of((0_u64..99, 0.0..1.0_f64, 0.0..1.0_f64)),
             own_share in prop::option::of(0.0..1.0_f64),
+            (shared_threads, turn) in (prop::option::of(1_u32..8), 0.0..0.9_f64),
         ) -> Facts {
             let server = server.filter(|_| !in_process);
             Facts {
-                tiers: Vec::new(), seconds, clients: f64::from(clients), kept_rate, round_trip_us, client, server, in_process,
+                tiers: Vec::new(), seconds, clients: f64::from(clients),
+                threads: f64::from(shared_threads.map_or(clients, |threads| threads.min(clients))),
+                turn: shared_threads.map_or(0.0, |_| turn * f64::from(clients)), kept_rate, round_trip_us, client, server, in_process,
                 unseen: (server.is_none() && !in_process).then(|| "hidden".to_owned()),
                 cores_busy, cores: 4.0, shared: shared && server.is_some(), others, machine: 4.0, steal, disk, wire,
                 interface, own_share,
@@ -453,7 +461,7 @@ mod tests {
         #[test]
         fn saturated_client_with_unsaturated_server_is_always_named(facts in facts()) {
             let mut facts = facts;
-            (facts.client.cpu, facts.client.thread) = (facts.clients * 0.97, 0.97);
+            (facts.client.cpu, facts.client.thread) = (facts.threads * 0.97, 0.97);
             facts.client.quota = None;
             let idle = Side { cpu: 0.3, capacity: 4.0, thread: 0.3, ..Side::default() };
             facts.server = facts.server.map(|_| idle);

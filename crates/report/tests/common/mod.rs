@@ -245,6 +245,7 @@ impl Scenario {
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,
+            threads: 0,
         }
     }
 

@@ -100,6 +100,7 @@ fn outcome(rng: &mut Rng, cell: &CellRecord, rate: f64, pattern: Option<Pattern>
             ..Verification::default()
         }),
         exhausted: None,
+        threads: 0,
         overhead_ns: 0,
         observed: None,
         metrics: Vec::new(),
