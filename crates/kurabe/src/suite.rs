@@ -384,7 +384,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "experiment",
     "targets",
     "axes",

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::Experiment;
-use kurabe_core::load::Arrivals;
+use kurabe_core::load::{Arrivals, RATE};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::path::PathBuf;
 
@@ -40,7 +40,9 @@ pub(super) fn command() -> Command {
 pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
     let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info().axes);
     let mut all: Vec<&AxisInfo> = Vec::new();
-    for axis in kurabe_experiments::custom::axes().iter().chain([&RATE]).chain(built_in) {
+    for axis in
+        kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).chain(built_in)
+    {
         if !all.iter().any(|known| known.name == axis.name) {
             all.push(axis);
         }
