@@ -84,10 +84,8 @@ fn make(job: &Job, mut plan: Plan, opened: &Opened, cancel: &AtomicBool, output:
     } else {
         output.note(&text);
     }
-    if let (Some(fit), Some(budget)) = (&fit, budget) {
-        if let Some(late) = too_long(fit, budget) {
-            output.warning(&late);
-        }
+    if let Some(late) = fit.as_ref().zip(budget).and_then(|(fit, budget)| too_long(fit, budget)) {
+        output.warning(&late);
     }
     preflight::check(&plan, targets, machine.memory_bytes)?;
     if job.dry {
