@@ -156,7 +156,7 @@ fn page_writes_equal_monitoring_tables_on_firebird() {
     let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
     let told = counted(&measured, Counter::FileBytes);
     assert!(by_hand >= 300 * 8_192, "300 commits wrote {by_hand} bytes of pages");
-    assert!(told.abs_diff(by_hand) <= 32 * 8_192, "reported {told}, read directly {by_hand}");
+    assert!(told.abs_diff(by_hand) <= by_hand / 10, "reported {told}, read directly {by_hand}");
     // Each update is a transaction of its own.
     let begun = counted(&measured, Counter::Transactions);
     assert!((300..330).contains(&begun), "{begun} transactions began");
@@ -402,7 +402,7 @@ fn every_report_format_contains_server_statistics() {
         "none",
         "--requests",
     ];
-    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2"]].concat());
+    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2", "-v"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(
         answer.out.contains("Reported by the server on writes") && answer.out.contains("files/op"),

@@ -27,7 +27,7 @@ pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    let (define, write) = (define(matches)?, may_write(matches, table.get("targets"))?);
+    let (define, write) = (define(matches)?, may_write(matches, table.get("targets")));
     Ok(Some(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write }))
 }
 
@@ -50,15 +50,15 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     }
     let define = define(matches)?;
     let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
-    let (init, write) = (matches.get_flag("init"), may_write(matches, None)?);
+    let (init, write) = (matches.get_flag("init"), may_write(matches, None));
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, init, write })
 }
 
 /// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
 /// of the user's. `named` are the targets of a suite.
-fn may_write(matches: &ArgMatches, named: Option<&Value>) -> Result<bool> {
+fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
     if matches.get_flag("write") {
-        return Ok(true);
+        return true;
     }
     let given = ["target", "more-targets", "via"].iter().filter_map(|name| matches.get_many::<String>(name));
     let mut urls: Vec<String> = given.flatten().cloned().collect();
@@ -70,7 +70,7 @@ fn may_write(matches: &ArgMatches, named: Option<&Value>) -> Result<bool> {
         urls.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
     }
     // An invalid target is refused where targets are read.
-    Ok(!urls.is_empty() && targets::are_throwaway(&urls).unwrap_or(false))
+    !urls.is_empty() && targets::are_throwaway(&urls).unwrap_or(false)
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {

@@ -45,6 +45,7 @@ pub(crate) fn refuse_settings(error: &Error) {
 
 /// The output settings.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Output {
     /// Whether results may be coloured.
     pub(crate) colour: bool,

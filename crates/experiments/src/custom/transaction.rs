@@ -149,9 +149,16 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
 
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        let attached = self.state.statements.iter_mut().try_for_each(|statement| statement.attach(session));
-        let made = !self.shared.declared.relations.is_empty();
-        attached.map_err(|error| if made { error } else { with_init(error) })
+        let declared = &self.shared.declared;
+        let State { statements, asked, .. } = &mut self.state;
+        for (number, statement) in statements.iter_mut().enumerate() {
+            if let Err(error) = statement.attach(session) {
+                let error = if declared.relations.is_empty() { with_init(error) } else { error };
+                let place = place(declared, asked, number).filter(|_| error.server_code().is_some());
+                return Err(place.map_or(error.clone(), |place| error.context(place)));
+            }
+        }
+        Ok(())
     }
 
     #[inline]
@@ -222,6 +229,16 @@ impl Transaction for CustomTransaction {
     fn retries(&self) -> u64 {
         self.state.retries
     }
+}
+
+/// The place of the first step with this statement.
+fn place<'a>(declared: &'a Declared, asked: &[Vec<Option<Asked>>], number: usize) -> Option<&'a str> {
+    let programs = declared.programs.iter().zip(asked);
+    let mut steps = programs.flat_map(|(program, asked)| program.steps.iter().zip(asked));
+    steps.find_map(|(step, asked)| match (step, asked) {
+        (Step::Execute(execute), Some(asked)) if asked.statement == number => Some(execute.place.as_str()),
+        _ => None,
+    })
 }
 
 /// Says how to create pgbench's tables, if the error is about one of them.

@@ -96,10 +96,8 @@ fn make(
     } else {
         output.note(&text);
     }
-    if let (Some(fit), Some(budget)) = (&fit, budget) {
-        if let Some(late) = too_long(fit, budget) {
-            output.warning(&late);
-        }
+    if let Some(late) = fit.as_ref().zip(budget).and_then(|(fit, budget)| too_long(fit, budget)) {
+        output.warning(&late);
     }
     preflight::check(&plan, targets, machine.memory_bytes)?;
     if job.dry {
