@@ -2,12 +2,13 @@
 
 use crate::prelude::*;
 use kurabe_core::text::printable;
+use rustix::fs::fstatvfs;
 use std::env;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -57,10 +58,7 @@ pub fn version(program: &PathBuf) -> String {
 }
 
 /// A file without a name in the temporary folder.
-///
-/// # Errors
-/// [`Environment`](ErrorKind::Environment) if it cannot be made.
-pub fn unnamed_file() -> Result<File> {
+fn unnamed_file() -> Result<File> {
     let folder = temporary_folder();
     tempfile::tempfile_in(&folder).map_err(|error| {
         let message = format!("no temporary file can be made in {}: {error}", folder.display());
@@ -97,7 +95,14 @@ impl Dump {
     ) -> Result<u64> {
         let output = self.file.try_clone().map_err(|error| not_written(&error))?;
         let length = || self.file.metadata().map_or(0, |meta| meta.len());
-        run(command.stdout(output), &mut || progress(length()))?;
+        // Programs may say nothing of a full disk, or end as if all were well.
+        run(command.stdout(output), &mut || progress(length())).map_err(|error| {
+            let is_full = fstatvfs(&self.file).is_ok_and(|disk| disk.f_bavail == 0);
+            if is_full && error.kind() == ErrorKind::Server {
+                return Error::new(ErrorKind::Environment, format!("the disk is full: {error}")).hint(room());
+            }
+            error
+        })?;
         let length = length();
         let shown = length.min(TAIL);
         let mut tail = vec![0; shown as usize];
@@ -147,9 +152,10 @@ pub fn run(command: &mut Command, progress: &mut dyn FnMut() -> Result<()>) -> R
     let name = name.rsplit('/').next().unwrap_or_default().to_owned();
     let failed =
         |error: io::Error| Error::new(ErrorKind::Environment, format!("{name} cannot be run: {error}"));
-    let mut said = unnamed_file()?;
-    let errors = said.try_clone().map_err(failed)?;
-    let mut child = command.env("LC_ALL", "C").stderr(errors).spawn().map_err(failed)?;
+    // A pipe and not a file: on a full disk there is no room for what it says.
+    let mut child = command.env("LC_ALL", "C").stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let errors = child.stderr.take();
+    let said = thread::Builder::new().name("errors".to_owned()).spawn(move || errors.map(read_errors)).ok();
     let ended = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
@@ -169,9 +175,8 @@ pub fn run(command: &mut Command, progress: &mut dyn FnMut() -> Result<()>) -> R
     if status.success() {
         return progress();
     }
-    let mut text = String::new();
-    let read = said.seek(SeekFrom::Start(0)).and_then(|_| (&said).take(64 << 10).read_to_string(&mut text));
-    let text = if read.is_err() || text.trim().is_empty() { status.to_string() } else { text };
+    let text = said.and_then(|said| said.join().ok().flatten()).unwrap_or_default();
+    let text = if text.trim().is_empty() { status.to_string() } else { text };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let shown: String = lines.join("; ").chars().take(SHOWN).collect();
     let full = ["No space left", "errno: 28", "Errcode: 28", "disk is full"];
@@ -179,6 +184,14 @@ pub fn run(command: &mut Command, progress: &mut dyn FnMut() -> Result<()>) -> R
     let kind = if full { ErrorKind::Environment } else { ErrorKind::Server };
     let error = Error::new(kind, format!("{name} failed: {shown}"));
     Err(if full { error.hint(room()) } else { error })
+}
+
+/// What a program writes to its standard error. The rest of much is read and forgotten, so that it does not wait.
+fn read_errors(mut from: ChildStderr) -> String {
+    let mut bytes = Vec::new();
+    let _ = (&mut from).take(64 << 10).read_to_end(&mut bytes);
+    let _ = io::copy(&mut from, &mut io::sink());
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
