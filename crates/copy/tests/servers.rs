@@ -22,6 +22,8 @@ const TABLE: &str = "CREATE TABLE everything (id BIGINT NOT NULL PRIMARY KEY, fl
 /// What these types cost on the way.
 const ACCEPTED: &str = "unsigned-64,decimal,time-zone";
 
+/// A literal of text.
+#[allow(clippy::needless_pass_by_value, reason = "strategies map values")]
 fn text(value: String) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
@@ -42,7 +44,9 @@ fn row() -> impl Strategy<Value = Vec<String>> {
     let real = any::<f64>().prop_filter("a number", |n| n.is_finite()).prop_map(|n| format!("{n:e}"));
     let digits = "-?[1-9][0-9]{0,27}\\.[0-9]{1,12}";
     let bytes = prop::collection::vec(any::<u8>(), 0..50).prop_map(|bytes| {
-        format!("x'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        let mut literal = "x'".to_owned();
+        kurabe_driver_common::sql::hex(&mut literal, &bytes);
+        literal + "'"
     });
     let document = ("[a-z]{1,5}", any::<i32>(), "[a-zé\"\\\\]{0,8}").prop_map(|(name, number, word)| {
         text(serde_json::json!({ name: [number, word, null, true], "z": {} }).to_string())

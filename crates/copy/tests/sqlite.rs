@@ -3,13 +3,18 @@
 
 mod common;
 
-use common::{copy, run, value, watched};
+use common::{copy, run, side, watched};
 use kurabe_copy::run::{Event, Step};
 use kurabe_core::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 const COUNT: &str = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000)";
+
+/// The first field of the first row.
+fn value(url: &str, sql: &str) -> String {
+    side(url).value(sql).unwrap().unwrap_or_default()
+}
 
 /// A source with tables of all kinds, and an empty target.
 fn files() -> (TempDir, String, String) {

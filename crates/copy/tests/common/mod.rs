@@ -30,11 +30,6 @@ pub fn run(url: &str, statements: &[&str]) {
     }
 }
 
-/// The first field of the first row.
-pub fn value(url: &str, sql: &str) -> String {
-    side(url).value(sql).unwrap().unwrap_or_default()
-}
-
 /// A copy of all tables, or its error; differences of these kinds are accepted.
 pub fn copy(from: &str, to: &str, accept: &str) -> Result<(Plan, Vec<TableDone>)> {
     watched(from, to, accept, &AtomicBool::new(false), &mut |_| {})
