@@ -172,3 +172,22 @@ fn what_does_not_map_is_refused_before_anything_is_made() {
     let all = "view,trigger,check,expression-index,generated-column,partial-index";
     assert_eq!(copy(&from, &to, all).unwrap().1.len(), 4);
 }
+
+#[test]
+fn source_that_is_opened_for_reading_is_not_changed() {
+    let (folder, from, to) = files();
+    let file = folder.path().join("from.db");
+    // A run would set its own journal mode, which the file keeps.
+    run(&format!("{from}?journal_mode=delete"), &["DELETE FROM words WHERE rowid = 1"]);
+    let before = std::fs::read(&file).unwrap();
+    let reader = format!("{from}?access=read");
+    copy(&reader, &to, "").unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert!(side(&reader).run("DELETE FROM words").is_err());
+    run(&from, &["DELETE FROM words WHERE rowid = 2"]);
+    assert_ne!(std::fs::read(&file).unwrap(), before);
+    let none = folder.path().join("none.db");
+    let url = format!("sqlite:{}?access=read", none.display());
+    assert!(common::driver(&url).connect(&kurabe_core::driver::ConnectOptions::default()).is_err());
+    assert!(!none.exists());
+}
