@@ -292,7 +292,7 @@ pub fn encode<'a>(engine: &dyn Engine, stored: Class, cell: Cell<'a>) -> Result<
             let text = String::from_utf8_lossy(bytes);
             let number = text.parse::<f32>().ok().filter(|number| number.is_finite());
             return Ok(Encoded::Text(
-                number.map_or_else(|| text.into_owned(), |number| f64::from(number).to_string()),
+                number.map_or_else(|| text.into_owned(), |number| format!("{:e}", f64::from(number))),
             ));
         }
         Cell::Bytes(bytes) => Value::Text(std::str::from_utf8(bytes).map_err(|_| {

@@ -69,6 +69,8 @@ pub struct Copy<'a> {
     pub target: Side,
     /// Set when the user stops the copy.
     pub stop: &'a AtomicBool,
+    /// Whether the target holds the state of this copy, so that it can be continued.
+    pub begun: bool,
 }
 
 impl Copy<'_> {
@@ -105,7 +107,8 @@ impl Copy<'_> {
         restart: bool,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<TableDone>> {
-        namespace.claim(&format!("copy of {}", self.source.name))?;
+        let named = |error: Error| error.context(&self.target.name);
+        namespace.claim("copy").map_err(named)?;
         let whole = Whole {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),
@@ -137,10 +140,12 @@ impl Copy<'_> {
             state
         } else {
             refuse_existing(&self.target, &there.names, whole.tables.iter())?;
-            let state = State::create(namespace, &mut self.target)?;
+            let state = State::create(namespace, &mut self.target)
+                .map_err(|error| error.context(&self.target.name))?;
             state.set_whole(&mut self.target, &whole)?;
             state
         };
+        self.begun = true;
         let mut begun = Vec::new();
         for table in &plan.tables {
             begun.push(state.table(&mut self.target, &table.name)?);
@@ -167,6 +172,7 @@ impl Copy<'_> {
         }
         state.close(&mut self.target)?;
         state::remove(namespace)?;
+        self.begun = false;
         // Only read.
         let _ = self.source.control(&Operation::Rollback);
         Ok(done)
@@ -282,9 +288,12 @@ impl Copy<'_> {
         let target = &mut self.target;
         let reader = Reader::new(&self.source, Of::Source, table, now.last());
         let mut writer = Writer::new(target.engine, table);
-        stream(&mut self.source, reader, self.stop, |pages| {
+        let stop = self.stop;
+        stream(&mut self.source, reader, stop, |pages| {
             for read in pages {
                 let (page, last) = read?;
+                // The reader may have read the rest of the table already.
+                check(stop)?;
                 let mut next = now.clone();
                 next.rows += page.rows() as u64;
                 next.set_last(last.as_ref());

@@ -12,6 +12,7 @@ use crate::sql::{GAP, Side, quoted};
 use kurabe_core::driver::Prepared;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::AtomicBool;
@@ -72,8 +73,8 @@ pub fn verify(
         }
         if sums[0] != sums[1] {
             let what = format!(
-                "table {}: {} rows on the source and {} on the target do not have the same digest",
-                table.name, sums[0].rows, sums[1].rows
+                "{} rows on the source and {} on the target do not have the same digest",
+                sums[0].rows, sums[1].rows
             );
             return Err(Error::new(ErrorKind::Mismatch, what)
                 .hint("the table has no key by which rows could be named"));
@@ -82,7 +83,7 @@ pub fn verify(
     })?;
     let there = target.number(&format!("SELECT COUNT(*) FROM {}", quoted(target.engine, &table.name)))?;
     if there != compared {
-        let what = format!("table {}: {compared} rows on the source and {there} on the target", table.name);
+        let what = format!("{compared} rows on the source and {there} on the target");
         return Err(Error::new(ErrorKind::Mismatch, what));
     }
     Ok(compared)
@@ -129,6 +130,11 @@ fn same_pages(table: &TablePlan, ours: &Page, theirs: &Page) -> Result<()> {
         if row >= theirs.rows() {
             return Err(missing(table, &key_of(table, ours, row)));
         }
+        match compare_keys(table, (ours, row), (theirs, row)) {
+            Ordering::Less => return Err(missing(table, &key_of(table, ours, row))),
+            Ordering::Greater => return Err(extra(table, &key_of(table, theirs, row))),
+            Ordering::Equal => {}
+        }
         same_rows(table, ours, row, theirs, row)?;
     }
     if theirs.rows() > ours.rows() {
@@ -137,14 +143,23 @@ fn same_pages(table: &TablePlan, ours: &Page, theirs: &Page) -> Result<()> {
     Ok(())
 }
 
+/// The order of two rows by their keys, whose classes have one order in all engines.
+fn compare_keys(table: &TablePlan, ours: (&Page, usize), theirs: (&Page, usize)) -> Ordering {
+    let compare = |at: &usize| match (ours.0.cell(ours.1, *at), theirs.0.cell(theirs.1, *at)) {
+        (Cell::Int(a), Cell::Int(b)) => a.cmp(&b),
+        (Cell::Bytes(a), Cell::Bytes(b)) => a.cmp(b),
+        _ => Ordering::Equal,
+    };
+    table.key.iter().map(compare).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
 fn same_rows(table: &TablePlan, ours: &Page, row: usize, theirs: &Page, other: usize) -> Result<()> {
     for (at, column) in table.columns.iter().enumerate() {
         let (a, b) = (ours.cell(row, at), theirs.cell(other, at));
         if a != b {
             let key = key_of(table, ours, row);
             let what = format!(
-                "table {}, row {key}, column {}: {} on the source, {} on the target",
-                table.name,
+                "row {key}, column {}: {} on the source, {} on the target",
                 column.name,
                 a.shown(),
                 b.shown()
@@ -160,11 +175,11 @@ fn key_of(table: &TablePlan, page: &Page, row: usize) -> String {
 }
 
 fn missing(table: &TablePlan, key: &str) -> Error {
-    Error::new(ErrorKind::Mismatch, format!("table {}: row {key} is not on the target", table.name))
+    Error::new(ErrorKind::Mismatch, format!("row {key} of {} is not on the target", table.name))
 }
 
 fn extra(table: &TablePlan, key: &str) -> Error {
-    Error::new(ErrorKind::Mismatch, format!("table {}: row {key} is on the target only", table.name))
+    Error::new(ErrorKind::Mismatch, format!("row {key} of {} is on the target only", table.name))
 }
 
 /// Looks rows up on the target by their keys.

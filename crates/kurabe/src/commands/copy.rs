@@ -86,8 +86,12 @@ fn work(
             Ok(Side { session, engine: engines::of_scheme(&url.scheme)?, name: name.to_owned() })
         };
     let name = |at: usize| opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
-    let mut copy =
-        Copy { source: side(from, from_url, &name(0))?, target: side(to, to_url, &name(1))?, stop };
+    let mut copy = Copy {
+        source: side(from, from_url, &name(0))?,
+        target: side(to, to_url, &name(1))?,
+        stop,
+        begun: false,
+    };
     signals::wait_for("the tables to be read");
     let plan = copy.plan(wanted)?;
     let dry = matches.get_flag("dry-run");
@@ -111,7 +115,7 @@ fn work(
             Ok(exit::DONE)
         }
         Err(error) => {
-            if !matches!(error.kind(), ErrorKind::NotOurs | ErrorKind::InUse) {
+            if copy.begun && error.kind() != ErrorKind::NotOurs {
                 output.hint("what was copied is kept: the same command continues, --restart begins again");
             }
             Err(error.into())
