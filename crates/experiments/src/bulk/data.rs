@@ -196,6 +196,7 @@ impl Arrived {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_stats::rng::Rng;
     use proptest::prelude::*;
 
     const KINDS: [Kind; 3] = [Kind::Equal, Kind::Alternating, Kind::Random];
