@@ -46,7 +46,7 @@ fn assert_verified(cell: &Value, rows: u64) {
 /// What an engine cannot do, and a part of the reason.
 fn refusal(target: &str, fetch: &Value, operation: &str) -> Option<&'static str> {
     match (target, operation, fetch == "whole") {
-        ("sqlite", "read", false) => Some("no round trips"),
+        ("sqlite", "read", false) => Some("without round trips"),
         ("mysql", "write", true) => Some("local_infile"),
         ("couchdb", "read", true) => Some("holds a JSON answer whole"),
         ("couchdb", "write", true) => Some("_bulk_docs"),

@@ -228,7 +228,7 @@ pub struct CellRecord {
     pub second_instance: bool,
     /// Why it cannot be measured, if so.
     pub unavailable: Option<String>,
-    /// Why single operations of it cannot be measured, by the operation's name. Not written if all can, or none.
+    /// Why single operations of it cannot be measured, by the operation's name. Not written if there are none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unavailable_operations: BTreeMap<String, String>,
     /// Mean bytes per record sent to the database.
@@ -239,7 +239,7 @@ impl CellRecord {
     /// Why an operation of it cannot be measured; `None` if it can.
     pub fn refusal(&self, operation: &str) -> Option<&str> {
         let of_operation = self.unavailable_operations.get(operation);
-        self.unavailable.as_ref().or(of_operation).map(String::as_str)
+        of_operation.or(self.unavailable.as_ref()).map(String::as_str)
     }
 }
 

@@ -214,10 +214,9 @@ impl Plan {
                 asked.filter_map(|(name, demand)| Some(((*name).to_owned(), target.refusal(demand)?)));
             let refused: BTreeMap<String, String> = refused.collect();
             if refused.len() == self.operations.len() {
-                cell.record.unavailable = refused.into_values().next();
-            } else {
-                cell.record.unavailable_operations = refused;
+                cell.record.unavailable = refused.values().next().cloned();
             }
+            cell.record.unavailable_operations = refused;
         }
     }
 

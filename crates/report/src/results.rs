@@ -162,8 +162,9 @@ fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: 
         let (cpu_ns, completed) = (sum(|m| m.client_cpu_ns) as f64, completed as f64);
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
         figures.verify_ns_per_op = Some(verify_ns / completed);
-        // The time of a check includes what a busy machine delays it, which is no CPU time.
-        figures.verify_share = (cpu_ns > 0.0).then(|| (verify_ns / cpu_ns).min(1.0));
+        // A job checks its rows while it works, which is not timed apart. A time of checks includes what a busy machine
+        // delays it, which is no CPU time.
+        figures.verify_share = (cpu_ns > 0.0 && verify_ns > 0.0).then(|| (verify_ns / cpu_ns).min(1.0));
     }
 }
 

@@ -113,7 +113,9 @@ pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let records = plan.cells.iter().map(|cell| &cell.record).filter(|cell| !cell.aa_control);
     let refused = records.flat_map(|cell| {
         let name = words(&plan.axes, &cell.axes);
-        let whole = cell.unavailable.iter().map(|reason| (reason, String::new()));
+        let has_operations = !cell.unavailable_operations.is_empty();
+        let whole =
+            cell.unavailable.iter().filter(move |_| !has_operations).map(|reason| (reason, String::new()));
         let single =
             cell.unavailable_operations.iter().map(|(operation, why)| (why, format!("{operation} ")));
         let refused: Vec<_> = whole.chain(single).collect();

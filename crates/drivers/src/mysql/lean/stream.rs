@@ -31,7 +31,7 @@ impl<S: Peer + Send> Lean<S> {
         Ok(moved)
     }
 
-    fn read_parts(
+    pub(super) fn read_parts(
         &mut self,
         statement: &mut Statement,
         fetch: Fetch,
