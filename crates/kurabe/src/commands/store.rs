@@ -40,7 +40,10 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         for entry in found {
             let _ = writeln!(text, "{}", object(entry));
         }
-        output.result(&text)?;
+        // No run is no line.
+        if !text.is_empty() {
+            output.result(&text)?;
+        }
         return Ok(exit::DONE);
     }
     if found.is_empty() {
