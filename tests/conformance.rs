@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod estimates;
 mod ranges;
 mod rows;
 mod rules;
@@ -24,6 +25,7 @@ fn conforms(url: &str) {
     rows::each_row_of_a_request_goes_in_or_is_refused(&subject);
     rows::rows_of_a_part_of_the_key_come_in_order(&subject);
     ranges::a_range_holds_every_row_of_it_in_order_and_none_else(&subject);
+    estimates::estimate_is_near_the_rows_or_refused(&subject);
     rules::preparing_a_thousand_times_leaves_nothing_behind(&subject);
     rules::a_wrong_call_is_an_error_and_the_session_goes_on(&subject);
     rules::two_sessions_see_each_other(&subject);

@@ -172,7 +172,9 @@ fn error_in_file_is_reported_with_place_and_suggestion() {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good);
         let path = file(&place, "wrong.toml", &text);
-        let answer = run(&place, &path, &["sqlite:"]);
+        // Throwaway targets hold nothing that statements must not change.
+        let target = format!("sqlite:{}", place.home().join("mine.db").display());
+        let answer = run(&place, &path, &[&target]);
         assert_eq!(answer.code, Some(2), "{to}: {answer:?}");
         assert!(answer.err.contains(part) && answer.err.contains("wrong.toml"), "{to}: {answer:?}");
     }
@@ -239,6 +241,8 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
 #[test]
 fn invalid_script_is_rejected_with_file_and_line() {
     let place = Place::new();
+    // Throwaway targets hold nothing that statements must not change.
+    let target = format!("sqlite:{}", place.home().join("mine.db").display());
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
         ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
@@ -262,7 +266,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
         ("\\set a 1\n", "sends no statement to the database"),
     ] {
         let script = file(&place, "mine.sql", text);
-        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), "sqlite:"]);
+        let answer = place.run(&["run", "pgbench", "-f", script.to_str().unwrap(), &target]);
         assert_eq!(answer.code, Some(2), "{text}: {answer:?}");
         assert!(answer.err.contains(part) && answer.err.contains("mine.sql"), "{text}: {answer:?}");
     }
@@ -272,7 +276,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
         (["-f", "a.sql@x"], "'x' is not a script weight"),
         (["--scale", "0"], "--write"),
     ] {
-        let answer = place.run(&["run", "pgbench", args[0], args[1], "sqlite:"]);
+        let answer = place.run(&["run", "pgbench", args[0], args[1], &target]);
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
         assert!(answer.err.contains(part), "{args:?}: {answer:?}");
     }
@@ -497,13 +501,13 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let answer = run(&place, &path, &["-D", "users=-5", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
-        answer.err.contains("shop.toml: collection users, rows: -5 is not a valid number of rows"),
+        answer.err.contains("shop.toml: line 6: collection users, rows: -5 is not a valid number of rows"),
         "{answer:?}"
     );
     let answer = run(&place, &path, &["-D", "users=0", "sqlite:"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
-        answer.err.contains("shop.toml: transaction browse, draw id: a range from 1 to 0 is empty"),
+        answer.err.contains("shop.toml: line 18: transaction browse, draw id: a range from 1 to 0 is empty"),
         "{answer:?}"
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an error left a run behind");

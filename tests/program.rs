@@ -102,7 +102,10 @@ fn run_is_shown_reported_and_repeated() {
 
     let again = place.run(&["rerun", "last"]);
     assert_eq!(again.code, Some(0), "{again:?}");
-    let names: Vec<String> = place.run(&["show"]).out.lines().map(str::to_owned).collect();
+    // Each run has a second line, which is indented.
+    let listed = place.run(&["show"]).out;
+    let names: Vec<String> =
+        listed.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     let first = |line: &String| line.split(' ').next().unwrap().to_owned();
     let compared = place.run(&["compare", &first(&names[1]), &first(&names[0])]);
@@ -117,7 +120,7 @@ fn dry_run_shows_plan_and_measures_nothing() {
     args.push("--dry-run");
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("4 cells") && answer.err.contains("3 rounds"), "{answer:?}");
+    assert!(answer.out.contains("4 cells") && answer.out.contains("3 rounds"), "{answer:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -198,7 +201,7 @@ fn damaged_run_is_listed_and_hides_no_other() {
     std::fs::create_dir(&damaged).unwrap();
     std::fs::write(damaged.join("run.jsonl"), b"\x00\xffnonsense\n").unwrap();
     let listed = place.run(&["show"]);
-    assert_eq!(listed.out.lines().count(), 2, "{listed:?}");
+    assert_eq!(listed.out.lines().filter(|line| !line.starts_with(' ')).count(), 2, "{listed:?}");
     assert!(listed.out.contains("damaged"), "{listed:?}");
     let shown = place.run(&["show", "20000101"]);
     assert_eq!(shown.code, Some(5), "{shown:?}");
@@ -256,13 +259,15 @@ fn run_of_unknown_experiment_is_shown() {
     let place = Place::new();
     assert_eq!(place.run(&SHORT).code, Some(0));
     let mut run = kurabe_record::read(&RunPath::at(&run_file(&place)).unwrap()).unwrap().run;
-    run.header.run = "tides".to_owned();
     run.header.spec.experiment = "tides".to_owned();
-    let mut writer = kurabe_record::Store::open(place.path()).unwrap().create(&run.header).unwrap();
-    run.trials.iter().for_each(|trial| writer.trial(trial).unwrap());
-    writer.end(&run.end.unwrap()).unwrap();
+    for name in ["tides", "again"] {
+        run.header.run = name.to_owned();
+        let mut writer = kurabe_record::Store::open(place.path()).unwrap().create(&run.header).unwrap();
+        run.trials.iter().for_each(|trial| writer.trial(trial).unwrap());
+        writer.end(run.end.as_ref().unwrap()).unwrap();
+    }
     for command in
-        [&["show", "tides"][..], &["report", "tides", "--format", "csv"], &["compare", "tides", "tides"]]
+        [&["show", "tides"][..], &["report", "tides", "--format", "csv"], &["compare", "tides", "again"]]
     {
         let answer = place.run(command);
         assert!(answer.code == Some(0) && !answer.out.is_empty(), "{command:?}: {answer:?}");

@@ -141,6 +141,44 @@ fn write_volume_equals_wal_position_on_postgres() {
     log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
 }
 
+/// Commits write pages, which isql's own connections read and write too: some pages of its transactions.
+#[test]
+fn page_writes_equal_monitoring_tables_on_firebird() {
+    let Some(server) = testing::server("firebird") else { return };
+    let url = server.url().to_owned();
+    let server = Arc::new(Mutex::new(server));
+    let hand = move || {
+        let writes = "SELECT i.MON$PAGE_WRITES * d.MON$PAGE_SIZE FROM MON$DATABASE d JOIN MON$IO_STATS i \
+                      ON i.MON$STAT_ID = d.MON$STAT_ID AND i.MON$STAT_GROUP = 0;";
+        crate::firebird::isql(&server.lock().unwrap(), writes).parse().unwrap()
+    };
+    let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
+    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
+    let told = counted(&measured, Counter::FileBytes);
+    assert!(by_hand >= 300 * 8_192, "300 commits wrote {by_hand} bytes of pages");
+    assert!(told.abs_diff(by_hand) <= by_hand / 10, "reported {told}, read directly {by_hand}");
+    // Each update is a transaction of its own.
+    let begun = counted(&measured, Counter::Transactions);
+    assert!((300..330).contains(&begun), "{begun} transactions began");
+    assert!(counted(&measured, Counter::PagesChanged) >= 300);
+    assert!(counted(&measured, Counter::PagesRequested) >= counted(&measured, Counter::PagesMissed));
+}
+
+#[test]
+fn sessions_of_firebird_are_active_or_idle_and_no_lock_wait_is_denied() {
+    let Some(server) = testing::server("firebird") else { return };
+    let (measured, _) = trial(server.url(), &spec("point-write", 3, None), Arc::new(|| 0));
+    let observed = measured.observed.as_ref().unwrap();
+    let waits = observed.waits.as_ref().unwrap_or_else(|| panic!("{:?}", observed.engine));
+    assert!(waits.samples > 0 && waits.sessions == 3 * waits.samples, "{waits:?}");
+    let known = |state| matches!(state, WaitState::Active | WaitState::Idle);
+    assert!(waits.groups.iter().all(|group| known(group.wait_state)), "{waits:?}");
+    // A commit is no statement, and statements of a few microseconds are seldom seen.
+    assert!(waits.active > 0 && waits.locks == 0, "{waits:?}");
+    let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
+    assert!(!found.evidence.contains("the server reports"), "{found:?}");
+}
+
 /// The process that the test below starts: a process's I/O counters include other tests unless it runs alone.
 #[test]
 #[ignore = "it must be alone in its process: its neighbour starts it"]
@@ -298,7 +336,7 @@ fn sleeping_statement_is_not_reported_as_lock_wait() {
             "[axes]\nclients = [3]\n[transaction.sleep]\nsteps = [ {{ sql = \"{statement}\", columns = [\"n\"], rows = 1 }} ]\n"
         );
         std::fs::write(&path, text).unwrap();
-        let args = ["--duration", "3s", "--rounds", "1", "--no-html"];
+        let args = ["--duration", "3s", "--rounds", "1", "--no-html", "--verbose"];
         let url = server.url().to_owned();
         let args = [&["run", "-f", path.to_str().unwrap(), &url][..], &args].concat();
         let answer = place.run(&args);
@@ -364,7 +402,7 @@ fn every_report_format_contains_server_statistics() {
         "none",
         "--requests",
     ];
-    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2"]].concat());
+    let answer = place.run(&[&args[..], &["100", "--records", "20", "--rounds", "2", "-v"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(
         answer.out.contains("Reported by the server on writes") && answer.out.contains("files/op"),

@@ -1,13 +1,17 @@
 //! The program on real servers: measurements, refusals with their reasons, and clean-up.
 
 mod anonymous;
+mod bulk;
 mod cache;
 mod cells;
 pub(crate) mod common;
 mod connections;
+mod cpus;
 mod disk;
 mod ends;
+mod estimate;
 mod footprint;
+mod link;
 mod load;
 mod memory;
 mod reach;

@@ -3,6 +3,7 @@
 use super::common::{assert_all_verified, installed, session};
 use crate::support::Place;
 use kurabe_core::run::PublishingClause;
+use kurabe_drivers::info::DriverInfo;
 use kurabe_drivers::registry::DRIVERS;
 use kurabe_record::Store;
 use kurabe_testbed::{Server, testing};
@@ -29,8 +30,9 @@ const SHORT: [&str; 12] = [
 /// Every name of an engine here, and everything that identifies this run's targets.
 fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    // An application is not an engine, and its name and scheme are ordinary words.
-    for driver in DRIVERS.iter().filter(|driver| driver.engine != "application") {
+    // Neither an application nor a listener is an engine, and their names and schemes are ordinary words.
+    let is_engine = |driver: &&&DriverInfo| !["application", "TCP listener"].contains(&driver.engine);
+    for driver in DRIVERS.iter().filter(is_engine) {
         // JSON writes `null` for missing values.
         all.extend(
             driver.schemes.iter().filter(|scheme| **scheme != "null").map(|scheme| (*scheme).to_owned()),

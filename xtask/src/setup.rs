@@ -23,6 +23,9 @@ const SERVERS: &[Server] = &[
         package: "mariadb-server",
         there: || on_path("mariadbd") && on_path("mariadb-install-db"),
     },
+    // Storage engines that read tables of other servers.
+    Server { engine: "mariadb's CONNECT", package: "mariadb-plugin-connect", there: || plugin("ha_connect") },
+    Server { engine: "mariadb's Spider", package: "mariadb-plugin-spider", there: || plugin("ha_spider") },
     Server { engine: "postgres", package: "postgresql", there: postgres },
     Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
     // Not servers: common load generators for web servers.
@@ -120,6 +123,11 @@ fn install() -> Vec<String> {
 
 pub fn on_path(name: &str) -> bool {
     programs::find(name, &programs::folders()).is_some()
+}
+
+/// Whether a plugin of MariaDB is where Debian's packages install it.
+fn plugin(name: &str) -> bool {
+    Path::new("/usr/lib/mysql/plugin").join(format!("{name}.so")).exists()
 }
 
 fn postgres() -> bool {

@@ -13,7 +13,7 @@ mod router;
 mod server;
 mod slot;
 
-pub use server::Listening;
+pub use server::{Listening, check_address};
 pub use slot::PageSummary;
 
 use kurabe_core::Result;

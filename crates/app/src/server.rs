@@ -101,6 +101,14 @@ impl Listening {
     }
 }
 
+/// Checks that it is possible to listen at an address now.
+///
+/// # Errors
+/// As for [`Application::listen`].
+pub fn check_address(address: SocketAddr) -> Result<()> {
+    std::net::TcpListener::bind(address).map(drop).map_err(|error| refused(address, &error))
+}
+
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;

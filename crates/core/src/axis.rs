@@ -48,6 +48,13 @@ pub enum AxisKind {
         /// The words, each with its meaning.
         words: &'static [(&'static str, &'static str)],
     },
+    /// One of these words, each with its meaning, or a text with a space in it.
+    ChoiceOrText {
+        /// The words.
+        words: &'static [(&'static str, &'static str)],
+        /// What the text is: "TABLE WHERE CONDITION".
+        text: &'static str,
+    },
     /// Counts, one of these words, or a file name. A file name does not begin with a digit.
     CountOrFile {
         /// The minimum count.
@@ -58,6 +65,15 @@ pub enum AxisKind {
         words: &'static [(&'static str, &'static str)],
         /// What the file contains.
         file: &'static str,
+    },
+    /// Sizes in bytes, or one of these words.
+    SizeOr {
+        /// The minimum, in bytes.
+        least: u64,
+        /// The maximum, in bytes.
+        most: u64,
+        /// The words, each with its meaning.
+        words: &'static [(&'static str, &'static str)],
     },
 }
 
@@ -89,6 +105,16 @@ impl AxisInfo {
             }
         };
         match self.kind {
+            AxisKind::SizeOr { words, .. } if words.iter().any(|(word, _)| *word == text) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::SizeOr { least, most, words } => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let value = units::parse_size(text).map_err(|e| {
+                    e.context(format!("--{}", self.name)).hint(format!("a size, or {}", words.join(", ")))
+                })?;
+                Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
+            }
             AxisKind::Size { least, most } => {
                 let value = units::parse_size(text).map_err(|e| e.context(format!("--{}", self.name)))?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::size)?))
@@ -129,7 +155,10 @@ impl AxisInfo {
                 })?;
                 Ok(AxisValue::Number(in_range(value, least, most, units::count)?))
             }
-            AxisKind::Choice(choices) => {
+            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => {
+                Ok(AxisValue::Word(text.to_owned()))
+            }
+            AxisKind::Choice(choices) | AxisKind::ChoiceOrText { words: choices, .. } => {
                 let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
                 if words.contains(&text) {
                     return Ok(AxisValue::Word(text.to_owned()));
@@ -140,10 +169,20 @@ impl AxisInfo {
         }
     }
 
+    /// The values in a list on the command line, separated by commas. A text with a space is one value.
+    pub fn list<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        match self.kind {
+            AxisKind::ChoiceOrText { .. } if text.contains(char::is_whitespace) => vec![text],
+            _ => text.split(',').collect(),
+        }
+    }
+
     /// Formats a value of this axis for display.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
-            (AxisKind::Size { .. }, AxisValue::Number(bytes)) => units::size(*bytes),
+            (AxisKind::Size { .. } | AxisKind::SizeOr { .. }, AxisValue::Number(bytes)) => {
+                units::size(*bytes)
+            }
             (AxisKind::Percent { .. }, AxisValue::Number(share)) => format!("{share}%"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
@@ -283,6 +322,20 @@ mod tests {
     }
 
     #[test]
+    fn size_or_word_is_either() {
+        let words = &[("auto", "the kernel's choice")];
+        let kind = AxisKind::SizeOr { least: 10, most: 100_000, words };
+        let buffer = AxisInfo { name: "buffer", kind, ..PAYLOAD };
+        assert_eq!(buffer.parse("auto").unwrap(), AxisValue::Word("auto".to_owned()));
+        assert_eq!(buffer.parse("64KiB").unwrap(), AxisValue::Number(65_536));
+        assert_eq!(buffer.show(&AxisValue::Number(64_000)), "64 kB");
+        for (text, part) in [("much", "a size, or auto"), ("1", "out of range")] {
+            let error = buffer.parse(text).unwrap_err().to_string();
+            assert!(error.contains("--buffer") && error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
     fn equal_decimals_have_one_spelling() {
         let exponent = AxisInfo { name: "zipf", kind: AxisKind::Decimal { most: 4 }, ..PAYLOAD };
         for (text, kept) in [("0.99", "0.99"), ("1", "1"), ("1.50", "1.5"), ("0", "0"), (".5", "0.5")] {
@@ -292,6 +345,17 @@ mod tests {
             let error = exponent.parse(text).unwrap_err().to_string();
             assert!(error.contains("--zipf") && error.contains("from 0 to 4"), "{error}");
         }
+    }
+
+    #[test]
+    fn text_with_space_is_one_value_and_words_are_a_list() {
+        let words: &[(&str, &str)] = &[("even", "evenly"), ("skewed", "by Zipf's law")];
+        let data = AxisInfo { name: "data", kind: AxisKind::ChoiceOrText { words, text: "TEXT" }, ..PAYLOAD };
+        assert_eq!(data.list("even,skewed"), ["even", "skewed"]);
+        let own = "orders WHERE a IN (1, 2)";
+        assert_eq!(data.list(own), [own]);
+        assert_eq!(data.parse(own).unwrap(), AxisValue::Word(own.to_owned()));
+        assert!(data.parse("evne").unwrap_err().to_string().contains("did you mean 'even'?"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Collections, the data model of an experiment: typed fields, a primary key and indexes. Each driver maps them
 //! to its database.
 
+use crate::remote::{Link, RemoteCollection};
+
 /// The prefix of every collection's name. A driver refuses to change anything else.
 pub const NAMESPACE_PREFIX: &str = "kurabe_";
 
@@ -50,12 +52,19 @@ pub struct Collection {
     pub indexes: Vec<Vec<usize>>,
     /// The name of the cache that holds it; `None`: the store holds it.
     pub cache: Option<String>,
+    /// Where it is if it is on a remote server, or reads one; `None`: it is an ordinary collection of the target.
+    pub remote: Option<RemoteCollection>,
 }
 
 impl Collection {
     /// A collection of the store with a primary key and no secondary index.
     pub fn new(name: impl Into<String>, fields: Vec<Field>, key: Vec<usize>) -> Self {
-        Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None }
+        Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None, remote: None }
+    }
+
+    /// The link by which the target reads its rows from a remote server, if it has no rows of its own.
+    pub fn link(&self) -> Option<&Link> {
+        self.remote.as_ref()?.link.as_ref()
     }
 
     /// The fields that are not part of the key.

@@ -2,13 +2,18 @@
 //! collections.
 
 use crate::collection::Collection;
+use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
+use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -25,6 +30,14 @@ pub trait Driver: Send + Sync {
 
     /// What this client and its protocol support besides single operations.
     fn capabilities(&self) -> Capabilities;
+
+    /// Whether this client can move many rows in this way.
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::no(match transfer {
+            Transfer::Read(_) => "its driver does not read a collection as a stream of rows",
+            Transfer::Write => "its driver has no bulk write other than inserts of many rows",
+        })
+    }
 
     /// Where the server listens. Observers find its processes by that.
     fn endpoint(&self) -> Endpoint {
@@ -62,11 +75,38 @@ pub trait Driver: Send + Sync {
         Err(Error::unsupported("its driver does not read server statistics"))
     }
 
+    /// The file of an embedded database, which another database may attach; `None` if it has no such file.
+    fn file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Gives the driver the address of a remote server, to which later namespaces and sessions can link. Nothing is
+    /// contacted yet. An address that it cannot link to is a reason for [`Driver::links`].
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        let _ = remote;
+    }
+
+    /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
+    /// the remote is not known yet, it is not considered.
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        let _ = (server, link);
+        Support::no("Kurabe knows no way by which this database reads another one's tables")
+    }
+
     /// Opens the part of the database that Kurabe may change.
     ///
     /// # Errors
     /// As for [`Driver::connect`].
     fn namespace(&self) -> Result<Box<dyn Namespace>>;
+
+    /// The engine's own programs that dump and restore tables.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if there are none, or they are not installed; or
+    /// as for [`Driver::connect`].
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        Err(Error::unsupported("its driver knows no programs that dump and restore tables"))
+    }
 }
 
 /// One open connection of a driver, used by one client at a time.
@@ -110,6 +150,34 @@ pub trait Session: Send {
         Err(Error::unsupported("this client does not support pipelining"))
     }
 
+    /// Reads these fields of all rows of a collection, in any order, and passes each row to `row`. Each round trip has
+    /// the time limit of the session, and each row its size limit.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Driver::supports_transfer`] says no; the error of `row`; the
+    /// server's error. The session must not be used after an error.
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let _ = (collection, fields, fetch, row);
+        Err(Error::unsupported("this client does not read a collection as a stream of rows"))
+    }
+
+    /// Adds rows in the engine's own way to load many: `COPY`, `LOAD DATA`. All are added or, if the engine can undo it,
+    /// none. No transaction may be in progress.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Driver::supports_transfer`] says no; the error of `rows`; the
+    /// server's error. The session must not be used after an error.
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        let _ = (collection, rows);
+        Err(Error::unsupported("this client has no bulk write other than inserts of many rows"))
+    }
+
     /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a
     /// round trip on servers that report statistics late.
     ///
@@ -132,6 +200,17 @@ pub trait Session: Send {
     fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
         let _ = collection;
         Err(Error::unsupported("this target has no cache counters"))
+    }
+
+    /// Asks the optimizer how many rows an operation with these parameters would return. The operation is planned and
+    /// not executed.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if [`Capabilities::estimates`] says no, or the plan has no such
+    /// estimate; the server's error.
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        let _ = (operation, parameters);
+        Err(Error::unsupported("this client does not read the optimizer's estimates"))
     }
 
     /// Frees a prepared operation, on the server too.
@@ -194,6 +273,22 @@ pub trait Namespace: Send {
         Ok(())
     }
 
+    /// Whether rows stay in the order in which they were inserted; if not, they are stored in the order of their key,
+    /// whatever order they come in.
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
+    /// Stops the server from updating the planner's statistics of a collection by itself. Only
+    /// [`Namespace::analyse`] updates them from then on. Does nothing on databases that never do so.
+    ///
+    /// # Errors
+    /// As for [`Namespace::create`].
+    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
+        let _ = collection;
+        Ok(())
+    }
+
     /// Which statistics of a table the server's planner lacks, and what to do, as a sentence. `None` if they are
     /// complete, there is no such table, or the planner needs none. Changes nothing.
     ///
@@ -235,6 +330,15 @@ pub struct CacheCounters {
     pub evictions: u64,
     /// Items stored now.
     pub items: u64,
+}
+
+/// The optimizer's estimate of an operation's rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowEstimate {
+    /// The number of rows that the optimizer expects the operation to return.
+    pub rows: f64,
+    /// How long planning took, as the server reports it; `None` if it does not.
+    pub planning: Option<Duration>,
 }
 
 /// A prepared operation of a session. The driver chooses the number.
@@ -280,19 +384,34 @@ pub struct Capabilities {
     pub literals: Support,
     /// Whether requests can be sent before earlier replies have arrived ([`Session::pipeline`]).
     pub pipelining: Support,
+    /// Whether the optimizer's row estimates can be read ([`Session::estimate`]).
+    pub estimates: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
     /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
     pub is_application: bool,
     /// Whether the database belongs to this driver alone and is deleted with it. Opening its URL again creates
     /// another one.
     pub is_temporary: bool,
+    /// Whether many sessions can share a thread. They can if they wait in the crate `kurabe-reactor` only. Any other
+    /// wait, such as that of a client library, would stop all clients of the thread.
+    pub shared_threads: Support,
 }
+
+/// Why most clients cannot share a thread.
+const BLOCKS: &str = "each request blocks the thread of its session";
 
 impl Capabilities {
     /// The capabilities of a client that prepares statements and can also write values into their text.
     pub fn of_sql(pipelining: Support) -> Self {
-        let (prepared_statements, literals) = (Support::Native, Support::Native);
-        Self { prepared_statements, literals, pipelining, is_application: false, is_temporary: false }
+        Self {
+            prepared_statements: Support::Native,
+            literals: Support::Native,
+            pipelining,
+            estimates: Support::no("its driver does not read the optimizer's estimates"),
+            is_application: false,
+            is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
+        }
     }
 
     /// The capabilities of a database without statements; `engine` names it in the reason.
@@ -302,9 +421,17 @@ impl Capabilities {
             prepared_statements: no.clone(),
             literals: no,
             pipelining,
+            estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
             is_application: false,
             is_temporary: false,
+            shared_threads: Support::no(BLOCKS),
         }
+    }
+
+    /// The same capabilities, of sessions that can share a thread.
+    #[must_use]
+    pub fn sharing_threads(self) -> Self {
+        Self { shared_threads: Support::Native, ..self }
     }
 
     /// The capability of this kind.
@@ -313,6 +440,7 @@ impl Capabilities {
             Capability::PreparedStatements => &self.prepared_statements,
             Capability::Literals => &self.literals,
             Capability::Pipelining => &self.pipelining,
+            Capability::Estimates => &self.estimates,
         }
     }
 }
@@ -326,6 +454,8 @@ pub enum Capability {
     Literals,
     /// [`Capabilities::pipelining`].
     Pipelining,
+    /// [`Capabilities::estimates`].
+    Estimates,
 }
 
 /// How a session is opened.

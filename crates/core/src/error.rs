@@ -61,9 +61,16 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this kind. `message` says what happened, without a final full stop.
+    /// An error of this kind. `message` says what happened, without a final full stop. The numbers of the operating system's
+    /// errors are removed from it.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: into_printable(message.into()), code: None, hint: None, log: Box::default() }
+        Self {
+            kind,
+            message: into_printable(without_os_numbers(message.into())),
+            code: None,
+            hint: None,
+            log: Box::default(),
+        }
     }
 
     /// Adds what the reader can do about it. An empty text adds nothing.
@@ -127,6 +134,23 @@ impl Error {
     }
 }
 
+/// Removes ` (os error 2)`, which the standard library adds to the texts of the operating system's errors.
+fn without_os_numbers(mut text: String) -> String {
+    const MARK: &str = " (os error ";
+    let mut from = 0;
+    while let Some(at) = text[from..].find(MARK).map(|at| from + at) {
+        let digits = text[at + MARK.len()..].find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        let end = at + MARK.len() + digits;
+        if digits > 0 && text[end..].starts_with(')') {
+            text.replace_range(at..=end, "");
+            from = at;
+        } else {
+            from = at + MARK.len();
+        }
+    }
+    text
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -146,6 +170,19 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_the_operating_system_are_not_shown() {
+        let io = std::io::Error::from_raw_os_error(2);
+        let shown = |text: &str| Error::usage(text).to_string();
+        assert_eq!(
+            shown(&format!("a: {io}; b: {io}")),
+            "a: No such file or directory; b: No such file or directory"
+        );
+        for other in ["x (os error ", "x (os error )", "x (os error 2", "µ (os error two) (os error"] {
+            assert_eq!(shown(other), other);
+        }
+    }
 
     #[test]
     fn error_escapes_control_characters_of_server_text() {

@@ -22,6 +22,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// Whether its cells can use a second server ([`Provision::remote`](crate::planned::Provision::remote)).
+    fn takes_remote(&self) -> bool {
+        false
+    }
+
     /// Plans one cell: what it requires and what it does. It is a pure function of the values, and contacts no
     /// target.
     ///

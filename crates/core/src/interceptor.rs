@@ -6,16 +6,22 @@
 
 use crate::collection::Collection;
 use crate::driver::{
-    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+    CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate,
+    Session, Support,
 };
+use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::Result;
 use crate::facts::ServerFacts;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
+use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
+use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::ops::DerefMut;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Changes what one session does. Each method forwards to `inner` unless it is overridden.
 pub trait Interceptor: Send {
@@ -71,6 +77,22 @@ pub trait Interceptor: Send {
         inner.pipeline(prepared, parameters, out)
     }
 
+    /// Passes on a row that [`Session::read_rows`] has read.
+    ///
+    /// # Errors
+    /// The error of `row`, or any other: the transfer ends.
+    fn read_row(&mut self, fields: &[Value<'_>], row: &mut RowSink<'_>) -> Result<()> {
+        row(fields)
+    }
+
+    /// Passes on a row to [`Session::write_rows`].
+    ///
+    /// # Errors
+    /// The error of `put`, or any other: the transfer ends.
+    fn write_row(&mut self, fields: &[Value<'_>], put: &mut RowSink<'_>) -> Result<()> {
+        put(fields)
+    }
+
     /// As [`Session::release`].
     ///
     /// # Errors
@@ -116,7 +138,13 @@ where
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        // An interceptor may block the thread.
+        let shared_threads = Support::no("its requests are intercepted");
+        Capabilities { shared_threads, ..self.inner.capabilities() }
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        self.inner.supports_transfer(transfer)
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -136,8 +164,24 @@ where
         self.inner.stats_probe(options)
     }
 
+    fn file(&self) -> Option<PathBuf> {
+        self.inner.file()
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.inner.add_remote(remote);
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        self.inner.links(server, link)
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         self.inner.namespace()
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        self.inner.dump_tool()
     }
 }
 
@@ -176,6 +220,27 @@ impl SessionHandle for &mut (dyn Session + 'static) {
     }
 }
 
+/// Rows of a transfer that count as one request, so that it can be stopped.
+const EACH: u64 = 1_000;
+
+/// The rows of a bulk write through an interceptor.
+struct InterceptedRows<'a, H> {
+    rows: &'a mut dyn RowSource,
+    interceptor: &'a mut H,
+    sent: u64,
+}
+
+impl<H: Interceptor> RowSource for InterceptedRows<'_, H> {
+    fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
+        self.sent += 1;
+        if self.sent % EACH == 0 {
+            self.interceptor.before_request()?;
+        }
+        let Self { rows, interceptor, .. } = self;
+        rows.next(&mut |fields| interceptor.write_row(fields, put))
+    }
+}
+
 /// A session whose calls are intercepted.
 pub struct InterceptedSession<S, H> {
     inner: S,
@@ -208,6 +273,31 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let interceptor = &mut self.interceptor;
+        interceptor.before_request()?;
+        let mut received = 0_u64;
+        self.inner.read_rows(collection, fields, fetch, &mut |fields| {
+            received += 1;
+            if received % EACH == 0 {
+                interceptor.before_request()?;
+            }
+            interceptor.read_row(fields, row)
+        })
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.interceptor.before_request()?;
+        let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
+        self.inner.write_rows(collection, &mut rows)
+    }
+
     fn flush_stats(&mut self) -> Result<()> {
         self.inner.flush_stats()
     }
@@ -218,6 +308,11 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
 
     fn cache_counters(&mut self, collection: &Collection) -> Result<CacheCounters> {
         self.inner.cache_counters(collection)
+    }
+
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.interceptor.before_request()?;
+        self.inner.estimate(operation, parameters)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -3,7 +3,7 @@
 use crate::driver::{ConnectOptions, Driver, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::{Checked, DatasetState, Prepare};
-use crate::metric::{MetricValue, Unit};
+use crate::metric::{MetricValue, Points, Unit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -41,6 +41,8 @@ pub struct JobDone {
     pub bytes: u64,
     /// Its spans, in the order in which they ended, and its samples.
     pub metrics: Vec<MetricValue>,
+    /// Its points, by metric.
+    pub points: Vec<Points>,
 }
 
 impl<'a> JobContext<'a> {
@@ -52,6 +54,16 @@ impl<'a> JobContext<'a> {
         progress: &'a AtomicU64,
     ) -> Self {
         Self { driver, options, cancel, progress, sessions: Vec::new(), done: JobDone::default() }
+    }
+
+    /// The target's driver, for what is not done over a session.
+    pub fn driver(&self) -> &'a dyn Driver {
+        self.driver
+    }
+
+    /// How its sessions are opened.
+    pub fn options(&self) -> &'a ConnectOptions {
+        self.options
     }
 
     /// The session of a role, such as `reader`. It is opened on first use and stays open until the job ends.
@@ -66,6 +78,19 @@ impl<'a> JobContext<'a> {
             self.sessions.push((role, session));
         }
         Ok(&mut *self.sessions[at].1)
+    }
+
+    /// The session of a role, and what counts the work that is done while it is in use.
+    ///
+    /// # Errors
+    /// As for [`JobContext::session`].
+    pub fn session_and_work(&mut self, role: &'static str) -> Result<(&mut dyn Session, Work<'_>)> {
+        self.session(role)?;
+        let Self { sessions, done, cancel, progress, .. } = self;
+        let session = sessions.iter_mut().find(|(known, _)| *known == role);
+        let (_, session) =
+            session.ok_or_else(|| Error::new(ErrorKind::Internal, "a session that was not opened"))?;
+        Ok((&mut **session, Work { done, cancel, progress }))
     }
 
     /// Does a part of the work, and records how long it took.
@@ -89,26 +114,58 @@ impl<'a> JobContext<'a> {
         self.done.metrics.push(MetricValue::new(metric, unit, value));
     }
 
+    /// Records a point of a metric whose source is [`Source::Scatter`](crate::metric::Source::Scatter): `value` of the
+    /// metric, where its reference is `reference`.
+    pub fn point(&mut self, metric: &'static str, reference: f64, value: f64) {
+        let known = self.done.points.iter().position(|points| points.metric == metric);
+        let at = known.unwrap_or(self.done.points.len());
+        if known.is_none() {
+            self.done.points.push(Points { metric: metric.to_owned(), points: Vec::new() });
+        }
+        self.done.points[at].points.push((reference, value));
+    }
+
     /// Counts finished work. Call it every few milliseconds: a job that the user stops ends here.
     ///
     /// # Errors
     /// [`Interrupted`](ErrorKind::Interrupted) after the user has stopped the run.
     pub fn work(&mut self, rows: u64, bytes: u64) -> Result<()> {
-        self.done.rows += rows;
-        self.done.bytes += bytes;
-        self.progress.fetch_add(rows, Ordering::Relaxed);
-        self.check_cancelled()
+        Work { done: &mut self.done, cancel: self.cancel, progress: self.progress }.add(rows, bytes)
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-        }
-        Ok(())
+        check_cancelled(self.cancel)
     }
 
     /// The result, and the sessions, which are still open.
     pub fn end(self) -> (JobDone, Vec<Box<dyn Session>>) {
         (self.done, self.sessions.into_iter().map(|(_, session)| session).collect())
     }
+}
+
+/// Counts the work of a job.
+pub struct Work<'a> {
+    done: &'a mut JobDone,
+    cancel: &'a AtomicBool,
+    progress: &'a AtomicU64,
+}
+
+impl Work<'_> {
+    /// As [`JobContext::work`].
+    ///
+    /// # Errors
+    /// As for that method.
+    pub fn add(&mut self, rows: u64, bytes: u64) -> Result<()> {
+        self.done.rows += rows;
+        self.done.bytes += bytes;
+        self.progress.fetch_add(rows, Ordering::Relaxed);
+        check_cancelled(self.cancel)
+    }
+}
+
+fn check_cancelled(cancel: &AtomicBool) -> Result<()> {
+    if cancel.load(Ordering::Relaxed) {
+        return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+    }
+    Ok(())
 }

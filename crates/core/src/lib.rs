@@ -7,8 +7,10 @@
 
 pub mod axis;
 pub mod collection;
+pub mod cpus;
 pub mod custom;
 pub mod driver;
+pub mod dump;
 pub mod durability;
 pub mod error;
 pub mod experiment;
@@ -24,11 +26,14 @@ pub mod origin;
 pub mod page;
 pub mod planned;
 pub mod raw;
+pub mod remote;
 pub mod run;
 pub mod secret;
 pub mod stats_probe;
 pub mod target;
 pub mod text;
+pub mod threads;
+pub mod transfer;
 pub mod units;
 pub mod value;
 pub mod verification;

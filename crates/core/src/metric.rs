@@ -6,7 +6,9 @@
 
 use crate::load::Load;
 use crate::observation::{Observation, ServerUse};
+use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub enum Unit {
     Share,
     /// A rate per second.
     PerSecond,
+    /// A ratio of two numbers.
+    Ratio,
 }
 
 /// Which way is better.
@@ -46,6 +50,30 @@ pub enum Source {
     Slope(&'static str),
     /// The time per transaction minus that of this axis's first value, in each round.
     Cost(&'static str),
+    /// Each trial has many points ([`Points`]): values of this metric over values of the named one, in the same unit.
+    /// They are drawn with the diagonal, on which both are equal.
+    Scatter(&'static str),
+    /// How throughput grows with the number of the server's processors ([`CPUS`](crate::cpus::CPUS)), in each round.
+    Scaling(Scaling),
+}
+
+/// A result of varying the number of the server's processors. Lower bounds are left out: there the client, not the
+/// server, stopped scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// Throughput divided by that of one processor and by the number of processors.
+    Efficiency,
+    /// σ of the Universal Scalability Law ([`kurabe_stats::usl`]), fitted to at least four numbers of processors.
+    Contention,
+    /// κ of the same.
+    Coherency,
+}
+
+impl Source {
+    /// Whether each cell has a value of its own.
+    pub const fn is_per_cell(self) -> bool {
+        matches!(self, Self::Trial | Self::Cost(_) | Self::Scaling(Scaling::Efficiency))
+    }
 }
 
 /// The declaration of a metric.
@@ -120,6 +148,16 @@ impl MetricValue {
     }
 }
 
+/// The points of a metric whose source is [`Source::Scatter`], in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Points {
+    /// The metric's name.
+    pub metric: String,
+    /// For each point the value of the metric's reference, and its own.
+    pub points: Vec<(f64, f64)>,
+}
+
 const fn time(name: &'static str, about: &'static str) -> Metric {
     Metric::new(name, Unit::Nanoseconds, Better::Lower, about)
 }
@@ -190,8 +228,73 @@ pub const CLOSE: Metric = time("close", "time to close a connection");
 /// Time until the pool provides a connection.
 pub const WAIT: Metric = time("wait", "time until the pool provided a connection");
 
+/// Throughput for each processor of the server.
+pub const EFFICIENCY: Metric = Metric::new(
+    "efficiency",
+    Unit::Ratio,
+    Better::Neither,
+    "throughput divided by that with one processor and by the number of processors; without lower bounds, where the \
+     client stopped scaling",
+)
+.from(Source::Scaling(Scaling::Efficiency));
+/// Contention.
+pub const CONTENTION: Metric = Metric::new(
+    "contention",
+    Unit::Ratio,
+    Better::Neither,
+    "σ of the Universal Scalability Law (Gunther 2007): the share of work for which processors wait for each other",
+)
+.from(Source::Scaling(Scaling::Contention));
+/// Coherency.
+pub const COHERENCY: Metric = Metric::new(
+    "coherency",
+    Unit::Ratio,
+    Better::Neither,
+    "κ of the same law: the cost of keeping each pair of processors coherent",
+)
+.from(Source::Scaling(Scaling::Coherency));
+/// The wait for a turn of a thread that clients share.
+pub const QUEUE: Metric = Metric::new(
+    "queue",
+    Unit::Nanoseconds,
+    Better::Neither,
+    "of service times, how long answers had arrived and their client waited for its turn, where clients share a thread",
+);
+/// The 99th percentile of [`QUEUE`] in a trial.
+pub const QUEUE_P99: Metric =
+    Metric::new("queue p99", Unit::Nanoseconds, Better::Neither, "of that, the 99th percentile");
+
+/// [`QUEUE`] and [`QUEUE_P99`] of these times; none if there are no times.
+pub fn of_queue(times: &Histogram) -> Vec<MetricValue> {
+    let p99 = times.quantile(0.99).map(|ns| QUEUE_P99.value(ns as f64));
+    times.mean().map(|mean| QUEUE.value(mean)).into_iter().chain(p99).collect()
+}
+
 /// Bytes that a job moved.
 pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "bytes moved in a trial");
+
+/// [`BYTES`] per second.
+pub const DATA_RATE: Metric =
+    Metric::new("data per second", Unit::Bytes, Better::Higher, "bytes moved per second");
+/// Bytes on the wire for each byte that a job moved.
+pub const WIRE_PER_BYTE: Metric = count(
+    "wire bytes per byte",
+    "bytes that the client sent and received over TCP for each byte moved; below 1 if the protocol compresses",
+);
+/// The requests of a job that waited for an answer.
+pub const ROUND_TRIPS: Metric = count("round trips", "requests that waited for an answer");
+/// CPU time of the client for each megabyte that a job moved.
+pub const CLIENT_CPU_PER_MB: Metric =
+    time("client CPU per MB", "CPU time of the client for each megabyte (1,000,000 bytes) moved");
+/// CPU time of the server for each megabyte that a job moved.
+pub const SERVER_CPU_PER_MB: Metric =
+    time("server CPU per MB", "CPU time of the server for each megabyte moved");
+/// The largest resident memory of this process during a job.
+pub const PEAK_MEMORY: Metric =
+    memory("peak memory", "largest resident memory of the client, with an embedded database");
+/// The part of [`PEAK_MEMORY`] that was not resident when the job started.
+pub const PEAK_MEMORY_ADDED: Metric =
+    memory("peak memory added", "of that, what was not resident when the trial started");
 
 /// Metrics that every experiment may have.
 pub static COMMON: &[Metric] = &[
@@ -207,11 +310,27 @@ pub static COMMON: &[Metric] = &[
     SET_UP,
     CLOSE,
     WAIT,
+    QUEUE,
+    QUEUE_P99,
     BYTES,
+    DATA_RATE,
+    WIRE_PER_BYTE,
+    ROUND_TRIPS,
+    CLIENT_CPU_PER_MB,
+    SERVER_CPU_PER_MB,
+    PEAK_MEMORY,
+    PEAK_MEMORY_ADDED,
+    EFFICIENCY,
+    CONTENTION,
+    COHERENCY,
     time("application CPU", "CPU time of the application for each request"),
     time("application 1 CPU", "CPU time of the first application for each request of all"),
     time("application 2 CPU", "CPU time of the second application for each request of all"),
-    time("database CPU", "CPU time of the database behind the application for each request"),
+    time(
+        "database CPU",
+        "CPU time for each request of the database behind the application, or of the target if it reads from a remote",
+    ),
+    time("remote CPU", "CPU time of the remote server for each request"),
 ];
 
 /// The CPU time of each tier behind the client per request, if there are several tiers. Metrics are named after the
@@ -225,6 +344,32 @@ pub fn of_tiers(observed: &Observation, requests: u64) -> Vec<MetricValue> {
         ServerUse::InClient | ServerUse::NotObserved(_) => None,
     };
     observed.tiers.iter().filter_map(value).collect()
+}
+
+/// What a job that moved this many bytes cost: its rate, and wire bytes and CPU time for each byte, as far as they were
+/// observed. Empty if it moved none.
+pub fn of_bytes(
+    bytes: u64,
+    elapsed: Duration,
+    client_cpu: Duration,
+    observed: Option<&Observation>,
+) -> Vec<MetricValue> {
+    let (moved, seconds) = (bytes as f64, elapsed.as_secs_f64());
+    if bytes == 0 || seconds <= 0.0 {
+        return Vec::new();
+    }
+    let per_mb = |time_ns: f64| time_ns / (moved / 1e6);
+    let wire = observed.and_then(|observed| observed.wire);
+    let wire = wire.map(|wire| (wire.sent_bytes + wire.received_bytes) as f64 / moved);
+    let server = observed.and_then(Observation::server_seen).map(|server| per_mb(server.cpu_ns as f64));
+    let values = [
+        Some(BYTES.value(moved)),
+        Some(DATA_RATE.value(moved / seconds)),
+        wire.map(|wire| WIRE_PER_BYTE.value(wire)),
+        Some(CLIENT_CPU_PER_MB.value(per_mb(client_cpu.as_nanos() as f64))),
+        server.map(|server| SERVER_CPU_PER_MB.value(server)),
+    ];
+    values.into_iter().flatten().collect()
 }
 
 /// The server's memory with all connections of a trial open.
@@ -254,7 +399,28 @@ pub const THREADS_ADDED: Metric = count("threads added", "increase since before 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{ProcessUse, TierUse};
+    use crate::observation::{ProcessUse, TierUse, WireUse};
+
+    #[test]
+    fn job_costs_are_per_byte_moved() {
+        let second = Duration::from_secs(1);
+        assert_eq!(of_bytes(0, second, second, None), []);
+        let server = ProcessUse { cpu_ns: 6_000_000, ..ProcessUse::default() };
+        let wire = WireUse { sent_bytes: 500_000, received_bytes: 2_500_000, ..WireUse::default() };
+        let server = ServerUse::Seen(Box::new(server));
+        let observed = Observation { wire: Some(wire), server, ..Observation::default() };
+        let found = of_bytes(2_000_000, second / 2, Duration::from_millis(4), Some(&observed));
+        let expected = [
+            BYTES.value(2e6),
+            DATA_RATE.value(4e6),
+            WIRE_PER_BYTE.value(1.5),
+            CLIENT_CPU_PER_MB.value(2e6),
+            SERVER_CPU_PER_MB.value(3e6),
+        ];
+        assert_eq!(found, expected);
+        let unobserved = of_bytes(2_000_000, second / 2, Duration::from_millis(4), None);
+        assert_eq!(unobserved.len(), 3);
+    }
 
     #[test]
     fn observed_tiers_have_cpu_per_request() {

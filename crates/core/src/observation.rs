@@ -42,8 +42,10 @@ pub struct Member {
 pub enum Tier {
     /// An application, to which clients connect.
     Application,
-    /// The database behind it.
+    /// The database behind it, or the target of which another tier is the remote.
     Database,
+    /// The second server, to which the target is linked.
+    Remote,
 }
 
 impl Tier {
@@ -52,6 +54,7 @@ impl Tier {
         match self {
             Self::Application => TierUse::APPLICATION,
             Self::Database => TierUse::DATABASE,
+            Self::Remote => TierUse::REMOTE,
         }
     }
 }
@@ -150,7 +153,8 @@ pub struct Observation {
 /// One of several tiers between a client and its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TierUse {
-    /// Its name: [`TierUse::APPLICATION`], numbered if there are several, or [`TierUse::DATABASE`].
+    /// Its name: [`TierUse::APPLICATION`], numbered if there are several, [`TierUse::DATABASE`] or
+    /// [`TierUse::REMOTE`].
     pub name: String,
     /// The resource usage of its processes.
     pub used: ServerUse,
@@ -161,6 +165,8 @@ impl TierUse {
     pub const APPLICATION: &str = "application";
     /// The name of the database tier.
     pub const DATABASE: &str = "database";
+    /// The name of the tier of the second server.
+    pub const REMOTE: &str = "remote";
 }
 
 /// The server's processes.

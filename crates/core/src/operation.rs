@@ -102,7 +102,40 @@ pub enum Operation {
         /// The statement.
         statement: Arc<RawStatement>,
     },
+    /// Bytes over a TCP connection of its own, for a target that is no database. Preparing it opens the connection,
+    /// and releasing it closes the connection. Parameters and reply: see its [kind](FlowKind).
+    Flow(Flow),
 }
+
+/// A flow of bytes over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Which bytes flow, and where to.
+    pub kind: FlowKind,
+    /// The size that is asked for of each socket buffer of both ends, in bytes; 0: the kernels' own choice.
+    pub socket_buffer: u64,
+    /// The length of a block, in bytes. Each is one call of send, and each receive asks for the rest of one.
+    pub block: u64,
+}
+
+/// Which bytes flow, and where to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowKind {
+    /// Blocks, one way. The driver makes their content, and the other end compares every byte. Parameters: how many are
+    /// sent. The reply does not mean that they have arrived: one row of integers, which are the stream's token, the
+    /// CPU time of the calling thread in nanoseconds, the size of its send buffer, that of the other end's receive
+    /// buffer, and the largest segment (MSS), all three in bytes as the kernels report them.
+    Stream,
+    /// One block, which the other end sends back. Parameters: its bytes. Reply: one row with the bytes that came back.
+    Echo,
+    /// The result of a stream of any session, once its connection is closed. Parameters: its token. Reply: one row
+    /// with the bytes that arrived, and the CPU time of the thread that received them in nanoseconds. An error
+    /// ([`Mismatch`](crate::ErrorKind::Mismatch)) if a byte was wrong.
+    Received,
+}
+
+/// Why a database does not support [`Operation::Flow`].
+pub const NO_FLOW: &str = "a database carries no plain bytes: that takes a listener, tcp://host or up:tcp";
 
 impl Operation {
     /// The operation's name in docs and messages.
@@ -124,10 +157,11 @@ impl Operation {
             Self::Page { .. } => "Page",
             Self::Count { .. } => "Count",
             Self::Raw { .. } => "Raw",
+            Self::Flow(_) => "Flow",
         }
     }
 
-    /// The collection that it works on; `None` for `Ping`, transactions, pages and a user's statement.
+    /// The collection that it works on; `None` for `Ping`, transactions, pages, a user's statement and flows.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Self::Ping
@@ -135,7 +169,8 @@ impl Operation {
             | Self::Commit
             | Self::Rollback
             | Self::Page { .. }
-            | Self::Raw { .. } => None,
+            | Self::Raw { .. }
+            | Self::Flow(_) => None,
             Self::Get { collection, .. }
             | Self::Insert { collection }
             | Self::InsertMany { collection, .. }
@@ -161,7 +196,7 @@ impl Operation {
             Self::Update { collection, fields } => fields.len() + collection.key.len(),
             Self::FindEqual { by, .. } => by.len(),
             Self::FindRange { .. } => 2,
-            Self::Page { .. } => 1,
+            Self::Page { .. } | Self::Flow(_) => 1,
             Self::Raw { statement } => statement.parameters,
         }
     }

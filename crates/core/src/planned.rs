@@ -1,18 +1,23 @@
 //! The plan of a cell: what it requires, what the engine provides, and how its clients work. All of these are values.
 //! The engine checks them against targets and groups trials by them.
 
+use crate::cpus::CpuAllotment;
 use crate::driver::Capability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
 use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::Serve;
+use crate::remote::RemoteServer;
+use crate::transfer::Transfer;
 use std::sync::Arc;
 
 /// The plan of one cell.
 pub struct PlannedCell {
     /// What it requires of its target.
     pub demand: Demand,
+    /// What single operations require besides. An operation that its target cannot do is not measured; the others are.
+    pub operations: Vec<(&'static str, Demand)>,
     /// What the engine provides before each trial.
     pub provision: Provision,
     /// The name of the data that [`Prepare::load`](crate::experiment::Prepare::load) creates. Cells with the same
@@ -79,7 +84,8 @@ impl PlannedCell {
 
     fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
         let provision = Provision::default();
-        Self { demand, provision, dataset, stored_bytes: None, policy, work, serve: None }
+        let operations = Vec::new();
+        Self { demand, operations, provision, dataset, stored_bytes: None, policy, work, serve: None }
     }
 
     /// The work of a loop.
@@ -116,6 +122,10 @@ pub struct Provision {
     /// Whether to measure the server's memory with the idle connections open (or the clients', if there are none) and
     /// just before.
     pub server_memory: bool,
+    /// The second server to which its collections refer, if it needs one.
+    pub remote: Option<RemoteServer>,
+    /// The processors to which to restrict the server, with clients on others; `None`: no restriction.
+    pub cpus: Option<CpuAllotment>,
 }
 
 /// A cache that a cell needs in front of its store. A run has one cache per name.
@@ -172,8 +182,12 @@ pub enum Connections {
 pub struct Demand {
     /// Every operation that the transaction, the load and the check prepare.
     pub operations: Vec<Operation>,
+    /// Groups of operations, of each of which one is enough: it prepares the first that the target supports.
+    pub any_of: Vec<Vec<Operation>>,
     /// Required capabilities of the driver, besides operations.
     pub capabilities: Vec<Capability>,
+    /// Required ways to move many rows at once.
+    pub transfers: Vec<Transfer>,
     /// The largest single value, in bytes.
     pub value_bytes: u64,
     /// The largest request or reply, all values together, in bytes.
@@ -186,6 +200,9 @@ pub struct Demand {
     pub client_bytes: u64,
     /// Settings that the target must report.
     pub settings: Vec<NeededSetting>,
+    /// Whether it needs the engine's own programs that dump and restore tables
+    /// ([`Driver::dump_tool`](crate::driver::Driver::dump_tool)).
+    pub dump_tool: bool,
 }
 
 /// A required setting of a target.

@@ -8,9 +8,10 @@ use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
 use crate::load::Arrivals;
-use crate::metric::MetricValue;
+use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
 use crate::origin::Origin;
+use crate::threads::ClientThreads;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct RunSpec {
     /// The cache in front of every target, without its password; `None`, and not written: no cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
+    /// The second server that `--remote` names, without its password; `None`, and not written: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     /// The custom workload; `None`, and not written: a built-in experiment.
     #[serde(default, alias = "own", skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomWorkload>,
@@ -68,6 +72,9 @@ pub struct RunSpec {
     /// The number of restarts of throwaway servers, between blocks of rounds; 0, and not written: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
+    /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ClientThreads>,
 }
 
 /// The minimum time of a trial, unless the user sets another. A shorter trial does not warm up in a tenth of its
@@ -221,8 +228,19 @@ pub struct CellRecord {
     pub second_instance: bool,
     /// Why it cannot be measured, if so.
     pub unavailable: Option<String>,
+    /// Why single operations of it cannot be measured, by the operation's name. Not written if there are none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unavailable_operations: BTreeMap<String, String>,
     /// Mean bytes per record sent to the database.
     pub stored_bytes: Option<u64>,
+}
+
+impl CellRecord {
+    /// Why an operation of it cannot be measured; `None` if it can.
+    pub fn refusal(&self, operation: &str) -> Option<&str> {
+        let of_operation = self.unavailable_operations.get(operation);
+        of_operation.or(self.unavailable.as_ref()).map(String::as_str)
+    }
 }
 
 /// The tool's own cost per operation, measured on `null:` with the same cell.
@@ -319,6 +337,9 @@ pub struct Measurement {
     /// Values of metrics that not every trial has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricValue>,
+    /// Points of metrics that have many values in one trial; empty, and not written, for most trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Points>,
     /// Transactions completed in equal parts of the measured phase, to judge whether it was steady; empty in an open
     /// loop, or if there are too few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -330,6 +351,9 @@ pub struct Measurement {
     /// trials. Such a trial is repeated.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stood_still_ns: u64,
+    /// The number of threads that shared the clients; 0, and not written: each client had its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub threads: u64,
 }
 
 /// Whether a value is the default one, which is not written.

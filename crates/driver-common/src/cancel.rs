@@ -1,19 +1,20 @@
 //! Cancellation of the native clients' connections, when the user stops the run while a server does not answer.
 
 use kurabe_core::{Error, ErrorKind};
+use kurabe_reactor::{Guard, Lock};
 use slab::Slab;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Set once connections were shut down: no new one is opened.
 static CUT: AtomicBool = AtomicBool::new(false);
 /// The open sockets.
-static OPEN: Mutex<Slab<Weak<TcpStream>>> = Mutex::new(Slab::new());
+static OPEN: Lock<Slab<Weak<TcpStream>>> = Lock::new(Slab::new());
 
-fn open() -> MutexGuard<'static, Slab<Weak<TcpStream>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open() -> Guard<'static, Slab<Weak<TcpStream>>> {
+    OPEN.lock()
 }
 
 /// Shuts down all connections of the native clients, and prevents new ones. Blocked calls return an error of the kind

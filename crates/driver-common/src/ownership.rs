@@ -85,6 +85,11 @@ pub trait NamespaceOps: Send {
         Ok(())
     }
 
+    /// Like [`Namespace::keeps_insertion_order`].
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
     /// Whether the engine analyses tables.
     fn analyses(&self) -> bool {
         false
@@ -92,6 +97,11 @@ pub trait NamespaceOps: Send {
 
     /// Like [`Namespace::analyse`], for a collection of Kurabe's.
     fn analyse(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// Like [`Namespace::hold_statistics`], for a collection of Kurabe's.
+    fn hold_statistics(&mut self, _name: &str) -> Result<()> {
         Ok(())
     }
 
@@ -130,6 +140,10 @@ impl<H: NamespaceOps> Owned<H> {
 }
 
 impl<H: NamespaceOps> Namespace for Owned<H> {
+    fn keeps_insertion_order(&self) -> bool {
+        self.0.keeps_insertion_order()
+    }
+
     fn claim(&mut self, run: &str) -> Result<()> {
         self.0.claim(run)
     }
@@ -162,6 +176,11 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
         }
         self.must_be_ours(&collection.name)?;
         self.0.analyse(&collection.name)
+    }
+
+    fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
+        self.must_be_ours(&collection.name)?;
+        self.0.hold_statistics(&collection.name)
     }
 
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {

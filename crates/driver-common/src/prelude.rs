@@ -2,22 +2,24 @@
 
 pub use crate::datetime::DateTime;
 pub use crate::info::{DriverInfo, OptionInfo};
+pub use crate::lent_row::with_fields;
 pub use crate::ownership::Owned;
 pub use crate::slots::check_parameters;
 pub use crate::wire::malformed;
 pub use kurabe_core::collection::{Collection, FieldType};
 pub use kurabe_core::driver::{
-    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, Session, Support,
+    Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate, Session, Support,
 };
 pub use kurabe_core::durability::DurabilityClass;
 pub use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 pub use kurabe_core::observation::Endpoint;
-pub use kurabe_core::operation::Operation;
+pub use kurabe_core::operation::{NO_FLOW, Operation};
 pub use kurabe_core::secret::Secret;
 pub use kurabe_core::stats_probe::{
     Clients, Counter, CounterScope, EngineCount, Reading, SessionSample, SnapshotPoint, StatementUse,
     StatsProbe, WaitState, shortened,
 };
 pub use kurabe_core::target::TargetUrl;
+pub use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
 pub use kurabe_core::value::{Reply, Value};
 pub use kurabe_core::{Error, ErrorKind, Result};

@@ -3,35 +3,65 @@
 use crate::cancel;
 use crate::contain::contain;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_reactor::{Condition, Lock};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval of the watchdog's checks.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Runs work that may block forever in a separate thread, and waits at most `limit`. `None` if it did not finish in
-/// time; a late result is passed to `late`. A panic becomes an error.
+/// What became of work in another thread.
+enum Work<T> {
+    Running,
+    Done(Result<T>),
+    /// Nobody waits for it any more.
+    Abandoned,
+}
+
+/// Runs work that may block forever in a separate thread, and waits at most `limit`: as a task of a reactor, it lets
+/// others run meanwhile. `None` if it did not finish in time; a late result is passed to `late`. A panic becomes an
+/// error.
 pub fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
     late: impl FnOnce(T) + Send + 'static,
 ) -> Result<Option<T>> {
-    let (sender, receiver) = mpsc::sync_channel(1);
+    let shared = Arc::new((Lock::new(Work::Running), Condition::new()));
+    let theirs = Arc::clone(&shared);
     let spawned = thread::Builder::new().name("kurabe-within".to_owned()).spawn(move || {
-        // An error means that the caller has stopped waiting.
-        if let Err(unwanted) = sender.send(contain("the client library", "connecting", work)) {
-            let _ = unwanted.0.map(late);
+        let done = contain("the client library", "connecting", work);
+        let mut state = theirs.0.lock();
+        if let Work::Abandoned = *state {
+            drop(state);
+            let _ = done.map(late);
+        } else {
+            *state = Work::Done(done);
+            drop(state);
+            theirs.1.notify_all();
         }
     });
-    match spawned {
-        Ok(_) => receiver.recv_timeout(limit).ok().transpose(),
-        Err(error) => Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
-            .hint("raise the limit of processes (ulimit -u), or use fewer clients")),
+    if let Err(error) = spawned {
+        return Err(Error::new(ErrorKind::Limit, format!("no more threads: {error}"))
+            .hint("raise the limit of processes (ulimit -u), or use fewer clients"));
+    }
+    let until = Instant::now() + limit;
+    let mut state = shared.0.lock();
+    loop {
+        match std::mem::replace(&mut *state, Work::Running) {
+            Work::Done(done) => return done.map(Some),
+            Work::Running | Work::Abandoned => {}
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            *state = Work::Abandoned;
+            return Ok(None);
+        }
+        state = shared.1.wait_for(state, left).0;
     }
 }
 
@@ -141,7 +171,7 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::sync::mpsc;
 
     #[test]
     fn waiting_for_blocked_work_ends_at_the_limit() {

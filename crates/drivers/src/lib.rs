@@ -8,8 +8,8 @@
 
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
 use kurabe_driver_common::{
-    account, charset, contain, datetime, key, ownership, packed, prelude, probe, reported, row, slots, ttl,
-    watchdog, wire,
+    account, charset, clients, contain, datetime, key, ownership, packed, prelude, probe, program, reported,
+    row, slots, ttl, watchdog, wire,
 };
 pub use kurabe_driver_common::{cancel, embedded, info, sql};
 
@@ -18,6 +18,8 @@ pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
+pub mod linked;
+pub mod members;
 #[cfg(feature = "memcached")]
 pub mod memcached;
 #[cfg(feature = "mongodb")]
@@ -32,3 +34,4 @@ pub mod redis;
 pub mod registry;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod tcp;

@@ -13,6 +13,7 @@ macro_rules! drivers {
         pub static DRIVERS: &[&DriverInfo] = &[
             $(#[cfg(feature = $feature)] &$info,)*
             &crate::application::INFO,
+            &crate::tcp::INFO,
             &crate::null::INFO,
         ];
 

@@ -244,7 +244,7 @@ fn options_that_applications_have_in_their_connection_strings_are_taken() {
 }
 
 #[test]
-fn the_stand_in_says_what_it_is_and_what_it_does_not_promise() {
+fn the_substitute_says_what_it_is_and_what_it_does_not_promise() {
     let Some(server) = testing::server("mongodb") else { return };
     if !server.program().ends_with("ferretdb-sqlite") {
         return;

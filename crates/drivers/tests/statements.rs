@@ -23,6 +23,7 @@ fn statements(dialect: &Dialect) -> String {
         key: vec![0, 1],
         indexes: vec![vec![5], vec![2, 1]],
         cache: None,
+        remote: None,
     });
     let only_key = Collection::new("kurabe_key", vec![Field { name: "id", kind: FieldType::Int }], vec![0]);
     let c = || Arc::clone(&collection);

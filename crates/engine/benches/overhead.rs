@@ -64,6 +64,8 @@ fn row(payload: &str, operation: &str) {
                 progress: &AtomicU64::new(0),
                 observer: None,
                 cpu_partition: None,
+                connected: None,
+                threads: None,
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

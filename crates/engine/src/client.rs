@@ -1,4 +1,5 @@
-//! One client: connects, warms up, waits for the others, and runs its transactions until it is stopped.
+//! One client, in a thread of its own or as one of many tasks of a thread: connects, warms up, waits for the others,
+//! and runs its transactions until it is stopped.
 
 use crate::connections::Connections;
 use crate::cpu_partition;
@@ -70,6 +71,8 @@ pub(crate) struct Tally {
     pub(crate) retries: u64,
     pub(crate) service: Histogram,
     pub(crate) checks: Histogram,
+    /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
+    pub(crate) queue: Option<Box<Histogram>>,
     pub(crate) connections: Connections,
     /// The spans of the measured transactions.
     pub(crate) spans: Spans,
@@ -87,6 +90,9 @@ impl Tally {
         self.retries += other.retries;
         self.service.merge(&other.service);
         self.checks.merge(&other.checks);
+        if let Some(queue) = &other.queue {
+            self.queue.get_or_insert_default().merge(queue);
+        }
         self.connections.merge(&other.connections);
         self.spans.merge(&other.spans);
         self.exhausted |= other.exhausted;
@@ -158,7 +164,8 @@ impl<'a> Worker<'a> {
         limits: Limits,
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let (tally, timeline) = (Tally::default(), Timeline::new());
+        let queue = (kurabe_reactor::current() != 0).then(Box::default);
+        let (tally, timeline) = (Tally { queue, ..Tally::default() }, Timeline::new());
         let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, paced: None, error: None };
         Self { shared, transaction, session: None, limits, outcome }
     }
@@ -229,6 +236,7 @@ impl<'a> Worker<'a> {
             && !self.stopped()
         {
             self.transaction.prepare_input();
+            kurabe_reactor::take_turn();
             self.transact()?;
             self.transaction.check()?;
             self.outcome.tally.warmup += self.shared.pipeline;
@@ -279,6 +287,8 @@ impl<'a> Worker<'a> {
         let retries = self.transaction.retries();
         let before = Spans::of(self.transaction.spans());
         self.transaction.warmed_up();
+        // That of the warm-up.
+        kurabe_reactor::time_in_queue();
         let measured = if let Some(schedule) = &shared.schedule {
             sleep_sharply();
             let mut paced = Box::<Paced>::default();
@@ -362,9 +372,12 @@ impl<'a> Worker<'a> {
             }
             self.transaction.prepare_input();
             self.outcome.tally.offered += pipeline;
+            // Clients of the same thread receive first what has arrived for them.
+            kurabe_reactor::take_turn();
             let began = Tick::now();
             let answer = self.transact();
             ended = Tick::now();
+            self.note_queue();
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
                 self.outcome.tally.failed += pipeline;
                 return Err(error);
@@ -378,6 +391,16 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Records how long the last transaction waited in the queue of its thread, if clients share one.
+    #[inline]
+    pub(crate) fn note_queue(&mut self) {
+        if let Some(queue) = &mut self.outcome.tally.queue
+            && let Some(time) = kurabe_reactor::time_in_queue()
+        {
+            queue.record(time.as_nanos() as u64);
+        }
     }
 
     /// Reports its progress now and then.

@@ -23,11 +23,42 @@ impl CpuPartition {
     /// there is only one processor.
     pub fn of_this_machine() -> Option<Self> {
         let allowed = allowed().ok()?;
-        let siblings = |cpu: u32| {
-            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-            fs::read_to_string(path).unwrap_or_else(|_| cpu.to_string())
-        };
         Self::share(allowed.into_iter().map(|cpu| (cpu, siblings(cpu))))
+    }
+
+    /// Gives the servers this many of the processors that this thread may use, and clients the others; `shared`: clients
+    /// get all. Threads of one core stay together as far as the number allows.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) if there are too few processors.
+    pub fn allot(count: usize, shared: bool) -> Result<Self> {
+        Self::divide(allowed()?.into_iter().map(|cpu| (siblings(cpu), cpu)).collect(), count, shared)
+    }
+
+    /// `cpus`: each with the name of its core.
+    fn divide(mut cpus: Vec<(String, u32)>, count: usize, shared: bool) -> Result<Self> {
+        let machine = cpus.len();
+        let needed = count + usize::from(!shared);
+        if needed > machine {
+            let [count, machine] = [count, machine].map(|number| kurabe_core::units::count(number as u64));
+            let why = if shared {
+                format!("the server would get {count} processors, and there are {machine}")
+            } else {
+                format!(
+                    "the server would get {count} of {machine} processors, which leaves none for the client"
+                )
+            };
+            let hint = "use a larger machine, or --cpu-placement shared";
+            let error = Error::unsupported(why);
+            return Err(if shared { error } else { error.hint(hint) });
+        }
+        cpus.sort_unstable();
+        let servers = cpus.split_off(machine - count).into_iter().map(|(_, cpu)| cpu).collect::<Vec<_>>();
+        let mut clients: Vec<u32> = cpus.into_iter().map(|(_, cpu)| cpu).collect();
+        if shared {
+            clients.extend(&servers);
+        }
+        Ok(Self { clients, servers })
     }
 
     /// `cpus`: each with the name of its core.
@@ -61,10 +92,21 @@ impl CpuPartition {
     }
 }
 
+/// The name of a processor's core: its threads.
+fn siblings(cpu: u32) -> String {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    fs::read_to_string(path).unwrap_or_else(|_| cpu.to_string())
+}
+
 /// The processors that this thread may use.
 fn allowed() -> Result<Vec<u32>> {
     let set = sched_getaffinity(None).map_err(|error| affinity_error("read", error))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}
+
+/// The number of processors that this thread may use, at least 1.
+pub(crate) fn usable() -> usize {
+    allowed().map_or(1, |cpus| cpus.len().max(1))
 }
 
 /// Pins this thread, and those that it starts, to these processors. Does nothing if the list is empty.
@@ -79,6 +121,27 @@ pub(crate) fn pin_thread(cpus: &[u32]) -> Result<()> {
     sched_setaffinity(None, &set).map_err(|error| affinity_error("set", error))
 }
 
+/// Pins a thread, and those that it starts meanwhile, until this is dropped.
+pub(crate) struct PinGuard {
+    before: Vec<u32>,
+}
+
+impl PinGuard {
+    /// Pins this thread to these processors.
+    pub(crate) fn pin(cpus: &[u32]) -> Result<Self> {
+        let before = allowed()?;
+        pin_thread(cpus)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for PinGuard {
+    fn drop(&mut self) {
+        // The processors were allowed before.
+        let _ = pin_thread(&self.before);
+    }
+}
+
 fn affinity_error(what: &str, error: rustix::io::Errno) -> Error {
     Error::new(ErrorKind::Environment, format!("cannot {what} the CPU affinity of a thread: {error}"))
 }
@@ -90,6 +153,22 @@ mod tests {
     fn share(cpus: &[(u32, &str)]) -> Option<(Vec<u32>, Vec<u32>)> {
         let cpu_partition = CpuPartition::share(cpus.iter().map(|(cpu, core)| (*cpu, (*core).to_owned())))?;
         Some((cpu_partition.clients, cpu_partition.servers))
+    }
+
+    #[test]
+    fn clients_keep_a_processor_unless_they_share() {
+        let four =
+            || [(0, "a"), (1, "b"), (2, "a"), (3, "b")].map(|(cpu, core)| (core.to_owned(), cpu)).to_vec();
+        let of = |count, shared| {
+            CpuPartition::divide(four(), count, shared).map(|part| (part.clients, part.servers))
+        };
+        assert_eq!(of(2, false).unwrap(), (vec![0, 2], vec![1, 3]), "whole cores");
+        assert_eq!(of(3, false).unwrap(), (vec![0], vec![2, 1, 3]));
+        assert_eq!(of(3, true).unwrap(), (vec![0, 2, 1, 3], vec![2, 1, 3]));
+        let error = of(4, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("leaves none for the client"), "{error}");
+        assert!(of(4, true).is_ok() && of(5, true).is_err());
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl DrawSeed {
 mod tests {
     use super::*;
     use kurabe_core::axis::{AxisValue, Cell};
-    use std::collections::HashSet;
+    use std::collections::{BTreeMap, HashSet};
 
     fn cell(target: usize, codec: &str, payload: u64, aa_control: bool) -> CellRecord {
         let axes = [
@@ -40,7 +40,16 @@ mod tests {
             ("payload".to_owned(), AxisValue::Number(payload)),
         ];
         let (second_instance, unavailable, stored_bytes) = (false, None, None);
-        CellRecord { target, axes: Cell::new(axes), aa_control, second_instance, unavailable, stored_bytes }
+        let unavailable_operations = BTreeMap::new();
+        CellRecord {
+            target,
+            axes: Cell::new(axes),
+            aa_control,
+            second_instance,
+            unavailable,
+            unavailable_operations,
+            stored_bytes,
+        }
     }
 
     #[test]

@@ -128,6 +128,8 @@ impl Runner<'_> {
             // Its effect on counters could not be separated from that of the others.
             observer: None,
             cpu_partition: self.cpu_partition,
+            connected: None,
+            threads: self.plan.spec.threads,
         })
     }
 

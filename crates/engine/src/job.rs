@@ -3,6 +3,7 @@
 use crate::clock::process_cpu;
 use crate::cpu_partition;
 use crate::fixture::Fixture;
+use crate::peak_memory::PeakMemory;
 use crate::plan::RunCell;
 use crate::runner::Runner;
 use crate::standstill::Monitor;
@@ -10,7 +11,7 @@ use crate::trial::Failure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Checked, OperationInfo};
 use kurabe_core::job::{Job, JobContext, JobDone};
-use kurabe_core::metric::{self, BYTES};
+use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::Observation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::Measurement;
@@ -24,6 +25,7 @@ struct Ran {
     done: JobDone,
     elapsed: Duration,
     cpu: Duration,
+    memory: Vec<MetricValue>,
     observed: Option<Observation>,
 }
 
@@ -48,13 +50,15 @@ impl Runner<'_> {
             )?;
             let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
             let guard = self.observer.map(|observer| observer.begin(&driver.endpoint()));
+            let memory = PeakMemory::start();
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
+            let memory = memory.map(PeakMemory::end).unwrap_or_default();
             let observed = guard.map(kurabe_core::observation::MonitorGuard::end);
             let (done, sessions) = context.end();
             sessions.into_iter().try_for_each(crate::client::goodbye)?;
-            Ok(Ran { done, elapsed, cpu, observed })
+            Ok(Ran { done, elapsed, cpu, memory, observed })
         };
         let monitor = Monitor::start();
         // A separate thread, so that the checks do not run on its processors.
@@ -66,7 +70,7 @@ impl Runner<'_> {
             thread.join().unwrap_or_else(|panic| Err(crate::trial::panicked("the job", &*panic)))
         });
         let stood_still = monitor.end();
-        let Ran { done, elapsed, cpu, observed } =
+        let Ran { done, elapsed, cpu, memory, observed } =
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
         let mut session = crate::cancellable(session, self.cancel);
         let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
@@ -74,7 +78,7 @@ impl Runner<'_> {
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
         service.record(elapsed.as_nanos() as u64);
-        let bytes = (done.bytes > 0).then(|| BYTES.value(done.bytes as f64));
+        let bytes = metric::of_bytes(done.bytes, elapsed, cpu, observed.as_ref());
         let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, completed));
         let elapsed_ns = elapsed.as_nanos() as u64;
         Ok(Measurement {
@@ -87,7 +91,8 @@ impl Runner<'_> {
             verified: Some(verification),
             overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
-            metrics: [done.metrics, bytes.into_iter().collect(), metrics, tiers.unwrap_or_default()].concat(),
+            metrics: [done.metrics, bytes, memory, metrics, tiers.unwrap_or_default()].concat(),
+            points: done.points,
             stood_still_ns: stood_still.as_nanos() as u64,
             ..Measurement::default()
         })

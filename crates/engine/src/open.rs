@@ -11,7 +11,6 @@ use crate::schedule::Schedule;
 use kurabe_core::Result;
 use kurabe_stats::Histogram;
 use std::num::NonZeroU64;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// In nanoseconds. For shorter waits the client spins, since going to sleep takes about as long.
@@ -102,6 +101,7 @@ impl Worker<'_> {
             drawn = false;
             let answer = self.transact();
             let ended = Tick::now();
+            self.note_queue();
             let end = nanos(start, ended);
             if let Err(error) = answer.and_then(|()| self.check(ended)) {
                 self.outcome.tally.failed += 1;
@@ -146,8 +146,9 @@ impl Worker<'_> {
             if self.stopped() {
                 return None;
             }
-            if left > SPIN {
-                thread::sleep(Duration::from_nanos(left.min(NAP)));
+            // A reactor spins for all of its clients.
+            if left > SPIN || kurabe_reactor::current() != 0 {
+                kurabe_reactor::sleep(Duration::from_nanos(left.min(NAP)));
             } else {
                 std::hint::spin_loop();
             }

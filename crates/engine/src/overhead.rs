@@ -68,6 +68,8 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 progress: &AtomicU64::new(0),
                 observer: None,
                 cpu_partition: None,
+                connected: None,
+                threads: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

@@ -10,11 +10,15 @@ use crate::order;
 use crate::records;
 use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
 use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
+use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The plan of a run.
@@ -164,7 +168,10 @@ impl Plan {
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
-            Ok(planned) => {
+            Ok(mut planned) => {
+                planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(&axes));
+                // A server has the same processors throughout a slice of each of its cells.
+                planned.policy.interleave &= planned.provision.cpus.is_none();
                 let why = does_not_fit(&planned, Load::of(&axes));
                 (Some(planned), why.map(str::to_owned))
             }
@@ -174,16 +181,42 @@ impl Plan {
         let stored_bytes = planned.as_ref().and_then(|planned| planned.stored_bytes);
         let second_instance = aa_control.is_some_and(|aa_control| aa_control.second_instance);
         let aa_control = aa_control.is_some();
-        let record = CellRecord { target, axes, aa_control, second_instance, unavailable, stored_bytes };
+        let unavailable_operations = BTreeMap::new();
+        let record = CellRecord {
+            target,
+            axes,
+            aa_control,
+            second_instance,
+            unavailable,
+            unavailable_operations,
+            stored_bytes,
+        };
         Ok(RunCell { record, slot, planned })
     }
 
-    /// Marks the cells that their targets do not support.
+    /// Marks the cells that their targets do not support, and single operations of the others. A cell without an
+    /// operation that its target supports is unavailable.
     pub fn compare(&mut self, targets: &[Target]) {
+        let shares_threads = matches!(self.spec.threads, Some(ClientThreads::Count(_)));
         for cell in &mut self.cells {
-            let refusal =
-                cell.available().and_then(|planned| targets[cell.record.target].refusal(&planned.demand));
-            cell.record.unavailable = cell.record.unavailable.take().or(refusal);
+            let Some(planned) = cell.available() else { continue };
+            let target = &targets[cell.record.target];
+            let cpus = || target.cpu_refusal(planned.provision.cpus?);
+            let shares = shares_threads && matches!(planned.work, Work::Loop(_));
+            let threads = || target.refuses_shared_threads().filter(|_| shares);
+            if let Some(refusal) = target.refusal(&planned.demand).or_else(cpus).or_else(threads) {
+                cell.record.unavailable = Some(refusal);
+                continue;
+            }
+            let asked = planned.operations.iter();
+            let asked = asked.filter(|(name, _)| self.operations.iter().any(|known| known.name == *name));
+            let refused =
+                asked.filter_map(|(name, demand)| Some(((*name).to_owned(), target.refusal(demand)?)));
+            let refused: BTreeMap<String, String> = refused.collect();
+            if refused.len() == self.operations.len() {
+                cell.record.unavailable = refused.values().next().cloned();
+            }
+            cell.record.unavailable_operations = refused;
         }
     }
 
@@ -222,13 +255,15 @@ impl Plan {
         }
         let first = |at| {
             let mut cells = self.available().map(|(record, _)| record);
-            cells.find(|record| record.target == at).map(|record| record.axes.clone())
+            cells.find(|record| record.target == at).cloned()
         };
-        let firsts: Vec<Option<Cell>> = (0..targets.len()).map(first).collect();
-        for (at, (target, axes)) in targets.iter().zip(firsts).enumerate() {
-            let Some(axes) = axes else { continue };
+        let firsts: Vec<Option<CellRecord>> = (0..targets.len()).map(first).collect();
+        for (at, (target, first)) in targets.iter().zip(firsts).enumerate() {
+            let Some(first) = first else { continue };
             let aa_control = AaControl { second_instance: target.second.is_some() };
-            self.cells.push(self.plan_cell(at, axes, Some(aa_control))?);
+            let mut cell = self.plan_cell(at, first.axes, Some(aa_control))?;
+            cell.record.unavailable_operations = first.unavailable_operations;
+            self.cells.push(cell);
         }
         self.group();
         Ok(())
@@ -252,6 +287,9 @@ impl Plan {
         self.trials = (0..self.cells.len())
             .filter(|cell| self.cells[*cell].available().is_some())
             .flat_map(|cell| (0..self.operations.len()).map(move |operation| (cell, operation)))
+            .filter(|(cell, operation)| {
+                self.cells[*cell].record.refusal(self.operations[*operation].name).is_none()
+            })
             .collect();
         self.groups = groups(self);
     }
@@ -314,6 +352,12 @@ impl Plan {
         caches
     }
 
+    /// The second servers that cells need, without duplicates.
+    pub fn remotes(&self) -> Vec<RemoteServer> {
+        let needed = self.available().filter_map(|(_, cell)| cell.provision.remote);
+        needed.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// The largest reply that any cell expects, in bytes.
     pub fn largest_answer(&self) -> u64 {
         // Replies to pipelined requests arrive together.
@@ -369,6 +413,9 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
     if matches!(planned.work, Work::Job(_)) && load != Load::Closed {
         return Some("a job runs once per trial, so it has no rate");
     }
+    if matches!(planned.work, Work::Job(_)) && planned.provision.cpus.is_some() {
+        return Some("processors are given to the server of a loop, not of a job");
+    }
     if planned.policy.pipeline > 1 && load != Load::Closed {
         return Some("an open loop has one request per arrival, so requests cannot be pipelined");
     }
@@ -379,7 +426,11 @@ fn does_not_fit(planned: &PlannedCell, load: Load) -> Option<&'static str> {
 /// The axes with the spec's values, in the experiment's order.
 fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Vec<AxisValue>)>> {
     let open = spec.axes.contains_key(RATE.name);
-    let known: Vec<AxisInfo> = experiment.info().axes.iter().copied().chain(open.then_some(RATE)).collect();
+    let scaled = spec.axes.contains_key(CPUS.name);
+    let own = experiment.info().axes;
+    let common = [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled)].into_iter();
+    let common = common.filter(|(axis, given)| *given && !own.iter().any(|known| known.name == axis.name));
+    let known: Vec<AxisInfo> = own.iter().copied().chain(common.map(|(axis, _)| axis)).collect();
     if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {
         return Err(Error::usage(format!("{} has no axis '{name}'", spec.experiment)));
     }

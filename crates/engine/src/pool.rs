@@ -3,7 +3,7 @@
 use crate::client::goodbye;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use kurabe_reactor::{Condition, Lock};
 
 /// A connection, or the error by which it was lost. The error stays in the slot, so that later clients fail with the
 /// same reason instead of waiting forever.
@@ -11,25 +11,20 @@ type Slot = Result<Box<dyn Session>>;
 
 /// A pool of connections. The most recently returned one is taken first, as in most pools, since its memory is warm.
 pub(crate) struct Pool {
-    free: Mutex<Vec<Slot>>,
-    given_back: Condvar,
+    free: Lock<Vec<Slot>>,
+    given_back: Condition,
 }
 
 impl Pool {
     /// Opens `size` connections.
     pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, size: usize) -> Result<Self> {
         let free = (0..size).map(|_| driver.connect(options).map(Ok)).collect::<Result<Vec<Slot>>>()?;
-        Ok(Self { free: Mutex::new(free), given_back: Condvar::new() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        // Nothing under the lock can panic.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { free: Lock::new(free), given_back: Condition::new() })
     }
 
     /// Takes a connection; waits if all are in use.
     pub(crate) fn take(&self) -> Result<Box<dyn Session>> {
-        let mut free = self.lock();
+        let mut free = self.free.lock();
         loop {
             match free.pop() {
                 Some(Ok(session)) => return Ok(session),
@@ -39,7 +34,7 @@ impl Pool {
                     self.given_back.notify_one();
                     return Err(error);
                 }
-                None => free = self.given_back.wait(free).unwrap_or_else(PoisonError::into_inner),
+                None => free = self.given_back.wait(free),
             }
         }
     }
@@ -57,13 +52,13 @@ impl Pool {
     }
 
     fn give(&self, slot: Slot) {
-        self.lock().push(slot);
+        self.free.lock().push(slot);
         self.given_back.notify_one();
     }
 
     /// Closes all connections; fails if a server sent unexpected data.
     pub(crate) fn close(self) -> Result<()> {
-        let free = self.free.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let free = self.free.into_inner();
         // All are closed, even if one fails.
         free.into_iter().flatten().map(goodbye).fold(Ok(()), Result::and)
     }

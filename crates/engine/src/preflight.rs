@@ -42,8 +42,9 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
         let held = demand.client_bytes.saturating_mul(clients);
         if memory_bytes > 0 && held > memory_bytes / 2 {
             let [held, memory] = [held, memory_bytes].map(units::size);
+            let (many, need) = if clients == 1 { ("", "needs") } else { ("s", "need") };
             let why = format!(
-                "{clients} clients need {held} of memory for payloads, and this machine has {memory}"
+                "{clients} client{many} {need} {held} of memory for payloads, and this machine has {memory}"
             );
             let error = Error::new(ErrorKind::Limit, why);
             return Err(error.hint("use fewer --clients or a smaller --payload"));

@@ -206,9 +206,11 @@ mod tests {
                 overhead_ns: 0,
                 observed: None,
                 metrics: Vec::new(),
+                points: Vec::new(),
                 windows: Vec::new(),
                 slices: 0,
                 stood_still_ns: 0,
+                threads: 0,
             })
         }
     }

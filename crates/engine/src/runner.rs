@@ -2,15 +2,16 @@
 //! starts.
 
 use crate::cancellable::cancellable;
-use crate::cpu_partition::CpuPartition;
+use crate::cpu_partition::{CpuPartition, PinGuard};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
 use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
-use crate::target::{Restart, Target};
+use crate::target::{Restart, Restrict, Target};
 use crate::trial::{Failure, LoadModel, Trial, panicked};
+use kurabe_core::cpus::Placement;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
@@ -414,6 +415,13 @@ impl Runner<'_> {
         };
         let fixture = self.prepare(run_cell, cell, &*workload, fixture, emit)?;
         let target = &self.targets[run_cell.record.target];
+        let restricted = Restricted::of(target, run_cell, cell)?;
+        // Observers and other helpers of the trial keep to the clients' processors too.
+        let clients = restricted.as_ref().map(|restricted| &*restricted.partition.clients);
+        let _pinned = clients.map(PinGuard::pin).transpose()?;
+        let cpu_partition =
+            restricted.as_ref().map(|restricted| &restricted.partition).or(self.cpu_partition);
+        let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
@@ -421,6 +429,9 @@ impl Runner<'_> {
             let number = fixture.next_trial();
             fixture.before(cell, &*workload, operation.name, self.cancel)?;
             let (state, session) = fixture.lend(cell)?;
+            if let Some(restricted) = &restricted {
+                restricted.begin()?;
+            }
             let trial = Trial {
                 driver: target.driver_of(&run_cell.record),
                 options: &ConnectOptions::default(),
@@ -434,7 +445,9 @@ impl Runner<'_> {
                 cancel: self.cancel,
                 progress: self.progress,
                 observer: self.observer,
-                cpu_partition: self.cpu_partition,
+                cpu_partition,
+                threads: self.plan.spec.threads,
+                connected: Some(&connected),
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));
@@ -464,6 +477,33 @@ impl Runner<'_> {
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
         measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
+    }
+}
+
+/// The processors that a trial's server is restricted to.
+struct Restricted<'a> {
+    restrict: &'a Restrict,
+    partition: CpuPartition,
+    pinned: bool,
+}
+
+impl<'a> Restricted<'a> {
+    /// The processors of a cell's server; `None` if they are not restricted.
+    fn of(target: &'a Target, run_cell: &RunCell, cell: &PlannedCell) -> Result<Option<Self>> {
+        let Some(allotment) = cell.provision.cpus else { return Ok(None) };
+        let restrict = target.restrict_of(&run_cell.record).ok_or_else(unavailable)?;
+        let partition = CpuPartition::allot(allotment.count, allotment.placement == Placement::Shared)?;
+        Ok(Some(Self { restrict, partition, pinned: allotment.placement == Placement::Pinned }))
+    }
+
+    /// Restricts the server before clients connect: what it starts for them inherits that.
+    fn begin(&self) -> Result<()> {
+        (self.restrict)(&self.partition.servers, false)
+    }
+
+    /// Restricts or pins what the server has started for the clients.
+    fn connected(&self) -> Result<()> {
+        (self.restrict)(&self.partition.servers, self.pinned)
     }
 }
 

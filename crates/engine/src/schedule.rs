@@ -2,9 +2,9 @@
 
 use kurabe_core::load::Arrivals;
 use kurabe_core::planned::Capacity;
+use kurabe_reactor::{Guard, Lock};
 use kurabe_stats::rng::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// After the last transaction was due, waiting ones are still started for half the trial's time, but at least this
@@ -39,7 +39,7 @@ pub(crate) struct Schedule {
     end: f64,
     most: u64,
     is_cut: bool,
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Idle clients, each holding a transaction that is not started yet.
     ready: AtomicUsize,
 }
@@ -120,7 +120,7 @@ impl Schedule {
             end: plan.time.as_nanos() as f64,
             most: plan.most,
             is_cut: plan.is_cut,
-            state: Mutex::new(State {
+            state: Lock::new(State {
                 taken: 0,
                 over: false,
                 arrivals: stream.clone(),
@@ -131,9 +131,8 @@ impl Schedule {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state contains plain numbers only, so it is valid even after a client's panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, State> {
+        self.state.lock()
     }
 
     /// Takes the next transaction and returns when it is due; `None` if there is none.

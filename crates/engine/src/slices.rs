@@ -11,9 +11,9 @@
 //! equally.
 
 use crate::clock::process_cpu;
+use kurabe_reactor::{Condition, Guard, Lock};
 use kurabe_stats::rng::{Rng, mix};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Separates the seed of the slice order from other uses of the seed.
@@ -22,11 +22,11 @@ const ORDER: u64 = 0x0007_0b45;
 /// Assigns slices of time to trials, one after the other.
 pub(crate) struct SliceScheduler {
     slice: Duration,
-    state: Mutex<State>,
+    state: Lock<State>,
     /// For the clients of each trial separately: a slice of one trial must not wake the clients of another.
-    called: Vec<Condvar>,
+    called: Vec<Condition>,
     /// For the thread that assigns slices.
-    changed: Condvar,
+    changed: Condition,
 }
 
 struct State {
@@ -61,19 +61,14 @@ impl SliceScheduler {
     pub(crate) fn new(trials: usize, slice: Duration) -> Self {
         Self {
             slice,
-            state: Mutex::new(State {
-                lanes: vec![LaneState::default(); trials],
-                current: None,
-                over: false,
-            }),
-            called: (0..trials).map(|_| Condvar::new()).collect(),
-            changed: Condvar::new(),
+            state: Lock::new(State { lanes: vec![LaneState::default(); trials], current: None, over: false }),
+            called: (0..trials).map(|_| Condition::new()).collect(),
+            changed: Condition::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state contains plain numbers only, so it is valid even after a client's panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, State> {
+        self.state.lock()
     }
 
     /// The lane of a trial.
@@ -85,7 +80,7 @@ impl SliceScheduler {
     pub(crate) fn wait_until_ready(&self, trial: usize) {
         let mut state = self.lock();
         while !state.lanes[trial].ready {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
     }
 
@@ -114,7 +109,7 @@ impl SliceScheduler {
             }
         }
         self.lock().over = true;
-        self.called.iter().for_each(Condvar::notify_all);
+        self.called.iter().for_each(Condition::notify_all);
         stats
     }
 
@@ -131,7 +126,7 @@ impl SliceScheduler {
         let cpu = process_cpu();
         self.called[trial].notify_all();
         while state.lanes[trial].at_work > 0 {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state);
         }
         state.current = None;
         made.slices += 1;
@@ -188,7 +183,7 @@ impl LaneWorker<'_> {
                     return Some(scheduler.slice);
                 }
                 _ if state.over => return None,
-                _ => state = scheduler.called[self.trial].wait(state).unwrap_or_else(PoisonError::into_inner),
+                _ => state = scheduler.called[self.trial].wait(state),
             }
         }
     }

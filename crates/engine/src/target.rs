@@ -1,9 +1,12 @@
 //! A target of a run, and what it does not support.
 
+use crate::cpu_partition::CpuPartition;
 use kurabe_core::Result;
+use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::Demand;
+use kurabe_core::remote::RemoteCollection;
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
 
@@ -24,6 +27,8 @@ pub struct Target {
     pub restart: Option<Restart>,
     /// A second instance of its server for the A/A control; `None`: the control uses the same server.
     pub second: Option<SecondInstance>,
+    /// Restricts its server to processors; `None` if it is not a throwaway server.
+    pub restrict: Option<Restrict>,
 }
 
 /// Another process of a target's server, with its own data, the same version and settings, on the same processors.
@@ -32,10 +37,16 @@ pub struct SecondInstance {
     pub driver: Box<dyn Driver>,
     /// As [`Target::restart`].
     pub restart: Option<Restart>,
+    /// As [`Target::restrict`].
+    pub restrict: Option<Restrict>,
 }
 
 /// The type of [`Target::restart`].
 pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// The type of [`Target::restrict`]: restricts all threads of the server, and those that start later, to these
+/// processors; if the second parameter is true, each thread that exists to one of them, in turn.
+pub type Restrict = Box<dyn Fn(&[u32], bool) -> Result<()> + Send + Sync>;
 
 impl Target {
     /// A target that acquires its lease, can be measured, and cannot be restarted.
@@ -48,6 +59,7 @@ impl Target {
             skip_reason: None,
             restart: None,
             second: None,
+            restrict: None,
         }
     }
 
@@ -66,6 +78,21 @@ impl Target {
         self.second_instance_of(cell).map_or(self.restart.as_ref(), |second| second.restart.as_ref())
     }
 
+    /// The function that restricts the server on which a cell is measured to processors.
+    pub(crate) fn restrict_of(&self, cell: &CellRecord) -> Option<&Restrict> {
+        self.second_instance_of(cell).map_or(self.restrict.as_ref(), |second| second.restrict.as_ref())
+    }
+
+    /// Why its server cannot be given these processors; `None` if it can.
+    pub fn cpu_refusal(&self, allotment: CpuAllotment) -> Option<String> {
+        if self.restrict.is_none() {
+            let why = "only throwaway servers (up:) are given processors: Kurabe does not restrict the processes of others";
+            return Some(why.to_owned());
+        }
+        let partition = CpuPartition::allot(allotment.count, allotment.placement == Placement::Shared);
+        partition.err().map(|error| error.to_string())
+    }
+
     /// Why it does not meet a cell's demand; `None` if it does.
     pub fn refusal(&self, demand: &Demand) -> Option<String> {
         if self.skip_reason.is_some() {
@@ -77,14 +104,56 @@ impl Target {
             return Some(reason.to_owned());
         }
         for operation in &demand.operations {
+            let remote = operation.collection().and_then(|collection| collection.remote.as_ref());
+            if let Some(RemoteCollection { server, link: Some(link) }) = remote
+                && let Support::No(reason) = self.driver.links(*server, link)
+            {
+                return Some(reason);
+            }
             if let Support::No(reason) = self.driver.supports(operation) {
+                return Some(reason);
+            }
+        }
+        if demand.dump_tool
+            && let Err(error) = self.driver.dump_tool()
+        {
+            return Some(error.to_string());
+        }
+        for group in &demand.any_of {
+            let refusals = group.iter().map(|operation| match self.driver.supports(operation) {
+                Support::No(reason) => Some(reason),
+                Support::Native => None,
+            });
+            // The reason of the first says most: the others stand in for it.
+            if let Some(reasons) = refusals.collect::<Option<Vec<String>>>()
+                && !reasons.is_empty()
+            {
+                return reasons.into_iter().next();
+            }
+        }
+        for transfer in &demand.transfers {
+            if let Support::No(reason) = self.driver.supports_transfer(*transfer) {
                 return Some(reason);
             }
         }
         self.lacks_setting(demand).or_else(|| self.over_limit(demand))
     }
 
+    /// Whether the server was asked. A throwaway server is not started for a plan alone.
+    pub fn is_described(&self) -> bool {
+        !self.facts.version.is_empty()
+    }
+
+    /// Why its sessions cannot share threads; `None` if they can.
+    pub(crate) fn refuses_shared_threads(&self) -> Option<String> {
+        let capabilities = self.driver.capabilities();
+        capabilities.shared_threads.refusal().map(|why| format!("clients cannot share threads: {why}"))
+    }
+
     fn lacks_setting(&self, demand: &Demand) -> Option<String> {
+        if !self.is_described() {
+            return None;
+        }
         demand.settings.iter().find_map(|needed| {
             let reported = self.facts.settings.iter().find(|setting| setting.name == needed.name);
             if reported.is_some_and(|reported| reported.value == needed.value) {

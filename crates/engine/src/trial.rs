@@ -1,6 +1,6 @@
 //! One trial: one operation of one cell, from preparation to verification on the server.
 
-use crate::client::{Limits, Outcome as ClientOutcome, Shared, Worker};
+use crate::client::{Outcome as ClientOutcome, Shared};
 use crate::clock::process_cpu;
 use crate::cpu_partition::CpuPartition;
 use crate::gate::Gate;
@@ -16,24 +16,20 @@ use crate::timeline;
 use crate::totals::Totals;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
-use kurabe_core::experiment::{
-    After, Checked, Client, DatasetState, OperationInfo, Stop, Transaction, Workload,
-};
+use kurabe_core::experiment::{After, Checked, DatasetState, OperationInfo, Stop, Workload};
 use kurabe_core::load::Arrivals;
 use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
-use kurabe_core::planned::{Capacity, Connections, PlannedCell, share};
+use kurabe_core::planned::{Capacity, Connections, PlannedCell};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::stats_probe;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
-
-/// The stack size of a client's thread. Drivers that parse certificates need the most.
-const STACK: usize = 512 * 1024;
 
 /// In an open loop clients start this long after the gate opens, …
 const LEAD: Duration = Duration::from_millis(2);
@@ -72,6 +68,10 @@ pub struct Trial<'a> {
     pub observer: Option<&'a dyn Observer>,
     /// Separate processors for clients and servers; `None`: no pinning.
     pub cpu_partition: Option<&'a CpuPartition>,
+    /// Called when all clients are connected and wait for the start, to pin the server's threads.
+    pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
+    /// The threads of the clients; `None`: as [`ClientThreads::shared`] decides.
+    pub threads: Option<ClientThreads>,
 }
 
 /// How load is offered.
@@ -170,7 +170,7 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Executed { outcomes, schedule, cpu, observed, memory, stood_still, stood_still_in_all } =
+        let Executed { outcomes, schedule, cpu, threads, observed, memory, stood_still, stood_still_in_all } =
             executed;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
         let totals = Totals::of(outcomes);
@@ -226,12 +226,15 @@ impl Trial<'_> {
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             overhead_ns: 0,
             observed: observed.map(Box::new),
+            points: Vec::new(),
             // Slices have gaps between them, so that equal parts of them are not equal parts of time.
             windows: if slices.is_none() { timeline::windows(&totals.clients) } else { Vec::new() },
             slices: slices.map_or(0, |slices| slices.slices),
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
+            threads: threads.unwrap_or_default() as u64,
             metrics: [
                 throughput::metrics(&totals.clients),
+                totals.tally.queue.as_deref().map_or(Vec::new(), metric::of_queue),
                 totals.tally.connections.metrics(),
                 totals.tally.spans.metrics(),
                 tiers.unwrap_or_default(),
@@ -263,44 +266,8 @@ impl Trial<'_> {
         Ok(Some(schedule::Plan { rate, arrivals, time, most, is_cut, seed: mix(self.seed, ARRIVALS) }))
     }
 
-    fn capacity(&self) -> Option<Capacity> {
+    pub(crate) fn capacity(&self) -> Option<Capacity> {
         self.cell.policy.capacity.filter(|_| self.operation.writes)
-    }
-
-    /// Starts the clients, each in its own thread. Returns those that started, and why there are no more.
-    fn start<'scope, 'env>(
-        &self,
-        scope: &'scope Scope<'scope, 'env>,
-        shared: &'env Shared<'env>,
-        state: &DatasetState,
-    ) -> (Vec<ScopedJoinHandle<'scope, Result<ClientOutcome>>>, Option<Error>) {
-        let count = self.cell.policy.clients;
-        let mut threads = Vec::with_capacity(count);
-        let capacity = self.capacity();
-        for index in 0..count {
-            let client = Client { index, count, seed: mix(self.seed, index as u64), trial: self.number };
-            let limits = Limits {
-                requests: self.stop.requests.map(|requests| share(requests, index, count)),
-                capacity: capacity.map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
-            };
-            let no_thread = |why| {
-                let why = format!("cannot start the thread of client {index} of {count}: {why}");
-                Error::new(ErrorKind::Limit, why)
-            };
-            let transaction = self.workload.transaction(self.operation.name, state, client);
-            let started = transaction.and_then(|transaction| {
-                thread::Builder::new()
-                    .name(format!("client-{index}"))
-                    .stack_size(STACK)
-                    .spawn_scoped(scope, move || guarded(shared, client, limits, transaction))
-                    .map_err(no_thread)
-            });
-            match started {
-                Ok(thread) => threads.push(thread),
-                Err(error) => return (threads, Some(error)),
-            }
-        }
-        (threads, None)
     }
 
     /// Opens the idle connections beside the clients' own.
@@ -320,6 +287,7 @@ impl Trial<'_> {
         server_stats: Option<&mut ServerStats>,
     ) -> Result<Executed> {
         let (clients, provision) = (self.cell.policy.clients, &self.cell.provision);
+        let threads = self.shared_threads(shared.cpus);
         let reading = |wanted: bool| {
             if wanted { MemoryReading::begin(self.driver, self.observer) } else { Ok(None) }
         };
@@ -329,19 +297,20 @@ impl Trial<'_> {
         // With interleaving, one detector serves all trials.
         let monitor = shared.lane.is_none().then(Monitor::start);
         thread::scope(|scope| {
-            let (threads, mut refused) = self.start(scope, shared, state);
+            let mut started = self.start(scope, shared, state, threads);
+            let (running, mut refused) = (started.clients, started.refused.take());
             let lead = LEAD + LEAD_EACH * clients as u32;
             if let Some(warmup) = &shared.warmup {
-                warmup.gate.wait_for_reports(threads.len());
+                warmup.gate.wait_for_reports(running);
                 if refused.is_some() || shared.stop.load(Ordering::Relaxed) {
                     warmup.gate.abandon();
                 } else {
                     warmup.gate.open(lead);
                 }
             }
-            shared.gate.wait_for_reports(threads.len());
+            shared.gate.wait_for_reports(running);
             if let Some(lane) = shared.lane.filter(|_| refused.is_none()) {
-                lane.ready(threads.len());
+                lane.ready(running);
             }
             if refused.is_none() && !shared.stop.load(Ordering::Relaxed) {
                 refused = reading(reads_idle)
@@ -350,6 +319,9 @@ impl Trial<'_> {
                         self.open_idle(&mut idle)
                     })
                     .err();
+            }
+            if let Some(connected) = self.connected.filter(|_| refused.is_none()) {
+                refused = connected().err();
             }
             let abandon = refused.is_some() || shared.stop.load(Ordering::Relaxed);
             let mut server_stats = server_stats.filter(|_| !abandon);
@@ -373,7 +345,7 @@ impl Trial<'_> {
             } else {
                 shared.gate.open(if shared.schedule.is_some() { lead } else { Duration::ZERO });
             }
-            shared.finish.wait_for_reports(threads.len());
+            shared.finish.wait_for_reports(running);
             let cpu = process_cpu().saturating_sub(cpu);
             let stood_still_in_all = monitor.map_or(Duration::ZERO, Monitor::end);
             let stood_still = stood_still_in_all.saturating_sub(before);
@@ -391,16 +363,21 @@ impl Trial<'_> {
                 let _ = session.close();
             }
             shared.finish.open(Duration::ZERO);
-            let panicked = |_| Err(Error::new(ErrorKind::Internal, "a client thread panicked"));
-            // All are joined, even if one failed.
-            let outcomes: Vec<Result<ClientOutcome>> =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect();
+            let outcomes = started.join();
             if let Some(error) = refused {
                 return Err(error);
             }
-            let outcomes: Result<Vec<_>> = outcomes.into_iter().collect();
             let (outcomes, schedule) = (outcomes?, None);
-            Ok(Executed { outcomes, schedule, cpu, observed, memory, stood_still, stood_still_in_all })
+            Ok(Executed {
+                outcomes,
+                schedule,
+                cpu,
+                threads,
+                observed,
+                memory,
+                stood_still,
+                stood_still_in_all,
+            })
         })
     }
 }
@@ -412,34 +389,14 @@ pub(crate) struct Executed {
     schedule: Option<Schedule>,
     /// CPU time of the whole process.
     cpu: Duration,
+    /// The number of threads that shared the clients; `None`: each had its own.
+    threads: Option<usize>,
     observed: Option<Observation>,
     /// The memory cost of connections on the server, if requested.
     memory: Result<Vec<MetricValue>>,
     /// How long this process stood still in the measured phase, and since the first connection.
     stood_still: Duration,
     stood_still_in_all: Duration,
-}
-
-/// Runs a client. A panic (some drivers panic) fails the trial and nothing else.
-fn guarded(
-    shared: &Shared<'_>,
-    client: Client,
-    limits: Limits,
-    transaction: Box<dyn Transaction>,
-) -> Result<ClientOutcome> {
-    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits).run())).map_err(
-        |panic| {
-            shared.stop.store(true, Ordering::Relaxed);
-            // It is unknown whether the client had reported. A surplus report only opens the gate for clients that
-            // stop; a surplus end lets them close early.
-            if let Some(warmup) = &shared.warmup {
-                warmup.gate.report();
-            }
-            shared.gate.report();
-            shared.finish.report();
-            panicked(&format!("client {}", client.index), &*panic)
-        },
-    )
 }
 
 /// Converts a panic into an error.

@@ -78,7 +78,8 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
     for slice_ns in [None, Some(1_000_000)] {
         let [one, second, other] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut targets = [target("a", &one), target("b", &other)];
-        targets[0].second = Some(SecondInstance { driver: start(&second, false), restart: None });
+        targets[0].second =
+            Some(SecondInstance { driver: start(&second, false), restart: None, restrict: None });
         let plan = Plan::new(experiment, &spec(slice_ns), &targets).unwrap();
         assert_eq!(aa_controls(&plan.records()), [(0, true), (1, false)]);
         let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
@@ -97,7 +98,7 @@ fn failed_second_instance_fails_only_its_aa_control() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
-    targets[0].second = Some(SecondInstance { driver: start(&reads, true), restart: None });
+    targets[0].second = Some(SecondInstance { driver: start(&reads, true), restart: None, restrict: None });
     let plan = Plan::new(experiment, &spec(None), &targets).unwrap();
     let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
     for trial in &trials {
@@ -111,7 +112,7 @@ fn resumed_run_keeps_its_aa_control() {
     let experiment = kurabe_experiments::registry::find("point-read").unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
-    targets[1].second = Some(SecondInstance { driver: start(&reads, false), restart: None });
+    targets[1].second = Some(SecondInstance { driver: start(&reads, false), restart: None, restrict: None });
     let spec = spec(Some(1_000_000));
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let again = Plan::of_recorded(experiment, &spec, &plan.records(), &[false; 2]).unwrap();

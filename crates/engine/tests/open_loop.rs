@@ -9,6 +9,7 @@ use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::fixture::Fixture;
@@ -19,12 +20,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A slow server: a delay for every reply, or one for all sessions.
+/// A slow server: a delay for every reply, or one for all sessions; and the threads of its clients.
 #[derive(Clone, Copy, Default)]
 struct Delays {
     each: Duration,
     /// The number of the reply at which the whole server stands still, and for how long.
     stall: Option<(u64, Duration)>,
+    threads: Option<ClientThreads>,
 }
 
 struct Slow {
@@ -51,7 +53,7 @@ impl Interceptor for Slow {
             }
         }
         if !self.delays.each.is_zero() {
-            sleep(self.delays.each);
+            kurabe_reactor::sleep(self.delays.each);
         }
         inner.execute(prepared, parameters, out)
     }
@@ -111,6 +113,8 @@ fn measure_of(
         progress: &AtomicU64::new(0),
         observer: None,
         cpu_partition: None,
+        connected: None,
+        threads: delays.threads,
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)
@@ -237,4 +241,44 @@ fn user_can_stop_open_loop_before_a_distant_arrival() {
     });
     assert_eq!(failure.error.kind(), ErrorKind::Interrupted);
     assert!(began.elapsed() < Duration::from_secs(20), "clients did not wake up");
+}
+
+#[test]
+fn clients_that_share_threads_serve_drop_and_stop_as_others_do() {
+    for threads in [1, 3] {
+        let shared = Delays { threads: Some(ClientThreads::Count(threads)), ..Delays::default() };
+        let figures = measure(shared, 16, open(2_000.0), for_(500)).unwrap();
+        assert_eq!((figures.offered, figures.completed, figures.dropped), (1_000, 1_000, 0));
+        assert_eq!((figures.threads, figures.clients), (threads, 16));
+        assert!(figures.open.unwrap().lag.count() > 0, "no client was ever ready in time");
+        assert!(figures.metrics.iter().any(|metric| metric.name == "queue p99"));
+
+        // Sixteen clients that wait for 10 ms each can do 1,600 requests in a second, though they share a thread.
+        let slow = Delays { each: Duration::from_millis(10), ..shared };
+        let figures = measure(slow, 16, open(5_000.0), for_(200)).unwrap();
+        assert_eq!((figures.offered, figures.completed + figures.dropped), (1_000, 1_000));
+        let alone = measure(Delays { threads: None, ..slow }, 1, open(5_000.0), for_(200)).unwrap();
+        assert!(figures.completed > 4 * alone.completed, "{} {}", figures.completed, alone.completed);
+
+        let cancel = Arc::new(AtomicBool::new(false));
+        let began = Instant::now();
+        let failure = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(Duration::from_millis(100));
+                cancel.store(true, Ordering::Relaxed);
+            });
+            measure_until(shared, 16, open(0.1), for_(60_000), &cancel).unwrap_err()
+        });
+        assert_eq!(failure.error.kind(), ErrorKind::Interrupted);
+        assert!(began.elapsed() < Duration::from_secs(20), "clients did not wake up");
+    }
+}
+
+#[test]
+fn closed_loop_of_shared_threads_makes_the_requests_and_verifies_them() {
+    let shared = Delays { threads: Some(ClientThreads::Count(2)), ..Delays::default() };
+    let stop = Stop { requests: Some(3_000), ..Stop::default() };
+    let figures = measure(shared, 100, LoadModel::Closed, stop).unwrap();
+    assert_eq!((figures.offered, figures.completed, figures.threads), (3_000, 3_000, 2));
+    assert_eq!(figures.verified.unwrap().answers, figures.completed + figures.warmup);
 }

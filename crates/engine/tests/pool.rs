@@ -9,6 +9,7 @@ use kurabe_core::metric::WAIT;
 use kurabe_core::operation::Operation;
 use kurabe_core::run::Measurement;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::trial::{Failure, LoadModel, Trial};
@@ -59,7 +60,7 @@ impl Interceptor for Counted {
     ) -> Result<()> {
         let request = 1 + self.0.requests.fetch_add(1, Ordering::Relaxed);
         // Long enough for others to wait meanwhile.
-        std::thread::sleep(Duration::from_micros(200));
+        kurabe_reactor::sleep(Duration::from_micros(200));
         if request == self.0.lost_at.load(Ordering::Relaxed) {
             assert!(!self.0.panics.load(Ordering::Relaxed), "the driver panicked");
             return Err(Error::new(ErrorKind::ConnectionLost, "the server closed the connection"));
@@ -78,8 +79,17 @@ impl Interceptor for Counted {
     }
 }
 
+/// Each client has a thread, or they share some.
+const THREADS: [ClientThreads; 3] =
+    [ClientThreads::PerClient, ClientThreads::Count(1), ClientThreads::Count(3)];
+
 /// A trial of `connect` with a pool of this size and eight clients.
-fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure>, Arc<Counts>) {
+fn trial(
+    size: &str,
+    lost_at: u64,
+    panics: bool,
+    threads: ClientThreads,
+) -> (Result<Measurement, Failure>, Arc<Counts>) {
     let experiment = kurabe_experiments::registry::find("connect").unwrap();
     let info = experiment.info();
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
@@ -105,6 +115,8 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
         seed: 7,
         observer: None,
         cpu_partition: None,
+        connected: None,
+        threads: Some(threads),
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),
     };
@@ -113,8 +125,11 @@ fn trial(size: &str, lost_at: u64, panics: bool) -> (Result<Measurement, Failure
 
 #[test]
 fn all_clients_share_pool_connections_and_release_their_statements() {
-    for (size, connections) in [("1", 1), ("3", 3), ("8", 8)] {
-        let (measured, counts) = trial(size, 0, false);
+    let sizes = [("1", 1), ("3", 3), ("8", 8)];
+    for ((size, connections), threads) in
+        sizes.into_iter().flat_map(|size| THREADS.map(|threads| (size, threads)))
+    {
+        let (measured, counts) = trial(size, 0, false, threads);
         let measured = measured.unwrap_or_else(|failure| panic!("{}", failure.error));
         assert_eq!((measured.clients, measured.completed), (8, 400));
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
@@ -133,13 +148,13 @@ fn all_clients_share_pool_connections_and_release_their_statements() {
 
 #[test]
 fn lost_connection_fails_trial_with_its_reason_and_blocks_no_client() {
-    for size in ["1", "3"] {
+    for (size, threads) in ["1", "3"].into_iter().flat_map(|size| THREADS.map(|threads| (size, threads))) {
         // In the warm-up, and later.
         for lost_at in [3, 100] {
-            let (measured, _) = trial(size, lost_at, false);
+            let (measured, _) = trial(size, lost_at, false, threads);
             let failure = measured.expect_err("a connection was lost");
             assert_eq!(failure.error.kind(), ErrorKind::ConnectionLost, "{}", failure.error);
-            let (measured, _) = trial(size, lost_at, true);
+            let (measured, _) = trial(size, lost_at, true, threads);
             let failure = measured.expect_err("a client panicked");
             assert!(failure.error.to_string().contains("panicked"), "{}", failure.error);
         }

@@ -30,7 +30,7 @@ fn targets(counts: &Counts) -> [Target; 2] {
     let facts = open().describe().unwrap();
     let [mut a, mut b] = ["a", "b"].map(|name| Target::new(name, open(), facts.clone()));
     a.restart = Some(counting(&counts[0]));
-    a.second = Some(SecondInstance { driver: open(), restart: Some(counting(&counts[1])) });
+    a.second = Some(SecondInstance { driver: open(), restart: Some(counting(&counts[1])), restrict: None });
     b.restart = Some(counting(&counts[2]));
     [a, b]
 }

@@ -7,18 +7,19 @@ pub(crate) struct BuiltIn {
     pub(crate) plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
     pub(crate) pages: Option<PlanPages>,
     pub(crate) takes_cache: bool,
+    pub(crate) takes_remote: bool,
 }
 
 /// Plans a cell on a target that is an application.
 pub(crate) struct PlanPages(pub(crate) fn(&Cell) -> Result<PlannedCell>);
 
 impl BuiltIn {
-    /// An experiment on databases, without pages and without a cache.
+    /// An experiment on databases, without pages, without a cache and without a second server.
     pub(crate) const fn new(
         info: &'static ExperimentInfo,
         plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
     ) -> Self {
-        Self { info, plan, pages: None, takes_cache: false }
+        Self { info, plan, pages: None, takes_cache: false, takes_remote: false }
     }
 }
 
@@ -29,6 +30,10 @@ impl Experiment for BuiltIn {
 
     fn takes_cache(&self) -> bool {
         self.takes_cache
+    }
+
+    fn takes_remote(&self) -> bool {
+        self.takes_remote
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {

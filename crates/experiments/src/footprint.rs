@@ -83,7 +83,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let mut planned = PointWorkload::plan_reads("footprint", Bind::Once, policy, &dataset, &[]);
     // Databases without statements have connections too.
     planned.demand.capabilities.clear();
-    let provision = Provision { restart: true, idle_connections, server_memory: true, cache: None };
+    let provision =
+        Provision { restart: true, idle_connections, server_memory: true, ..Provision::default() };
     Ok(PlannedCell { provision, ..planned })
 }
 

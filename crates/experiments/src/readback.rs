@@ -154,7 +154,7 @@ fn pipelined(session: &mut dyn Session, select: &Operation, key: i64) -> Result<
 }
 
 /// Checks that an answer contains exactly the rows of these keys, in order; the key is the first field.
-fn rows_are(keys: Range<i64>, reply: &Reply) -> Result<()> {
+pub(crate) fn rows_are(keys: Range<i64>, reply: &Reply) -> Result<()> {
     for (row, key) in keys.clone().enumerate() {
         match reply.field_int(row, 0) {
             Some(found) if found == key => {}

@@ -14,6 +14,12 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::webapp::WEBAPP,
     &crate::footprint::FOOTPRINT,
     &crate::cache::CACHE_ASIDE,
+    &crate::link::LINK,
+    &crate::net::NET,
+    &crate::reload::RELOAD,
+    &crate::bulk::BULK,
+    &crate::estimate::ESTIMATE,
+    &crate::cpus::SCALING,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

@@ -18,7 +18,10 @@ use std::net::{Shutdown, TcpStream};
 use std::ops::Not as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// All connections of this process.
+/// The code of errors by which a request lost against a concurrent one.
+pub const CONFLICT: &str = "40001";
+
+/// All connections of this process, but for those of claims.
 static OPEN: Mutex<Vec<Weak<Mutex<Connection>>>> = Mutex::new(Vec::new());
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -57,6 +60,18 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(to: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Arc<Mutex<Self>>> {
+        let (new, mut open) = (Arc::new(Mutex::new(Self::new(to, options, waits)?)), lock(&OPEN));
+        open.retain(|connection| connection.strong_count() > 0);
+        open.push(Arc::downgrade(&new));
+        Ok(new)
+    }
+
+    /// A connection whose statements [`release_all`] does not release.
+    pub fn alone(to: &Firebird, options: &ConnectOptions) -> Result<Self> {
+        Self::new(to, options, None)
+    }
+
+    fn new(to: &Firebird, options: &ConnectOptions, waits: Option<u32>) -> Result<Self> {
         let (most, target) = (MOST.saturating_add(options.largest_answer), to.clone());
         // The client has no timeout.
         let made = within(options.timeout, move || Self::attach(&target, waits, most), drop)?;
@@ -65,9 +80,6 @@ impl Connection {
         new.watched = Some(Watched::new(options.timeout, move || {
             let _ = socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
         })?);
-        let (new, mut open) = (Arc::new(Mutex::new(new)), lock(&OPEN));
-        open.retain(|connection| connection.strong_count() > 0);
-        open.push(Arc::downgrade(&new));
         Ok(new)
     }
 
@@ -104,6 +116,40 @@ impl Connection {
         let lock_resolution = fb::TrLockResolution::Wait(self.waits);
         let wanted = fb::TransactionConfiguration { data_access, isolation, lock_resolution };
         self.client.begin_transaction(&mut self.database, wanted).map_err(explain)
+    }
+
+    /// Begins a transaction that locks the tables it uses, and does not wait for locks.
+    fn begin_locking(&mut self, data_access: TrDataAccessMode) -> Result<TrHandle> {
+        let (isolation, lock_resolution) = (fb::TrIsolationLevel::Consistency, fb::TrLockResolution::NoWait);
+        let wanted = fb::TransactionConfiguration { data_access, isolation, lock_resolution };
+        self.client.begin_transaction(&mut self.database, wanted).map_err(explain)
+    }
+
+    /// Executes a query in a new transaction, which prevents others from writing to its tables, and which replaces the
+    /// current one. After an error, the current one goes on.
+    pub fn hold(&mut self, query: &Statement, out: &mut Reply) -> Result<()> {
+        let new = self.begin_locking(TrDataAccessMode::ReadOnly)?;
+        let old = self.transaction.replace(new);
+        let done = self.execute(query, &[], out);
+        let over = if done.is_ok() { old } else { std::mem::replace(&mut self.transaction, old) };
+        let ended = over.map_or(Ok(()), |over| self.end(over, TrOp::Commit));
+        done.and(ended)
+    }
+
+    /// Executes statements in a transaction of their own, while nobody else uses the tables that they change.
+    pub fn exclusively(&mut self, statements: &[&str]) -> Result<()> {
+        let new = self.begin_locking(TrDataAccessMode::ReadWrite)?;
+        let old = self.transaction.replace(new);
+        let mut done = statements.iter().try_for_each(|sql| self.execute(&text(sql), &[], &mut Reply::new()));
+        self.transaction = old;
+        if done.is_ok() {
+            done = self.end(new, TrOp::Commit);
+        }
+        if done.is_err() {
+            // The first error is the one to report.
+            let _ = self.end(new, TrOp::Rollback);
+        }
+        done
     }
 
     fn end(&mut self, mut transaction: TrHandle, how: TrOp) -> Result<()> {

@@ -48,6 +48,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         rows_by_select: Some((" FROM RDB$DATABASE", casts)),
         longest_name: 31,
     }),
+    linked: None,
 };
 
 /// Every collation pads text with spaces before it compares. `OCTETS` compares bytes, and pads with zeros.

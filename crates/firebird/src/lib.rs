@@ -1,21 +1,23 @@
 //! Firebird 3, by the pure Rust client of the crate `rsfbclient`.
 
+mod claim;
 mod connection;
 mod dialect;
+mod facts;
+mod metrics;
 mod namespace;
 
-use connection::{Connection, Statement, lock, text};
+use connection::{CONFLICT, Connection, Statement, lock, text};
 use dialect::{DIALECT, MOST_ROWS};
+use kurabe_driver_common::clients::RSFBCLIENT_RUST as CLIENT;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{self, shape};
-use kurabe_driver_common::wire::link::{Link, LinkSession, Query, rows};
+use kurabe_driver_common::wire::link::{Link, LinkSession, Query};
 use kurabe_driver_common::wire::{Place, lost};
 use rsfbclient_core::{FbError, TrOp};
 use rsfbclient_rust::RustFbClientAttachmentConfig;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-const CLIENT: &str = "rsfbclient 0.29, pure Rust";
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -52,27 +54,9 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 impl Driver for Firebird {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = FirebirdLink(Connection::open(self, &ConnectOptions::default(), None)?);
-        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'ENGINE_VERSION'), TRIM(IIF(MON$FORCED_WRITES = 1, 'on', 'off')), \
-                   MON$PAGE_SIZE, MON$PAGE_BUFFERS, MON$SWEEP_INTERVAL, MON$SQL_DIALECT FROM MON$DATABASE";
-        let row = rows(&mut link, sql)?.into_iter().next().unwrap_or_default();
+        let facts = facts::read(&mut link)?;
         link.quit()?;
-        let [version, forced, settings @ ..] = row.as_slice() else {
-            return Err(Error::new(ErrorKind::Protocol, "the server does not describe its database"));
-        };
-        let settings = ["page size", "page buffers", "sweep interval", "SQL dialect"].iter().zip(settings);
-        // A commit writes its pages: to the storage, or to the operating system.
-        let synced = if forced == "on" { DurabilityClass::Synced } else { DurabilityClass::OsCache };
-        Ok(ServerFacts {
-            engine: INFO.engine.to_owned(),
-            version: version.clone(),
-            client: CLIENT.to_owned(),
-            transport: "TCP".to_owned(),
-            durability: Some(synced),
-            durability_settings: vec![Setting::new("ForcedWrites", forced)],
-            settings: settings.map(|(name, value)| Setting::new(*name, value)).collect(),
-            notes: NOTES.map(str::to_owned).to_vec(),
-            ..ServerFacts::default()
-        })
+        Ok(facts)
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -85,9 +69,9 @@ impl Driver for Firebird {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no(
-            "the crate rsfbclient waits for each answer before the next request",
-        ))
+        let pipelining = Support::no("the crate rsfbclient waits for each answer before the next request");
+        let estimates = Support::no("a plan of Firebird 3 has no row estimates");
+        Capabilities { estimates, ..Capabilities::of_sql(pipelining) }
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -100,20 +84,15 @@ impl Driver for Firebird {
         Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone()), Some(supports))))
     }
 
+    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
+        Ok(Box::new(metrics::FirebirdStatsProbe::new(FirebirdLink(Connection::open(self, options, None)?))))
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = FirebirdLink(Connection::open(self, &ConnectOptions::default(), Some(1))?);
-        Ok(Box::new(Owned(namespace::FirebirdNamespace(link))))
+        Ok(Box::new(Owned(namespace::FirebirdNamespace::new(link, self.clone()))))
     }
 }
-
-const NOTES: [&str; 6] = [
-    "The client waits for each answer: a query takes three round trips, a change without a transaction four.",
-    "The client reads 1,024 bytes of a BLOB (long text and bytes) per round trip.",
-    "The client encrypts with ARC4 unless the server has WireCrypt = Disabled.",
-    "An index sorts the smallest BIGINT after 0: a fault of Firebird 3.",
-    "Connecting includes one query, which finds the client's socket.",
-    "Only SYSDBA and the database's owner see that a run of another user uses the database.",
-];
 
 /// A connection, which sessions and namespaces use.
 struct FirebirdLink(Arc<Mutex<Connection>>);
@@ -167,7 +146,7 @@ impl Link for FirebirdLink {
 }
 
 /// Parts of messages of Firebird and the client, their meaning, SQLSTATE and hint.
-const KNOWN: [(&str, ErrorKind, &str, &str); 8] = [
+const KNOWN: [(&str, ErrorKind, &str, &str); 9] = [
     ("ContAuth", ErrorKind::Denied, "28000", "the server asks again: check the user and the password"),
     ("Connection closed", ErrorKind::ConnectionLost, "08006", ""),
     ("Error while trying to open", ErrorKind::NotFound, "08001", "does the server have that alias or file?"),
@@ -175,7 +154,8 @@ const KNOWN: [(&str, ErrorKind, &str, &str); 8] = [
     ("key size", ErrorKind::Limit, "54000", "use shorter keys, or a database with larger pages"),
     ("Name longer than", ErrorKind::Limit, "42000", "a name has at most 31 characters in Firebird 3"),
     ("PRIMARY or UNIQUE KEY", ErrorKind::Server, "23000", ""),
-    ("deadlock", ErrorKind::Server, "40001", ""),
+    ("deadlock", ErrorKind::Server, CONFLICT, ""),
+    ("lock conflict", ErrorKind::Server, CONFLICT, ""),
 ];
 
 /// Converts an error of the client, which has the server's message, but few of its codes.

@@ -1,15 +1,25 @@
-//! The namespace. A claim is a variable of the connection. Other connections see it in the monitoring tables, if they have the
-//! same user or that of an administrator. It ends with the connection.
+//! The namespace.
 
-use crate::FirebirdLink;
+use crate::claim::{Claim, TABLE};
 use crate::connection::release_all;
 use crate::dialect::DIALECT;
-use kurabe_driver_common::ownership::holder;
+use crate::{Firebird, FirebirdLink};
+use kurabe_driver_common::ownership::MARKER;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::{Dialect, SqlNamespaceOps};
-use kurabe_driver_common::wire::link::{Query, rows, try_lock};
+use kurabe_driver_common::wire::link::{Query, rows};
 
-pub(crate) struct FirebirdNamespace(pub(crate) FirebirdLink);
+pub(crate) struct FirebirdNamespace {
+    link: FirebirdLink,
+    to: Firebird,
+    claim: Option<Claim>,
+}
+
+impl FirebirdNamespace {
+    pub(crate) fn new(link: FirebirdLink, to: Firebird) -> Self {
+        Self { link, to, claim: None }
+    }
+}
 
 impl SqlNamespaceOps for FirebirdNamespace {
     fn dialect(&self) -> &Dialect {
@@ -17,20 +27,18 @@ impl SqlNamespaceOps for FirebirdNamespace {
     }
 
     fn execute(&mut self, sql: &str) -> Result<()> {
-        let mut done = self.0.query(sql, &mut Reply::new());
+        let mut done = self.link.query(sql, &mut Reply::new());
         for _ in 0..9 {
             if done.as_ref().is_err_and(|error| error.to_string().contains("is in use")) {
                 release_all();
-                done = self.0.query(sql, &mut Reply::new());
+                done = self.link.query(sql, &mut Reply::new());
             }
         }
         done
     }
 
     fn column(&mut self, sql: &str) -> Result<Vec<String>> {
-        // The monitoring tables do not change within a transaction.
-        self.0.query(DIALECT.commit, &mut Reply::new())?;
-        Ok(rows(&mut self.0, sql)?.into_iter().filter_map(|row| row.into_iter().next()).collect())
+        Ok(rows(&mut self.link, sql)?.into_iter().filter_map(|row| row.into_iter().next()).collect())
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
@@ -38,25 +46,25 @@ impl SqlNamespaceOps for FirebirdNamespace {
         Ok(!self.column(&sql)?.is_empty())
     }
 
-    /// Sets the claim and then searches for others: of two concurrent runs, at least one finds the other's.
+    fn kept(&self) -> &'static [&'static str] {
+        &[TABLE]
+    }
+
     fn lock(&mut self, run: &str) -> Result<()> {
-        let ours = holder(run).replace('\'', "_");
-        let set =
-            |v: &str| format!("SELECT RDB$SET_CONTEXT('USER_SESSION', 'KURABE', {v}) FROM RDB$DATABASE");
-        let others = format!(
-            "SELECT MON$VARIABLE_VALUE FROM MON$CONTEXT_VARIABLES WHERE MON$VARIABLE_NAME = 'KURABE' \
-             AND MON$ATTACHMENT_ID <> CURRENT_CONNECTION AND MON$VARIABLE_VALUE <> '{ours}'"
-        );
-        let mut by = None;
-        let taken = try_lock(|| {
-            self.column(&set(&format!("'{ours}'")))?;
-            by = self.column(&others)?.into_iter().next();
-            if by.is_some() {
-                self.column(&set("NULL"))?;
-            }
-            Ok(by.is_none())
-        })?;
-        let message = || format!("another run of Kurabe uses this database ({})", by.unwrap_or_default());
-        if taken { Ok(()) } else { Err(Error::new(ErrorKind::InUse, message()).hint("wait for it to end")) }
+        if self.claim.is_none() {
+            self.claim = Some(Claim::take(&self.to, run)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for FirebirdNamespace {
+    fn drop(&mut self) {
+        // The ownership table remains as long as there is anything of ours; the claim's table goes with it.
+        if let Some(claim) = self.claim.take()
+            && self.table_exists(MARKER) == Ok(false)
+        {
+            claim.remove();
+        }
     }
 }

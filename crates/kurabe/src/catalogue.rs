@@ -20,7 +20,7 @@ pub(crate) fn experiments() -> String {
         let _ = writeln!(text, "    varies");
         for axis in info.axes {
             let _ = writeln!(text, "      --{:<12} {} [{}]", axis.name, axis.help, axis.default.join(","));
-            if let AxisKind::Choice(choices) = axis.kind {
+            if let AxisKind::Choice(choices) | AxisKind::ChoiceOrText { words: choices, .. } = axis.kind {
                 for (word, help) in choices {
                     let _ = writeln!(text, "          {word:<12} {help}");
                 }

@@ -1,13 +1,14 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
 use crate::suite::parsed;
+use crate::targets;
 use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::Table;
+use toml::{Table, Value};
 
 /// Separates a script's name from its weight.
 const WEIGHT: char = '@';
@@ -26,7 +27,7 @@ pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    let (define, write) = (define(matches)?, matches.get_flag("write"));
+    let (define, write) = (define(matches)?, may_write(matches, table.get("targets")));
     Ok(Some(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write }))
 }
 
@@ -49,8 +50,27 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     }
     let define = define(matches)?;
     let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
-    let [init, write] = ["init", "write"].map(|flag| matches.get_flag(flag));
+    let (init, write) = (matches.get_flag("init"), may_write(matches, None));
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, init, write })
+}
+
+/// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
+/// of the user's. `named` are the targets of a suite.
+fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
+    if matches.get_flag("write") {
+        return true;
+    }
+    let given = ["target", "more-targets", "via"].iter().filter_map(|name| matches.get_many::<String>(name));
+    let mut urls: Vec<String> = given.flatten().cloned().collect();
+    if urls.is_empty() {
+        let named = named.map_or_else(Vec::new, |named| match named {
+            Value::Array(several) => several.iter().collect(),
+            one => vec![one],
+        });
+        urls.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
+    }
+    // An invalid target is refused where targets are read.
+    !urls.is_empty() && targets::are_throwaway(&urls).unwrap_or(false)
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {

@@ -46,15 +46,18 @@ pub(crate) fn refuse_settings(error: &Error) {
 /// The output settings.
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Output {
     /// Whether results may be coloured.
     pub(crate) colour: bool,
-    /// Columns of the terminal, if standard output is one.
+    /// Columns of the terminal, or those that the environment sets (`COLUMNS`).
     pub(crate) width: Option<usize>,
     /// Whether progress can be redrawn in place.
     pub(crate) live: bool,
     /// Whether to show progress.
     pub(crate) quiet: bool,
+    /// Whether reports on the terminal have all details.
+    pub(crate) verbose: bool,
     /// Whether each line of standard error is a JSON object.
     pub(crate) json: bool,
 }
@@ -69,11 +72,14 @@ impl Output {
             _ => stdout && !plain,
         };
         let width = stdout.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
+        let width = width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
         Self {
             colour,
-            width: width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0),
+            width: width.or(set.filter(|columns| *columns > 0)),
             live: std::io::stderr().is_terminal(),
             quiet: matches.get_flag("quiet"),
+            verbose: matches.get_flag("verbose"),
             json: is_json(matches),
         }
     }

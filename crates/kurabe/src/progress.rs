@@ -126,11 +126,16 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             AxisKind::Size { .. } => Some(text),
             // The only default value of an axis is omitted.
             _ if axis.default.len() == 1 && axis.default[0] == text => None,
-            AxisKind::Count { .. } => Some(format!("{text} {}", axis.name)),
+            AxisKind::Count { .. } => {
+                let one = axis.name.strip_suffix('s').filter(|_| text == "1");
+                Some(format!("{text} {}", one.unwrap_or(axis.name)))
+            }
             AxisKind::Percent { .. }
+            | AxisKind::ChoiceOrText { .. }
             | AxisKind::Decimal { .. }
             | AxisKind::CountOr { .. }
-            | AxisKind::CountOrFile { .. } => Some(format!("{} {text}", axis.name)),
+            | AxisKind::CountOrFile { .. }
+            | AxisKind::SizeOr { .. } => Some(format!("{} {text}", axis.name)),
             AxisKind::Choice(_) if axis.default.len() == 1 => Some(format!("{}={text}", axis.name)),
             AxisKind::Choice(_) => Some(text),
         }

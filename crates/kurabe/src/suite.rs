@@ -3,12 +3,14 @@
 use crate::settings::{is_default, is_given};
 use clap::ArgMatches;
 use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::budget::Free;
 use kurabe_experiments::{custom, registry};
@@ -55,13 +57,22 @@ pub(crate) struct Request {
     max_rounds: Option<u64>,
     /// The cache URL as given, with its password: for opening it, not for display.
     pub(crate) cache: Option<String>,
+    /// The second server's URL, likewise.
+    pub(crate) remote: Option<String>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
+    threads: Option<ClientThreads>,
 }
 
 /// The axes of an experiment, and the common ones.
-fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &AxisInfo> {
-    info.axes.iter().chain([&RATE])
+pub(crate) fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &'static AxisInfo> + use<> {
+    info.axes.iter().chain(common_axes(info.axes))
+}
+
+/// The axes that every experiment has beside these, its own.
+pub(crate) fn common_axes(own: &'static [AxisInfo]) -> impl Iterator<Item = &'static AxisInfo> {
+    let common: [&'static AxisInfo; 3] = [&RATE, &CPUS, &CPU_PLACEMENT];
+    common.into_iter().filter(|axis| !own.iter().any(|known| known.name == axis.name))
 }
 
 impl Request {
@@ -81,7 +92,8 @@ impl Request {
         let info = request.find()?.info();
         for axis in axes_of(info) {
             if let Some(values) = matches.get_many::<String>(axis.name) {
-                request.axes.insert(axis.name.to_owned(), values.cloned().collect());
+                let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
+                request.axes.insert(axis.name.to_owned(), values.collect());
             }
         }
         if let Ok(Some(names)) = matches.try_get_many::<String>("operation") {
@@ -96,14 +108,31 @@ impl Request {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
         let custom = crate::custom::of_suite(path, &text, matches)?;
+        let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
         let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
         let info = request.find()?.info();
+        if !is_custom && matches.contains_id("define") {
+            return Err(Error::usage(format!("--define: {} has no variables", path.display()))
+                .hint("only custom workloads have variables"));
+        }
+        request.override_axes(info, matches)?;
         request.targets(matches, false)?;
         // The suite file takes precedence over the settings file.
         request
             .settings(info, "--", |name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
         Ok(request)
+    }
+
+    /// Replaces the values of the axes that are options too.
+    fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        for axis in crate::cli::suite_axes() {
+            let Some(values) = matches.get_many::<String>(axis.name) else { continue };
+            known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
+            self.axes.insert(axis.name.to_owned(), values.cloned().collect());
+        }
+        Ok(())
     }
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
@@ -166,6 +195,8 @@ impl Request {
         let interleave = parsed(prefix, "interleave", text("interleave")?, Interleave::parse)?;
         self.interleave = interleave.or(self.interleave);
         self.restarts = count("restarts")?.or(self.restarts);
+        let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
+        self.threads = threads.or(self.threads);
         self.seed = count("seed")?.or(self.seed);
         self.records = count("records")?.or(self.records);
         self.slo = time("slo")?.or(self.slo);
@@ -173,6 +204,7 @@ impl Request {
             text("timeout")?.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
         self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         self.cache = text("cache")?.or(self.cache.take());
+        self.remote = text("remote")?.or(self.remote.take());
         let durability = parsed(prefix, "durability", text("durability")?, DurabilityClass::parse)?;
         self.durability = durability.or(self.durability);
         Ok(())
@@ -210,7 +242,16 @@ impl Request {
     /// The values of every axis, including the rate in an open loop.
     fn axis_values(&self, info: &ExperimentInfo, open: bool) -> Result<BTreeMap<String, Vec<AxisValue>>> {
         let mut axes: BTreeMap<String, Vec<AxisValue>> = BTreeMap::new();
-        for axis in axes_of(info).filter(|axis| open || axis.name != RATE.name) {
+        let scaled = self.axes.contains_key(CPUS.name) || info.axes.iter().any(|axis| axis.name == CPUS.name);
+        if self.axes.contains_key(CPU_PLACEMENT.name) && !scaled {
+            return Err(Error::usage("--cpu-placement requires --cpus").hint("add processors: --cpus 1,2,4"));
+        }
+        let is_used = |axis: &&AxisInfo| match axis.name {
+            name if name == RATE.name => open,
+            name if name == CPUS.name || name == CPU_PLACEMENT.name => scaled,
+            _ => true,
+        };
+        for axis in axes_of(info).filter(is_used) {
             let texts = self.axes.get(axis.name);
             let default = if open && axis.name == "clients" { &[OPEN_CLIENTS] } else { axis.default };
             let texts =
@@ -288,13 +329,22 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
+        let takes = |option: &str, what: &str, takes: fn(&dyn Experiment) -> bool| {
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
+            let names: Vec<&str> = all.map(|experiment| experiment.info().name).collect();
+            Error::usage(format!("{} does not use {what}", info.name))
+                .hint(format!("--{option} is available for {}", names.join(", ")))
+        };
         if self.cache.is_some() && !experiment.takes_cache() {
-            let takes = registry::EXPERIMENTS.iter().filter(|experiment| experiment.takes_cache());
-            let names: Vec<&str> = takes.map(|experiment| experiment.info().name).collect();
-            return Err(Error::usage(format!("{} does not use a cache", info.name))
-                .hint(format!("--cache is available for {}", names.join(", "))));
+            return Err(takes("cache", "a cache", |experiment| experiment.takes_cache()));
         }
-        let cache = self.cache.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()?;
+        if self.remote.is_some() && !experiment.takes_remote() {
+            return Err(takes("remote", "a second server", |experiment| experiment.takes_remote()));
+        }
+        let shown = |url: &Option<String>| -> Result<Option<String>> {
+            url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
+        };
+        let (cache, remote) = (shown(&self.cache)?, shown(&self.remote)?);
         // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
         let usual = BUDGET * urls.len() as u32;
         let budget = self
@@ -317,10 +367,12 @@ impl Request {
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
             cache,
+            remote,
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
+            threads: self.threads,
         };
         self.with_restarts(spec, &urls)
     }
@@ -332,7 +384,7 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 22] = [
     "experiment",
     "targets",
     "axes",
@@ -352,7 +404,9 @@ const KEYS: [&str; 20] = [
     "max-rounds",
     "interleave",
     "restarts",
+    "threads",
     "cache",
+    "remote",
 ];
 
 /// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the

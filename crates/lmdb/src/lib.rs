@@ -6,9 +6,11 @@
 mod namespace;
 mod session;
 mod store;
+mod transfer;
 
 use heed::EnvFlags;
 use kurabe_core::units;
+use kurabe_driver_common::clients;
 use kurabe_driver_common::embedded::{Claim, Place, ProcessStatsProbe};
 use kurabe_driver_common::info::{DriverInfo, OptionInfo};
 use kurabe_driver_common::ownership::Owned;
@@ -84,7 +86,7 @@ impl Driver for Lmdb {
         Ok(ServerFacts {
             engine: INFO.engine.to_owned(),
             version: heed::lmdb_version().string.trim_start_matches("LMDB ").to_owned(),
-            client: "heed 0.23, LMDB compiled in".to_owned(),
+            client: format!("{}, LMDB compiled in", clients::HEED),
             transport: "in process".to_owned(),
             durability: Some(self.class()),
             durability_settings: vec![Setting::new("sync", sync)],
@@ -113,6 +115,12 @@ impl Driver for Lmdb {
 
     fn supports(&self, operation: &Operation) -> Support {
         Support::unless(session::unsupported(operation))
+    }
+
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::unless(matches!(transfer, Transfer::Read(Fetch::Rows(_))).then_some(
+            "LMDB is in process: it gives one row after the other, without round trips (--fetch whole)",
+        ))
     }
 
     fn capabilities(&self) -> Capabilities {

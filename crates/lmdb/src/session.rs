@@ -1,6 +1,7 @@
 //! A session on LMDB: each operation is one transaction.
 
 use crate::store::{Store, after, explain};
+use crate::transfer;
 use heed::{PutFlags, RoTxn};
 use kurabe_driver_common::ownership::MARKER;
 use kurabe_driver_common::prelude::*;
@@ -20,6 +21,7 @@ pub(crate) fn unsupported(operation: &Operation) -> Option<&'static str> {
             Some("the crate heed binds a write transaction to its thread")
         }
         Operation::Page { .. } | Operation::Raw { .. } => Some("LMDB has neither pages nor statements"),
+        Operation::Flow(_) => Some(NO_FLOW),
         _ => None,
     }
 }
@@ -111,13 +113,30 @@ impl Session for LmdbSession {
         Ok(())
     }
 
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        if fetch != Fetch::Whole {
+            return Err(Error::unsupported("LMDB has no round trips in which several rows arrive"));
+        }
+        transfer::read(self, collection, fields, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        transfer::write(self, collection, rows)
+    }
+
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
 }
 
 /// Fails if a collection has neither an entry in the ownership table nor rows, as after its removal.
-fn check_exists(store: &Store, txn: &RoTxn<'_>, name: &str) -> Result<()> {
+pub(crate) fn check_exists(store: &Store, txn: &RoTxn<'_>, name: &str) -> Result<()> {
     if name == MARKER
         || store.rows.get(txn, &entry(name)).map_err(explain)?.is_some()
         || store.rows.prefix_iter(txn, format!("{name}:").as_bytes()).map_err(explain)?.next().is_some()

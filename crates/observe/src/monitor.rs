@@ -88,7 +88,7 @@ impl Observer for Monitor {
         let wire = Wire::new(tiers::front(endpoint), tiers::front(real), probe_port);
         let tiers = tiers::of(real)
             .into_iter()
-            .map(|(name, place)| (name, self.roots(place).map(|roots| Group::now(roots, true))))
+            .map(|(name, place)| (name, self.roots(&place).map(|roots| Group::now(roots, true))))
             .collect();
         let observed = match &server {
             Ok(Some(server)) => server.members.clone(),

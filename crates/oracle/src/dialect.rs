@@ -1,4 +1,4 @@
-//! The SQL of Oracle Database 12.1 and later; nothing requires 23ai.
+//! The SQL of Oracle Database 12.2 and later; nothing requires 23ai.
 
 use super::config::{Config, Lob};
 use super::literals::LITERALS;
@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::sql::{Dialect, OwnStatements, joined};
 use std::borrow::Cow;
 
-/// Bytes of the longest `VARCHAR2` with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
+/// Characters of the longest text in a `VARCHAR2`, which has as many bytes with `MAX_STRING_SIZE=STANDARD` (SQL Language Reference, "Data Types").
 const MOST_TEXT: u32 = 4_000;
 
 /// Bytes of the longest `RAW` with `MAX_STRING_SIZE=STANDARD`.
@@ -38,6 +38,7 @@ pub(crate) fn dialect(config: &Config) -> Dialect {
             // From Oracle 12.2 on.
             longest_name: 128,
         }),
+        linked: None,
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn connecting(error: &oracledb::Error, place: &str) -> Error {
         }
         Crate::ServerVersionNotSupported => {
             Error::unsupported(format!("the server at {place} is older than Oracle Database 12.1"))
+                .hint("use Oracle Database 12.2 or later")
         }
         Crate::InvalidRedirect(_) => {
             Error::new(ErrorKind::Protocol, format!("the listener at {place} sent an invalid redirect"))
@@ -175,7 +176,9 @@ fn kind(number: usize) -> (ErrorKind, &'static str) {
         1_652..=1_654 | 1_658 | 1_659 | 1_688 | 1_691 | 1_692 | 12_954 => {
             (ErrorKind::Limit, "the server's tablespace is full")
         }
-        972 => (ErrorKind::Limit, "before 12.2 a name has at most 30 bytes"),
+        972 => {
+            (ErrorKind::Limit, "before 12.2 a name has at most 30 bytes; use Oracle Database 12.2 or later")
+        }
         1_450 => (ErrorKind::Limit, "the key is longer than an index block allows"),
         54 => (ErrorKind::Server, "another session holds the lock"),
         1_461 | 24_816 => (ErrorKind::Server, "the server accepts no long value at this bind"),

@@ -22,6 +22,7 @@ use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdo
 use crate::info::BenchmarkClause;
 use crate::prelude::*;
 use config::Config;
+use kurabe_core::remote::{LinkWay, RemoteServer};
 use link::Link;
 use session::OracleSession;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub static INFO: DriverInfo = DriverInfo {
             "lob",
             "in-row (default), out-of-row (DISABLE STORAGE IN ROW), locator (read by LOB locator)",
         ),
-        OptionInfo::new("text", "varchar2 (default) or clob: column type of text of up to 4,000 bytes"),
+        OptionInfo::new("text", "varchar2 (default) or clob: column type of text of up to 4,000 characters"),
     ],
     // From public copies of the licence of 2026-08; the Oracle Free Use Terms have no such clause.
     benchmark_clause: Some(BenchmarkClause {
@@ -82,13 +83,17 @@ impl Driver for Oracle {
         match operation {
             Operation::Raw { .. } => Support::No(plan::NO_RAW.to_owned()),
             Operation::Page { .. } => Support::no("a database has no pages"),
+            Operation::Flow(_) => Support::no(NO_FLOW),
             _ => Support::Native,
         }
     }
 
     fn capabilities(&self) -> Capabilities {
         let why = "the crate oracledb awaits each reply before it sends the next request";
-        Capabilities::of_sql(Support::no(why))
+        let estimates = Support::no(
+            "Oracle's estimates are read from a plan table, which Kurabe does not do: no server was available to verify it",
+        );
+        Capabilities { estimates, ..Capabilities::of_sql(Support::no(why)) }
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
@@ -118,6 +123,15 @@ impl Driver for Oracle {
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let link = Link::connect(&self.config, options.timeout)?;
         Ok(Box::new(metrics::OracleStatsProbe::new(link)))
+    }
+
+    fn links(&self, _: RemoteServer, link: &kurabe_core::remote::Link) -> Support {
+        Support::no(match link.way {
+            LinkWay::DatabaseLink => {
+                "Kurabe does not create database links of Oracle yet: there was no server to verify them against"
+            }
+            _ => "Oracle reads another server's tables by database links only",
+        })
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -9,10 +9,9 @@ use super::errors;
 use super::guard::{contain, discard, within};
 use super::values::{self, Bind};
 use crate::prelude::*;
+pub(crate) use kurabe_driver_common::clients::ORACLEDB as CLIENT;
 use oracledb::{BindParameters, Connection, Row, Statement, ToDbValue};
 use std::time::Duration;
-
-pub(crate) const CLIENT: &str = "oracledb crate 26.0.0-beta.5";
 
 /// Maximum time to close a connection.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);

@@ -103,6 +103,7 @@ pub(crate) fn plan(d: &Dialect, operation: &Operation) -> Result<Plan> {
         }
         Operation::Put { .. } => Steps::Change(text()?),
         Operation::Raw { .. } => return Err(Error::unsupported(NO_RAW)),
+        Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     };
     Ok(Plan { name: operation.name(), shape: sql::shape(operation)?, steps })
 }

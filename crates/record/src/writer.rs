@@ -205,9 +205,11 @@ mod tests {
             overhead_ns: 0,
             observed: None,
             metrics: Vec::new(),
+            points: Vec::new(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,
+            threads: 0,
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -27,6 +27,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let mut cells = figures(run, &metrics);
     metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;
+    labels.scatters = labels.metrics.iter().filter(|metric| metric.is_scatter()).cloned().collect();
     labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
     let noise = Noise::of(&labels, &cells, &header.spec);
     noise.tell(&labels, &mut cells);

@@ -45,12 +45,13 @@ impl Anonymiser {
         header.origin = Origin::default();
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
+        header.spec.remote = header.spec.remote.take().map(|_| WITHHELD.to_owned());
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
         for (hidden, resumption) in hidden.resumptions.iter_mut().zip(&run.resumptions) {
             hidden.targets = keys(&resumption.targets).map(|key| self.target(key)).collect();
         }
         for cell in &mut header.cells {
-            if let Some(reason) = &mut cell.unavailable {
+            for reason in cell.unavailable.iter_mut().chain(cell.unavailable_operations.values_mut()) {
                 "this target does not support it".clone_into(reason);
             }
         }

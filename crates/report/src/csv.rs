@@ -129,6 +129,7 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Count => "count",
         Unit::Share => "share",
         Unit::PerSecond => "per second",
+        Unit::Ratio => "ratio",
     }
 }
 

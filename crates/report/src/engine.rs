@@ -61,8 +61,12 @@ pub(crate) fn tables(summary: &Summary, short: bool) -> Vec<Table> {
     let mut all: Vec<Table> = Vec::new();
     for operation in &summary.labels.operations {
         let cells: Vec<&CellResult> = reported(&summary.cells, &operation.name).collect();
-        all.extend(counters(summary, operation, &cells));
-        let waits = |wait_state: WaitState| !matches!(wait_state, WaitState::Idle | WaitState::Running);
+        if !short {
+            all.extend(counters(summary, operation, &cells));
+        }
+        let waits = |wait_state: WaitState| {
+            !matches!(wait_state, WaitState::Idle | WaitState::Running | WaitState::Active)
+        };
         let worth = cells.iter().any(|cell| {
             cell.sessions.iter().filter(|s| waits(s.wait_state)).map(|s| s.share).sum::<f64>() >= WORTH
         });
@@ -110,6 +114,8 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
         ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
         ("lock waits", 1, total(Counter::LockWaits)),
         ("locked/op", 2, value(Counter::LockNs, |one| micros(one.per_operation / 1e3))),
+        ("changed/op", 3, each(Counter::PagesChanged)),
+        ("transactions/op", 3, each(Counter::Transactions)),
         ("temporary", 4, total(Counter::Temporary)),
         ("checkpoints", 3, total(Counter::Checkpoints)),
         ("evicted", 3, total(Counter::Evictions)),

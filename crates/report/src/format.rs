@@ -119,8 +119,8 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
         Unit::Nanoseconds if value < 0.0 => format!("−{}", nanos(-value)),
         Unit::Nanoseconds => nanos(value),
         Unit::Bytes => signed_size(value),
-        Unit::Count | Unit::PerSecond if value < 0.0 => format!("−{}", short_figure(-value)),
-        Unit::Count | Unit::PerSecond => short_figure(value),
+        Unit::Count | Unit::PerSecond | Unit::Ratio if value < 0.0 => format!("−{}", short_figure(-value)),
+        Unit::Count | Unit::PerSecond | Unit::Ratio => short_figure(value),
         Unit::Share => format!("{} %", figure(value * 100.0)),
     }
 }

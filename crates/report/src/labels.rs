@@ -5,6 +5,7 @@ use crate::format::{list, plural};
 use crate::group::distinct;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
+use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
 use kurabe_core::run::{Run, RunHeader};
@@ -19,6 +20,8 @@ pub(crate) enum Kind {
     Count,
     Percent,
     Word,
+    /// Sizes that are named with their axis, or words.
+    NamedSize,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ impl Axis {
     /// Formats a value: `100 kB`, `16`, `blob`.
     pub fn show(&self, value: &AxisValue) -> String {
         match (self.kind, value) {
-            (Kind::Size, AxisValue::Number(bytes)) => units::size(*bytes),
+            (Kind::Size | Kind::NamedSize, AxisValue::Number(bytes)) => units::size(*bytes),
             (Kind::Percent, AxisValue::Number(share)) => format!("{share} %"),
             (_, AxisValue::Number(n)) => units::count(*n),
             (_, AxisValue::Word(word)) => word.clone(),
@@ -69,7 +72,9 @@ impl Axis {
                 let name = self.name.strip_suffix('s').filter(|_| one).unwrap_or(&self.name);
                 format!("{} {name}", self.show(value))
             }
-            Kind::Count | Kind::Percent | Kind::Word => format!("{} {}", self.name, self.show(value)),
+            Kind::Count | Kind::Percent | Kind::Word | Kind::NamedSize => {
+                format!("{} {}", self.name, self.show(value))
+            }
         }
     }
 
@@ -116,6 +121,8 @@ pub(crate) struct Labels {
     pub names: Vec<String>,
     /// The metrics that any cell has.
     pub metrics: Vec<MetricInfo>,
+    /// The declared metrics that are drawn point by point.
+    pub scatters: Vec<MetricInfo>,
     /// The file of published results.
     pub published: Option<&'static str>,
     /// The limit for response times in a rate search.
@@ -130,6 +137,9 @@ impl Labels {
             _ if axes.iter().any(|axis| axis.name == RATE.name && axis.varies()) => {
                 axes.iter().position(|axis| axis.name == RATE.name)
             }
+            _ if axes.iter().any(|axis| axis.name == CPUS.name && axis.varies()) => {
+                axes.iter().position(|axis| axis.name == CPUS.name)
+            }
             Some(info) => axes.iter().position(|axis| axis.name == info.chart_axis),
             None => {
                 (0..axes.len()).filter(|i| axes[*i].kind != Kind::Word).max_by_key(|i| axes[*i].values.len())
@@ -141,6 +151,7 @@ impl Labels {
             operations: run.header.spec.operations.iter().map(|name| operation(run, name, info)).collect(),
             targets: target_names(&run.header),
             metrics: Vec::new(),
+            scatters: Vec::new(),
             published: info.and_then(|info| info.published),
             names: run.header.targets.iter().map(|target| target.name.clone()).collect(),
             objective: units::time(Duration::from_nanos(run.header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS))),
@@ -292,10 +303,12 @@ impl Labels {
 
 fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let spec = &header.spec.axes;
-    let known: Vec<Axis> = info
-        .into_iter()
-        .flat_map(|info| info.axes)
-        .chain([&RATE])
+    let own = info.map_or(&[][..], |info| info.axes);
+    let common = [&RATE, &CPUS, &CPU_PLACEMENT].into_iter();
+    let common = common.filter(|axis| !own.iter().any(|known| known.name == axis.name));
+    let known: Vec<Axis> = own
+        .iter()
+        .chain(common)
         .filter_map(|axis| {
             let (kind, meanings) = match axis.kind {
                 AxisKind::Size { .. } => (Kind::Size, &[][..]),
@@ -303,7 +316,8 @@ fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
                 AxisKind::Percent { words, .. } => (Kind::Percent, words),
                 AxisKind::Decimal { .. } => (Kind::Word, &[][..]),
                 AxisKind::CountOr { words, .. } | AxisKind::CountOrFile { words, .. } => (Kind::Count, words),
-                AxisKind::Choice(words) => (Kind::Word, words),
+                AxisKind::Choice(words) | AxisKind::ChoiceOrText { words, .. } => (Kind::Word, words),
+                AxisKind::SizeOr { words, .. } => (Kind::NamedSize, words),
             };
             Some(Axis {
                 name: axis.name.to_owned(),

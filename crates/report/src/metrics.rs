@@ -4,15 +4,16 @@ use crate::finding::Interval;
 use crate::labels::Labels;
 use crate::summary::{CellResult, MetricInfo, MetricResult};
 use kurabe_core::axis::AxisValue;
+use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::Load;
 use kurabe_core::metric::{
-    Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Source, THROUGHPUT, Unit,
-    speed,
+    Better, COMMON, HIGHEST_RATE, Metric, MetricValue, RESPONSE_P99, SERVICE_P99, Scaling, Source,
+    THROUGHPUT, Unit, speed,
 };
 use kurabe_core::run::{Measurement, Outcome, Run, RunSpec};
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, interval_of_mean, mean};
+use kurabe_stats::{IntervalSettings, Usl, interval_of_mean, mean};
 use std::collections::BTreeMap;
 
 /// The metrics of speed, by which loops are compared.
@@ -48,6 +49,11 @@ impl MetricInfo {
     /// Whether it is a metric of speed.
     pub(crate) fn is_speed(&self) -> bool {
         is_speed(&self.name)
+    }
+
+    /// Whether it is drawn point by point.
+    pub(crate) fn is_scatter(&self) -> bool {
+        matches!(self.source, Source::Scatter(_))
     }
 
     /// Whether the main tables show it.
@@ -168,9 +174,10 @@ fn with_ends(value: f64, low: f64, high: f64, rounds: usize) -> Interval {
 pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellResult], spec: &RunSpec) {
     for (n, metric) in metrics.iter().enumerate() {
         let found: Vec<(Vec<usize>, Rounds)> = match metric.source {
-            Source::Trial => continue,
+            Source::Trial | Source::Scatter(_) => continue,
             Source::Slope(of) => slopes(labels, cells, of),
             Source::Cost(axis) => costs(labels, cells, axis),
+            Source::Scaling(part) => scaling(cells, part),
         };
         for (line, rounds) in found {
             let Some(figures) = MetricResult::of(metric, rounds, spec) else { continue };
@@ -245,6 +252,42 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, 
                 times(&cells[at]).map(|times| (vec![at], times.into_iter().filter_map(cost).collect())),
             );
         }
+    }
+    found
+}
+
+/// A result of varying the number of the server's processors. Cells whose client was the bottleneck are left out: their
+/// throughput says nothing about the server.
+fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
+    let mut found = Vec::new();
+    for line in lines(cells, CPUS.name) {
+        let points: Vec<(usize, u64, &Rounds)> = line
+            .iter()
+            .filter(|at| !cells[**at].is_lower_bound())
+            .filter_map(|at| match cells[*at].axes.get(CPUS.name)? {
+                AxisValue::Number(n) => Some((*at, *n, &cells[*at].metric(THROUGHPUT.name)?.by_round)),
+                AxisValue::Word(_) => None,
+            })
+            .collect();
+        let one = points.iter().find(|(_, n, _)| *n == 1).map(|(_, _, rounds)| *rounds);
+        if part == Scaling::Efficiency {
+            let Some(one) = one else { continue };
+            found.extend(points.iter().map(|(at, n, rounds)| {
+                let each = rounds
+                    .iter()
+                    .filter_map(|(round, rate)| Some((*round, rate / *n as f64 / one.get(round)?)));
+                (vec![*at], each.collect())
+            }));
+            continue;
+        }
+        let Some((_, _, first)) = points.first() else { continue };
+        let of_round = |round: &u32| {
+            let here: Option<Vec<(f64, f64)>> =
+                points.iter().map(|(_, n, rounds)| Some((*n as f64, *rounds.get(round)?))).collect();
+            let law = Usl::fit(&here?)?;
+            Some((*round, if part == Scaling::Contention { law.contention } else { law.coherency }))
+        };
+        found.push((line, first.keys().filter_map(of_round).collect()));
     }
     found
 }

@@ -26,6 +26,9 @@ const SETS: &[(&str, &[File])] = &[
     ("session_store.csv", &[file!("session_store")]),
     ("connection_cost", &[file!("connection_cost_http"), file!("connection_cost_loop")]),
     ("webapp", &[file!("webapp")]),
+    ("link", &[file!("link")]),
+    ("network.csv", &[file!("network")]),
+    ("bulk_fetch.csv", &[file!("bulk_fetch")]),
 ];
 
 /// Published results.
@@ -64,12 +67,24 @@ struct Columns {
     x: Option<String>,
     /// … or its constant value.
     x_is: Option<f64>,
+    /// The unit of that column: 1,024 for kibibytes.
+    #[serde(default = "one")]
+    x_unit: f64,
     /// The column of the rate, …
     rate: Option<String>,
-    /// … or of requests and, for each repetition, their duration in seconds.
+    /// … with its unit: how many operations per second a rate of 1 is, …
+    #[serde(default = "one")]
+    rate_unit: f64,
+    /// … or of requests and, for each repetition, their duration in seconds. …
     requests: Option<String>,
+    /// … or the constant number of requests.
+    requests_are: Option<f64>,
     #[serde(default)]
     seconds: Vec<String>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// A published ratio between two values of an axis.
@@ -133,13 +148,14 @@ impl About {
         let number = |name: &String| field(name)?.parse::<f64>().ok();
         let operation = columns.operation.as_ref().map_or(Some(""), field)?;
         let operation = self.operations.get(operation)?.clone();
-        let x = columns.x.as_ref().map_or(columns.x_is, number)?;
+        let x = columns.x.as_ref().map_or(columns.x_is, number)? * columns.x_unit;
         let rate = if let Some(rate) = &columns.rate {
-            number(rate)?
+            number(rate)? * columns.rate_unit
         } else {
             let mut seconds: Vec<f64> = columns.seconds.iter().filter_map(number).collect();
             seconds.sort_by(f64::total_cmp);
-            number(columns.requests.as_ref()?)? / seconds.get(seconds.len() / 2)?
+            let requests = columns.requests.as_ref().map_or(columns.requests_are, number)?;
+            requests / seconds.get(seconds.len() / 2)?
         };
         let names: Vec<&str> = columns.line.iter().filter_map(field).collect();
         Some(((names.join(" "), operation), (x, rate)))
@@ -164,6 +180,15 @@ mod tests {
             }
         }
         assert!(load("nothing.csv").is_empty());
+    }
+
+    #[test]
+    fn units_of_columns_are_converted() {
+        let [network] = load("network.csv").try_into().unwrap();
+        let line = network.lines.iter().find(|line| line.name == "iperf3 128 linux loopback").unwrap();
+        // 20.5 Gbit/s are 2,443.8 times 1 MiB a second.
+        let (buffer, rate) = line.points[5];
+        assert!((buffer - 2_097_152.0).abs() < 0.5 && (rate - 2_443.8).abs() < 0.1, "{buffer} {rate}");
     }
 
     #[test]

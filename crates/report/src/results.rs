@@ -67,8 +67,8 @@ fn of_cell(
         target_index: cell.target,
         ..CellResult::default()
     };
-    if let Some(reason) = &cell.unavailable {
-        figures.reason = Some(reason.clone());
+    if let Some(reason) = cell.refusal(operation) {
+        figures.reason = Some(reason.to_owned());
         return figures;
     }
     let measured: BTreeMap<u32, &Measurement> = rounds
@@ -93,6 +93,7 @@ fn of_cell(
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.metrics =
             metrics::of_cell(metrics, Load::of(&cell.axes), &counted, &measured, &run.header.spec);
+        figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
         figures.counters = engine::figures(&measured);
         figures.sessions = engine::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
@@ -161,7 +162,9 @@ fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: 
         let (cpu_ns, completed) = (sum(|m| m.client_cpu_ns) as f64, completed as f64);
         figures.client_cpu_us_per_op = Some(cpu_ns / 1e3 / completed);
         figures.verify_ns_per_op = Some(verify_ns / completed);
-        figures.verify_share = (cpu_ns > 0.0).then(|| verify_ns / cpu_ns);
+        // A job checks its rows while it works, which is not timed apart. A time of checks includes what a busy machine
+        // delays it, which is no CPU time.
+        figures.verify_share = (cpu_ns > 0.0 && verify_ns > 0.0).then(|| (verify_ns / cpu_ns).min(1.0));
     }
 }
 

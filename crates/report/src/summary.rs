@@ -8,7 +8,7 @@ use crate::labels::Labels;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::Setting;
-use kurabe_core::metric::{Better, RESPONSE_P99, Source, THROUGHPUT, Unit};
+use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{MachineFacts, PublishingClause, RunSpec};
@@ -228,6 +228,9 @@ pub struct CellResult {
     pub durability: Option<DurabilityClass>,
     /// Its metrics, in the order of the run's.
     pub metrics: Vec<MetricResult>,
+    /// The points of its last round, for metrics that have many values in one trial.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Points>,
     /// The bottleneck with its evidence; absent without observations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,

@@ -18,6 +18,8 @@ pub(crate) struct Table {
     pub legend: Option<String>,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
+    /// The rows of cells at the baseline of all axes but the chart's, by number.
+    pub main: Vec<usize>,
     /// The cell of each row, by its position in the summary; empty if rows are no cells.
     pub cells: Vec<usize>,
 }
@@ -60,8 +62,8 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             _ if cell.is_generator_late() => "invalid".to_owned(),
             time => time.map_or_else(dash, |latency| micros(of(&latency))),
         };
-        add("p50", true, 1, &|cell| shown(cell, |latency| latency.p50));
-        add("p99", true, if open { 0 } else { 2 }, &|cell| shown(cell, |latency| latency.p99));
+        add("p50", true, 2, &|cell| shown(cell, |latency| latency.p50));
+        add("p99", true, u8::from(!open), &|cell| shown(cell, |latency| latency.p99));
         add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
         if open {
             let of = |cell: &CellResult, show: &dyn Fn(&OpenLoopResult) -> String| {
@@ -116,10 +118,7 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
         };
         // A slope is the same in all rows of its line, and is in a sentence.
-        let spare = match metric.source {
-            Source::Slope(_) => 3,
-            Source::Trial | Source::Cost(_) => u8::from(!metric.primary),
-        };
+        let spare = if metric.source.is_per_cell() { u8::from(!metric.primary) } else { 3 };
         table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
         if metric.primary {
             let ends =
@@ -135,8 +134,14 @@ impl Table {
     pub fn of(title: String, summary: &Summary, cells: &[&CellResult]) -> Self {
         let labels = &summary.labels;
         let rows = cells.iter().map(|_| Vec::new()).collect();
+        let at_baseline = |cell: &CellResult| {
+            labels
+                .varying()
+                .all(|axis| axis.baseline().is_none_or(|value| cell.axes.get(&axis.name) == Some(value)))
+        };
+        let main = (0..cells.len()).filter(|at| at_baseline(cells[*at])).collect();
         let ids = cells.iter().map(|cell| cell.index).collect();
-        let mut table = Self { title, rows, cells: ids, ..Self::default() };
+        let mut table = Self { title, rows, main, cells: ids, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
             table.add("target", false, 0, names);
@@ -146,6 +151,18 @@ impl Table {
             table.add(&axis.name, right, 0, cells.iter().map(|cell| axis.show_of(&cell.axes)));
         }
         table
+    }
+
+    /// Removes the rows of cells that differ from the baseline in another axis than that of the chart. Returns how many were
+    /// removed; none if no row would remain.
+    pub fn keep_main(&mut self) -> usize {
+        let all = self.rows.len();
+        if !self.main.is_empty() {
+            let mut at = 0..all;
+            let main = std::mem::take(&mut self.main);
+            self.rows.retain(|_| at.next().is_some_and(|at| main.contains(&at)));
+        }
+        all - self.rows.len()
     }
 
     /// Adds a column.

@@ -17,7 +17,8 @@ pub struct Options {
     pub width: usize,
     /// Whether to use colours and bold type (ANSI escapes).
     pub color: bool,
-    /// Whether to show the sentence of every pair of values and targets.
+    /// Whether to show everything: all cells, the server's counters, the sentence of every pair of values and targets, and
+    /// the basis of the results.
     pub details: bool,
 }
 
@@ -27,7 +28,13 @@ impl Default for Options {
     }
 }
 
-/// The report as text that ends with a newline.
+/// The number of rows up to which a table is not shortened.
+const ROWS: usize = 12;
+
+/// The number of lines of a page that is read without scrolling. At the end of a longer one the verdict is repeated.
+const SCREEN: usize = 24;
+
+/// The report as text that ends with a newline. The verdict comes first.
 pub fn render(summary: &Summary, options: &Options) -> String {
     let mut page = Page::new(options);
     let title = format!("{} · {}", summary.experiment, summary.run);
@@ -37,11 +44,16 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     }
     page.publishing(&summary.sentences(Section::Publishing));
     page.gap();
+    page.section("Verdict", summary.sentences(Section::Verdict));
+    let mut left_out = 0;
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), rounds(summary.rounds));
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
     let target = target.unwrap_or_default();
-    for table in tables(summary) {
+    for mut table in tables(summary) {
+        if !options.details && table.rows.len() > ROWS {
+            left_out += table.keep_main();
+        }
         let legend = table.legend.as_ref().unwrap_or(&fixed);
         page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
     }
@@ -49,18 +61,36 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     page.lacking(summary);
-    page.section("Verdict", summary.sentences(Section::Verdict));
     page.section("Bottlenecks", summary.sentences(Section::Bottleneck));
     if options.details {
         page.section("In detail", summary.sentences(Section::Detail));
         page.section("Not reported by the server", summary.sentences(Section::NotReported));
     }
     page.section("Warnings", summary.sentences(Section::Warning));
-    page.heading("Basis");
-    for sentence in summary.sentences(Section::Basis) {
-        page.paragraph(sentence);
+    if options.details {
+        page.heading("Basis");
+        for sentence in summary.sentences(Section::Basis) {
+            page.paragraph(sentence);
+        }
     }
-    page.origin(summary);
+    page.origin(summary, options.details);
+    if !options.details {
+        let cells = match left_out {
+            0 => String::new(),
+            1 => "another cell, ".to_owned(),
+            more => format!("{} more cells, ", units::count(more as u64)),
+        };
+        page.paragraph(&format!(
+            "Not shown: {cells}the servers' counters, the noise floor and what was verified; 'kurabe show {} --verbose' \
+             shows all.",
+            summary.run
+        ));
+    }
+    if page.text.lines().count() > SCREEN {
+        page.gap();
+        page.section("Verdict", summary.sentences(Section::Verdict));
+        page.text.truncate(page.text.trim_end().len() + 1);
+    }
     page.text
 }
 
@@ -151,6 +181,8 @@ impl Page {
         grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);
         let widths: Vec<usize> = grid.column_max_content_widths().into_iter().map(usize::from).collect();
         let shown = fitting(table, &widths, self.width);
+        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
+        let hidden: Vec<&str> = hidden.map(|at| table.columns[at].head.as_str()).collect();
         for (at, column) in table.columns.iter().enumerate() {
             let Some(cells) = grid.column_mut(at) else { continue };
             cells.set_padding((0, 2));
@@ -165,6 +197,9 @@ impl Page {
             let line = line.trim_end();
             let line = if n == 0 { self.styled(line, "2") } else { line.to_owned() };
             self.line(&line);
+        }
+        if !hidden.is_empty() {
+            self.paragraph(&format!("Not shown in {} columns: {}.", self.width, list(&hidden)));
         }
     }
 
@@ -185,11 +220,13 @@ impl Page {
     }
 
     /// The origin of the run, and how to repeat it.
-    fn origin(&mut self, summary: &Summary) {
+    fn origin(&mut self, summary: &Summary, with_machine: bool) {
         let machine = &summary.machine;
         let memory = units::size(machine.memory_bytes);
         let memory = if machine.memory_bytes == 0 { String::new() } else { format!(", {memory}") };
-        self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
+        if with_machine {
+            self.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
+        }
         let (began, command) = (timestamp(summary.began), command_line(&summary.command));
         self.paragraph(&format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed));
         if let Some(origin) = origin(&summary.origin) {

@@ -143,7 +143,10 @@ fn unobserved_server_is_unknown_unless_client_is_saturated() {
     let found = plain(Pattern::Unseen);
     assert_eq!((found.bottleneck, found.split), (Bottleneck::Unknown, None));
     assert!(found.evidence.contains("another host"), "{}", found.evidence);
-    let found = attributed(Pattern::Unseen, |seen, _| seen.client.cpu_ns = 970_000_000);
+    let found = attributed(Pattern::Unseen, |seen, _| {
+        seen.client.cpu_ns = 970_000_000;
+        seen.client.busiest[0].cpu_ns = 960_000_000;
+    });
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ClientCpu, Confidence::High));
 }
 
@@ -211,6 +214,38 @@ fn pinned_server_is_saturated_with_its_cpu() {
         server.busiest[0].cpu_ns = 200_000_000;
     });
     assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
+}
+
+/// A thread of the client that is not pinned may use the server's processor too.
+#[test]
+fn server_on_one_of_the_clients_cpus_is_saturated_with_it() {
+    let found = attributed(Pattern::RoundTrip, |seen, measured| {
+        measured.clients = 32;
+        (seen.client.cpus, seen.client.cpu_ns) = (vec![0, 1], 500_000_000);
+        let server = server(seen);
+        (server.cpus, server.cpu_ns) = (vec![1], 920_000_000);
+        server.busiest[0].cpu_ns = 40_000_000;
+        seen.host.cpus[0].busy_ns = 500_000_000;
+        seen.host.cpus[1].busy_ns = 930_000_000;
+        seen.waits = Some(said(WaitState::Log, "IO: WALSync", 27));
+    });
+    assert_eq!((found.bottleneck, found.confidence), (Bottleneck::ServerCpu, Confidence::High), "{found:?}");
+    assert!(found.evidence.contains("used 0.92 of its 1 CPU"), "{}", found.evidence);
+}
+
+#[test]
+fn thread_does_not_run_for_more_than_the_whole_time() {
+    for clients in [1, 4] {
+        // The client has other threads, and its counters are read after the clock.
+        let found = attributed(Pattern::ClientFull, |seen, measured| {
+            measured.clients = clients;
+            seen.client.cpu_ns = seen.wall_ns * clients * 103 / 100;
+            seen.client.cpus = (0..8).collect();
+            seen.client.busiest[0].cpu_ns = seen.wall_ns * 101 / 100;
+        });
+        assert_eq!(found.bottleneck, Bottleneck::ClientCpu, "{found:?}");
+        assert!(found.evidence.contains("running for 100 % of the time"), "{}", found.evidence);
+    }
 }
 
 #[test]

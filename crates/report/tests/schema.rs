@@ -7,7 +7,7 @@ mod common;
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{At, INFO, Pattern, Scenario, bottlenecks, observed, open_loop, troubled};
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::metric::{Better, Metric, MetricValue, Unit};
+use kurabe_core::metric::{Better, Metric, MetricValue, Points, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
@@ -75,6 +75,7 @@ fn reports() -> Vec<Value> {
         for trial in &mut run.trials {
             if let Outcome::Measured(measured) = &mut trial.outcome {
                 measured.metrics.push(MetricValue::new("hit ratio", Unit::Share, 0.9));
+                measured.points = vec![Points { metric: "estimated".to_owned(), points: vec![(1.0, 2.0)] }];
             }
         }
         run

@@ -15,6 +15,7 @@
 //! | [`steady`] | was a trial steady, and from when on |
 //! | [`interim`] | were enough rounds made, without calling equals different by looking often |
 //! | [`permutation`] | in which random order do records come, each once |
+//! | [`usl`] | how does throughput grow with the number of processors |
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
@@ -43,6 +44,7 @@ pub mod permutation;
 pub mod rng;
 pub mod steady;
 pub mod summary;
+pub mod usl;
 pub mod verdict;
 
 pub use error::StatsError;
@@ -52,4 +54,5 @@ pub use paired::PairedRatio;
 pub use permutation::Permutation;
 pub use rng::{Rng, mix};
 pub use summary::{mean, median};
+pub use usl::Usl;
 pub use verdict::{Verdict, instance_variance, judge, minimum_detectable_ratio, noise_floor};

@@ -4,19 +4,22 @@
 //! first argument is [`kurabe_testbed::supervisor::SUBCOMMAND`].
 
 mod observers;
+mod remotes;
 
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::planned::CacheNeed;
+use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_drivers::cached::{Cache, Cached};
+use kurabe_drivers::cached::{self, Cached};
+use kurabe_drivers::members::Member;
 use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::target::{Restart, SecondInstance, Target};
+use kurabe_engine::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
 use std::collections::HashSet;
@@ -75,44 +78,55 @@ pub struct Wish {
     pub cache: Option<String>,
     /// The caches that the cells need in front of each target.
     pub caches: Vec<CacheNeed>,
+    /// The second server that `--remote` names, as given.
+    pub remote: Option<String>,
+    /// The second servers that the cells need beside each target.
+    pub remotes: Vec<RemoteServer>,
     /// Separate processors for clients and throwaway servers.
     pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
     pub second_instances: Vec<bool>,
+    /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
+    pub dry: bool,
 }
 
 impl Wish {
-    /// What a run requires. `cache` is the cache URL as given, with its password.
-    pub fn of(plan: &Plan, cache: Option<&str>) -> Self {
+    /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
+    pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
         let spec = &plan.spec;
         Self {
             durability: spec.durability,
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
+            remote: remote.map(str::to_owned),
+            remotes: plan.remotes(),
             cpu_partition: spec.slice_ns.and_then(|_| CpuPartition::of_this_machine()),
             second_instances: (0..spec.targets.len())
                 .map(|target| plan.wants_second_instance(target))
                 .collect(),
+            dry: false,
         }
     }
 
-    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache, since
-    /// the cache would be another one too. Applications and external servers have only one instance.
+    /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
+    /// a remote, since these would be other ones too. Applications and external servers have only one instance.
     fn second_instance(&self, target: usize) -> bool {
-        self.second_instances.get(target) == Some(&true) && self.caches.is_empty()
+        self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
     }
 }
 
 impl Opened {
     /// The caches of one target: a throwaway server per size, or the external one.
-    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Cache>> {
+    fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Member>> {
         let throwaway = url.scheme == UP;
         // The size of an external cache cannot be set, and a throwaway one did not exist before.
         let fitting = wish.caches.iter().filter(|wanted| wanted.capacity.is_some() == throwaway);
         let mut caches = Vec::new();
         for wanted in fitting {
-            let reached = if throwaway {
+            let reached = if throwaway && wish.dry {
+                not_started_url(url)?
+            } else if throwaway {
                 let mut server = up_options(url, wish.connections)?;
                 server.room = wanted.capacity;
                 reporter.note(&format!("starting throwaway {} as cache {} …", url.path, wanted.name));
@@ -124,10 +138,13 @@ impl Opened {
             } else {
                 url.clone()
             };
-            let (driver, mut facts, _) = open_one(&reached, None).map_err(|error| error.context(url))?;
+            let made =
+                if throwaway && wish.dry { without_server(&reached) } else { open_one(&reached, None) };
+            let (driver, mut facts, _) = made.map_err(|error| error.context(url))?;
             facts.settings.extend(reached.option("ttl").map(|ttl| Setting::new("ttl", format!("{ttl} s"))));
             let claims = throwaway || self.shared.insert(reached.to_string());
-            caches.push(Cache { name: wanted.name.clone(), driver, facts, ours: throwaway, claims });
+            let (name, role) = (wanted.name.clone(), cached::ROLE);
+            caches.push(Member { name, role, driver, facts, ours: throwaway, claims });
         }
         Ok(caches)
     }
@@ -180,36 +197,50 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
     if let Some(cache) = &cache {
         check_cache(cache)?;
     }
+    let remote = remotes::given(wish)?;
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         reporter.check()?;
         let twice = wish.second_instance(at);
-        let (mut restart, mut second) = (None, None);
-        let reached = if url.scheme == UP {
+        let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
+        let dry = wish.dry && url.scheme == UP;
+        let open_one = |reached: &TargetUrl| {
+            if dry { without_server(reached) } else { open_one(reached, durability) }
+        };
+        let reached = if dry {
+            let never = || -> Option<Restart> { Some(Box::new(|| Ok(()))) };
+            let unrestricted = || -> Option<Restrict> { Some(Box::new(|_, _| Ok(()))) };
+            (restart, restrict) = (never(), unrestricted());
+            let reached = not_started_url(&url)?;
+            second = twice.then(|| (reached.clone(), never(), unrestricted()));
+            reached
+        } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
-            let options = of_url(&url, durability, connections, reporter)?;
+            let mut options = of_url(&url, durability, connections, reporter)?;
+            options.links = !wish.remotes.is_empty();
             let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
-            restart = Some(restarting(&server));
+            own = Some(Arc::clone(&server));
+            restart = Some(restarting(vec![Arc::clone(&server)]));
+            restrict = Some(restricting(&server));
             let reached = opened.reached(&url, server)?;
             if let Some(other) = other {
-                let restart = Some(restarting(&other));
-                second = Some((opened.reached(&url, other)?, restart));
+                let (restart, restrict) = (restarting(vec![Arc::clone(&other)]), restricting(&other));
+                second = Some((opened.reached(&url, other)?, Some(restart), Some(restrict)));
             }
             reached
         } else {
             url.clone()
         };
         reporter.wait_for(format!("{url} to answer"));
-        let (mut driver, mut facts, skip_reason) =
-            open_one(&reached, durability).map_err(|error| error.context(&url))?;
+        let (mut driver, mut facts, skip_reason) = open_one(&reached).map_err(|error| error.context(&url))?;
         if twice && driver.capabilities().is_temporary {
-            second = Some((reached.clone(), None));
+            second = Some((reached.clone(), None, None));
         }
-        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart)| {
-            let (driver, ..) = open_one(&reached, durability)
-                .map_err(|error| error.context(format!("the second instance of {url}")))?;
-            Ok::<_, Error>(SecondInstance { driver, restart })
+        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart, restrict)| {
+            let (driver, ..) =
+                open_one(&reached).map_err(|error| error.context(format!("the second instance of {url}")))?;
+            Ok::<_, Error>(SecondInstance { driver, restart, restrict })
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {
@@ -226,6 +257,13 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             Cached::add_facts(&mut facts, &caches);
             driver = Box::new(Cached::new(driver, caches));
         }
+        if !wish.remotes.is_empty() {
+            let beside = remotes::Beside { url: &url, reached: &reached, given: remote.as_ref() };
+            let linked = opened.linked(driver, &mut facts, &beside, wish, reporter)?;
+            driver = linked.driver;
+            let servers = linked.servers;
+            restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));
+        }
         opened.records.push(TargetRecord {
             name: name.clone(),
             url: whole.to_string(),
@@ -234,7 +272,8 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             facts: facts.clone(),
         });
         opened.reached.push(reached);
-        opened.targets.push(Target { name, driver, facts, claims, skip_reason, restart, second });
+        let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
+        opened.targets.push(target);
     }
     Ok(opened)
 }
@@ -274,6 +313,44 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
     Ok((driver, facts, skip_reason))
 }
 
+/// A throwaway server's driver without the server, of which nothing is known but its engine.
+fn without_server(url: &TargetUrl) -> Result<OpenedOne> {
+    let driver = kurabe_drivers::registry::open(url)?;
+    let engine = kurabe_drivers::registry::find(&url.scheme).map_or("", |info| info.engine).to_owned();
+    Ok((driver, ServerFacts { engine, ..ServerFacts::default() }, None))
+}
+
+/// A URL like that of a throwaway server that is not started, for its driver.
+fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
+    let found = kurabe_testbed::available().into_iter().find(|(engine, _)| *engine == url.path);
+    if let Some((_, Err(missing))) = found {
+        return Err(
+            Error::new(ErrorKind::NotFound, format!("up:{}: {}", url.path, missing.what)).hint(missing.how)
+        );
+    }
+    let with_path = |path: &str| {
+        let mut url_of_it = TargetUrl::parse(&format!("{}://127.0.0.1{path}", url.path))?;
+        url_of_it.options.extend(driver_options(url));
+        kurabe_drivers::registry::open(&url_of_it).map(|_| url_of_it)
+    };
+    // The path is a number with some engines, and required with others.
+    with_path("/kurabe").or_else(|_| with_path(""))
+}
+
+/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn are_throwaway(urls: &[String]) -> Result<bool> {
+    let mut all = true;
+    for text in urls {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
+    }
+    Ok(all)
+}
+
 /// Which targets are applications, without opening any.
 ///
 /// # Errors
@@ -289,7 +366,10 @@ pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
 }
 
 /// Rejects unknown schemes before any server is started.
-fn check_scheme(url: &TargetUrl) -> Result<()> {
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage), with the most similar known name.
+pub fn check_scheme(url: &TargetUrl) -> Result<()> {
     if url.scheme != UP {
         let mut url = url.clone();
         observers::taken(&mut url);
@@ -404,10 +484,20 @@ fn check_cache(url: &TargetUrl) -> Result<()> {
         .hint(format!("there are: {}", caches.join(", "))))
 }
 
-/// A function that restarts a throwaway server.
-fn restarting(server: &Arc<Server>) -> Restart {
+/// A function that restarts throwaway servers, one after the other.
+fn restarting(servers: Vec<Arc<Server>>) -> Restart {
+    Box::new(move || {
+        servers.iter().try_for_each(|server| server.restart().map_err(|error| not_started(&error)))
+    })
+}
+
+/// A function that restricts a throwaway server to processors.
+fn restricting(server: &Arc<Server>) -> Restrict {
     let server = Arc::clone(server);
-    Box::new(move || server.restart().map_err(|error| not_started(&error)))
+    Box::new(move |cpus, pinned| {
+        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
+        server.restrict(cpus, pinned).map_err(failed)
+    })
 }
 
 /// Converts an error of starting a throwaway server: an unknown setting, or an unusable target.

@@ -40,15 +40,15 @@ pub(crate) static COUCHDB: Engine = Engine {
     )
 };
 
-/// The folder of the stand-in in the cache; `cargo xtask setup` uses the same name.
-const STAND_IN: &str = "servers/pouchdb-server-4.2.0/node_modules/pouchdb-server";
+/// The folder of the substitute in the cache; `cargo xtask setup` uses the same name.
+const SUBSTITUTE: &str = "servers/pouchdb-server-4.2.0/node_modules/pouchdb-server";
 /// The server administrator, as in the other engines' databases.
 const ADMIN: &str = "kurabe";
 /// Apache CouchDB does not start without an administrator. Without a requested password, this one is in the URL.
 const NO_SECRET: &str = "kurabe";
 
-/// Whether a program is the stand-in.
-fn is_stand_in(program: &Path) -> bool {
+/// Whether a program is the substitute.
+fn is_substitute(program: &Path) -> bool {
     program.ends_with("bin/pouchdb-server")
 }
 
@@ -68,14 +68,14 @@ fn release(program: &Path) -> Option<String> {
     text.split_whitespace().nth(1).map(str::to_owned)
 }
 
-fn stand_in() -> Result<Installed, String> {
-    let folder = programs::cache().ok_or("there is no cache folder for its stand-in")?.join(STAND_IN);
+fn substitute() -> Result<Installed, String> {
+    let folder = programs::cache().ok_or("there is no cache folder for its substitute")?.join(SUBSTITUTE);
     let program = folder.join("bin/pouchdb-server");
     let package = fs::read(folder.join("package.json")).ok();
     let package: Option<Value> = package.and_then(|text| serde_json::from_slice(&text).ok());
     let version = package.as_ref().and_then(|package| package["version"].as_str());
     let version =
-        version.filter(|_| program.exists()).ok_or("no PouchDB Server in the cache as a stand-in")?;
+        version.filter(|_| program.exists()).ok_or("no PouchDB Server in the cache as a substitute")?;
     node().ok_or("no program `node`, which runs PouchDB Server")?;
     Ok(Installed { program, version: version.to_owned() })
 }
@@ -90,7 +90,7 @@ fn split(key: &str) -> Option<(&str, &str)> {
 }
 
 /// PouchDB Server's settings in JSON: sections of values, as in CouchDB.
-fn stand_in_settings(instance: &Instance) -> String {
+fn substitute_settings(instance: &Instance) -> String {
     let mut settings: Map<String, Value> = Map::new();
     let given = instance.spec.settings.iter().filter_map(|(key, value)| Some((split(key)?, value)));
     for ((section, name), value) in given {
@@ -144,7 +144,7 @@ fn find() -> Result<Installed, String> {
         let version = release(&program).unwrap_or_else(|| "0 (unknown)".to_owned());
         return Ok(Installed { program, version });
     }
-    stand_in().map_err(|why| format!("no program `couchdb`, and {why}"))
+    substitute().map_err(|why| format!("no program `couchdb`, and {why}"))
 }
 
 fn check(spec: &Spec) -> Result<(), String> {
@@ -159,8 +159,8 @@ fn check(spec: &Spec) -> Result<(), String> {
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     instance.create_data()?;
-    if is_stand_in(&instance.installed.program) {
-        instance.write_secret("config.json", &stand_in_settings(instance))?;
+    if is_substitute(&instance.installed.program) {
+        instance.write_secret("config.json", &substitute_settings(instance))?;
     } else {
         instance.write_secret("vm.args", VM_ARGS)?;
     }
@@ -169,7 +169,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 
 fn command(instance: &Instance, first: bool) -> Launch {
     let program = &instance.installed.program;
-    if is_stand_in(program) {
+    if is_substitute(program) {
         return Launch::new(node().unwrap_or_else(|| PathBuf::from("node")))
             .arg(program)
             .arg("--host=127.0.0.1")
@@ -201,7 +201,7 @@ fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
 }
 
 fn url(instance: &Instance) -> String {
-    let user = match (&instance.spec.password, is_stand_in(&instance.installed.program)) {
+    let user = match (&instance.spec.password, is_substitute(&instance.installed.program)) {
         (Some(_), _) => format!("{ADMIN}@"),
         // Without an administrator, every user is one.
         (None, true) => ":@".to_owned(),
@@ -230,9 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn stand_in_settings_are_json() {
+    fn substitute_settings_are_json() {
         let instance = instance("/c/node_modules/pouchdb-server/bin/pouchdb-server", Some("pass\"word"));
-        let settings: Value = serde_json::from_str(&stand_in_settings(&instance)).unwrap();
+        let settings: Value = serde_json::from_str(&substitute_settings(&instance)).unwrap();
         assert_eq!(settings["couchdb"]["max_document_size"], 1_000);
         assert_eq!(settings["couchdb"]["database_dir"], "/tmp/x/data");
         assert_eq!(settings["admins"]["kurabe"], "pass\"word");

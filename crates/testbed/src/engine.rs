@@ -66,6 +66,8 @@ pub(crate) struct Engine {
     pub connections: Option<ConnectionLimit>,
     /// The settings for an LRU cache; `None` if it is not a cache.
     pub cache: Option<CacheSettings>,
+    /// The settings that load what the server needs to read other servers' tables, as far as it is installed.
+    pub links: fn() -> Vec<(String, String)>,
     /// Rejects unsupported options, such as a password or TLS; returns what is wrong.
     pub check: fn(&Spec) -> Result<(), String>,
     /// Writes what the first start needs, and returns the programs that create the data folder, in order.
@@ -110,6 +112,7 @@ impl Engine {
             durability: |_| &[],
             connections: None,
             cache: None,
+            links: Vec::new,
             check: |_| Ok(()),
             prepare: |_| Ok(Vec::new()),
             can_use_template: |_| false,

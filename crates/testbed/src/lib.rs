@@ -8,6 +8,7 @@
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
 //! lacks.
 
+mod affinity;
 mod couchdb;
 mod engine;
 mod environment;
@@ -31,6 +32,7 @@ mod registry;
 mod root;
 mod server;
 pub mod supervisor;
+mod tcp;
 mod template;
 pub mod testing;
 mod tls;

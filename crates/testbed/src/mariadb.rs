@@ -1,5 +1,6 @@
 //! MariaDB.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::TestbedError;
@@ -7,6 +8,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::{mysql_family as family, programs};
 
 pub(crate) static MARIADB: Engine = Engine {
+    links,
     prepare,
     ..family::engine("mariadb", "apt-get install mariadb-server, or `cargo xtask setup`", find, command)
 };
@@ -25,6 +27,24 @@ fn find() -> Result<Installed, String> {
         return Ok(Installed { program, version });
     }
     Err("no program `mariadbd`".to_owned())
+}
+
+/// Folders of plugins: Debian's and Ubuntu's, those of MariaDB's own packages, and that of a build with defaults.
+const PLUGINS: [&str; 4] = [
+    "/usr/lib/mysql/plugin",
+    "/usr/lib64/mysql/plugin",
+    "/usr/lib64/mariadb/plugin",
+    "/usr/local/mysql/lib/plugin",
+];
+
+/// Loads the storage engines `FederatedX`, CONNECT and Spider. The server refuses to load a file that does not exist.
+fn links() -> Vec<(String, String)> {
+    let there =
+        |name: &&str| PLUGINS.iter().any(|folder| Path::new(folder).join(format!("{name}.so")).exists());
+    let plugins = ["ha_federatedx", "ha_connect", "ha_spider"].into_iter().filter(there);
+    let load = plugins.map(|name| ("plugin_load_add".to_owned(), name.to_owned()));
+    // By default Spider refuses links to its own server. "loose": the setting is unknown without Spider.
+    load.chain([("loose_spider_same_server_link".to_owned(), "ON".to_owned())]).collect()
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {

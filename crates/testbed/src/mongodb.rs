@@ -9,8 +9,8 @@ use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::{programs, wire};
 
-/// The program of the stand-in in the cache.
-const STAND_IN: &str = "ferretdb-sqlite";
+/// The program of the substitute in the cache.
+const SUBSTITUTE: &str = "ferretdb-sqlite";
 
 const BOTH: &str = "certificate-and-key.pem";
 
@@ -41,7 +41,7 @@ pub(crate) static MONGODB: Engine = Engine {
     socket: |instance| Some(socket(instance)),
     ..Engine::new(
         "mongodb",
-        "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a stand-in \
+        "install MongoDB, so that `mongod` is on the PATH, or run `cargo xtask setup`, which builds a substitute \
          of its protocol and needs Go (apt-get install golang-go)",
         find,
         command,
@@ -55,8 +55,8 @@ fn version(mark: &str) -> impl FnOnce(&str) -> Option<String> {
     move |line| programs::word_after(line, mark).map(|version| version.trim_start_matches('v').to_owned())
 }
 
-fn is_stand_in(instance: &Instance) -> bool {
-    instance.installed.program.file_name().is_some_and(|name| name == STAND_IN)
+fn is_substitute(instance: &Instance) -> bool {
+    instance.installed.program.file_name().is_some_and(|name| name == SUBSTITUTE)
 }
 
 fn find() -> Result<Installed, String> {
@@ -67,15 +67,20 @@ fn find() -> Result<Installed, String> {
         Ok(installed) => return Ok(installed),
         Err(what) => what,
     };
-    let stand_in = programs::cache().map(|cache| cache.join("servers").join(STAND_IN));
-    let program = stand_in.filter(|path| programs::is_program(path));
-    let program = program.ok_or_else(|| what + ", no stand-in in the cache")?;
-    Installed::identify(Command::new(&program).arg("-version"), program, "the stand-in", version(STAND_IN))
+    let substitute = programs::cache().map(|cache| cache.join("servers").join(SUBSTITUTE));
+    let program = substitute.filter(|path| programs::is_program(path));
+    let program = program.ok_or_else(|| what + ", no substitute in the cache")?;
+    Installed::identify(
+        Command::new(&program).arg("-version"),
+        program,
+        "the substitute",
+        version(SUBSTITUTE),
+    )
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     instance.create_data()?;
-    if let Some(tls) = instance.tls.as_ref().filter(|_| !is_stand_in(instance)) {
+    if let Some(tls) = instance.tls.as_ref().filter(|_| !is_substitute(instance)) {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(TestbedError::io(format!("reading {}", path.display())))
         };
@@ -87,7 +92,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 
 fn command(instance: &Instance, _first: bool) -> Launch {
     let launch = Launch::new(&instance.installed.program).arg(format!("--port={}", instance.port));
-    let launch = if is_stand_in(instance) {
+    let launch = if is_substitute(instance) {
         let launch = launch.path("data", &instance.data()).path("socket", &socket(instance));
         match &instance.tls {
             Some(tls) => launch.path("tls-cert", &tls.certificate).path("tls-key", &tls.key),

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::{mysql_family as family, programs, root};
 
 pub(crate) static MYSQL: Engine = Engine {
+    links: || vec![("federated".to_owned(), String::new())],
     prepare,
     // The server creates a new UUID at the start.
     make_unique: |instance| drop(fs::remove_file(instance.data().join("auto.cnf"))),

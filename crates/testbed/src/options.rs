@@ -14,6 +14,7 @@ const SPARE: u64 = 20;
 /// How to start a server. Everything that is not set has the engine's default. It cannot be formatted, since it may
 /// contain a password.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct StartOptions {
     /// A program that calls [`crate::supervisor::run`] if its first argument is [`crate::supervisor::SUBCOMMAND`].
     /// There is no default: a program that does not do this would start itself repeatedly.
@@ -36,6 +37,9 @@ pub struct StartOptions {
     pub connections: u64,
     /// For a cache: the number of values and the bytes of each.
     pub room: Option<(u64, u64)>,
+    /// Whether the server must be able to read other servers' tables: optional storage engines for that are loaded, as
+    /// far as they are installed.
+    pub links: bool,
     /// The parent of the server's folder; default: `$KURABE_TMP`, or the system's folder for temporary files.
     pub base: Option<PathBuf>,
     /// Whether to write the new data folder to disk before the server starts, so that the system does not do it
@@ -57,6 +61,7 @@ impl StartOptions {
             durability: None,
             connections: 0,
             room: None,
+            links: false,
             base: None,
             sync_data: true,
             timeout: Duration::from_secs(60),
@@ -113,7 +118,9 @@ impl StartOptions {
         let cache = engine.and_then(|engine| engine.cache).zip(self.room);
         let cache = cache.map(|(cache, (values, bytes))| cache(values, bytes));
         let cache = cache.unwrap_or_default().into_iter().filter(|(name, _)| !known(&name.as_str()));
+        let links = engine.filter(|_| self.links).map(|engine| (engine.links)()).unwrap_or_default();
         more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .chain(links)
             .chain(most)
             .chain(cache)
             .chain(self.settings.iter().cloned())

@@ -1,7 +1,7 @@
 //! The registry of engines: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis};
+use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis, tcp};
 
 static ENGINES: &[&Engine] = &[
     &mysql::MYSQL,
@@ -13,6 +13,7 @@ static ENGINES: &[&Engine] = &[
     &mongodb::MONGODB,
     &couchdb::COUCHDB,
     &firebird::FIREBIRD,
+    &tcp::TCP,
 ];
 
 /// The names that [`crate::start`] accepts.

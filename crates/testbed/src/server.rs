@@ -184,6 +184,17 @@ impl Server {
         self.request(Request::Resume)
     }
 
+    /// Restricts all threads of all its processes, and those that start later, to these processors; `pinned`: each
+    /// thread to one of them, in turn. A restarted server is no longer restricted.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn restrict(&self, cpus: &[u32], pinned: bool) -> Result<(), TestbedError> {
+        let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let what = format!("restricting the server to processors {}", numbers.join(","));
+        crate::affinity::restrict(self.pid(), cpus, pinned).map_err(TestbedError::io(what))
+    }
+
     /// Stops it and removes its folder; returns when both are done. Dropping does the same, and ignores errors.
     ///
     /// # Errors

@@ -5,10 +5,14 @@
 //! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
 //! `suites [OPTIONS]`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
+//! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
+//! `bulk [OPTIONS]`: the client's CPU time to read a whole table, beside psql and mariadb.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
 mod app;
+mod bulk;
+mod net;
 mod options;
 mod pairs;
 mod peers;
@@ -24,9 +28,11 @@ pub fn run(args: &[String]) -> Outcome {
         Some("aa") if args.get(1).is_some_and(|arg| arg == "--tools") => pairs::run(&args[2..]),
         Some("aa") => aa::run(&args[1..]),
         Some("app") => app::run(&args[1..]),
+        Some("bulk") => bulk::run(&args[1..]),
+        Some("net") => net::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, peers, suites".to_owned()),
+        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, net, peers, suites".to_owned()),
     }
 }
 

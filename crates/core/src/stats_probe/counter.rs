@@ -34,6 +34,10 @@ named! {
         LogSyncs => "log syncs",
         /// Items evicted because memory was full.
         Evictions => "evictions",
+        /// Pages changed in the buffer pool.
+        PagesChanged => "pages changed",
+        /// Transactions that began.
+        Transactions => "transactions",
     }
     /// Its name in sentences.
     pub fn word;

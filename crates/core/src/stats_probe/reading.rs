@@ -4,6 +4,7 @@ use super::counter::{Counter, CounterScope, EngineCount};
 use super::statement::{MOST, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A snapshot of cumulative counters.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,8 +98,9 @@ impl EngineUse {
                 None => self.add_unavailable(count.from, "it was reported only once"),
             }
         }
-        for statement in now.statements {
-            let old = then.statements.iter().find(|old| old.text == statement.text);
+        let before = by_text(then.statements.iter().cloned());
+        for (_, statement) in by_text(now.statements) {
+            let old = before.get(&statement.text);
             let past = |now: u64, then: fn(&StatementUse) -> u64| now.saturating_sub(old.map_or(0, then));
             let used = StatementUse {
                 calls: past(statement.calls, |s| s.calls),
@@ -144,6 +146,26 @@ impl EngineUse {
     }
 }
 
+/// The sums of statements with equal texts: texts that differ only in a number, or at their ends, are shortened to the
+/// same one.
+fn by_text(statements: impl IntoIterator<Item = StatementUse>) -> BTreeMap<String, StatementUse> {
+    let mut all: BTreeMap<String, StatementUse> = BTreeMap::new();
+    for one in statements {
+        match all.get_mut(&one.text) {
+            Some(known) => {
+                known.calls += one.calls;
+                known.time_ns += one.time_ns;
+                known.rows += one.rows;
+                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(|(a, b)| a + b);
+            }
+            None => {
+                all.insert(one.text.clone(), one);
+            }
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +194,25 @@ mod tests {
         assert_eq!(used.counts, vec![count(Counter::LogBytes, 75)]);
         let missing: Vec<&str> = used.unavailable.iter().map(|one| one.what.as_str()).collect();
         assert_eq!(missing, ["evictions", "lock waits"]);
+    }
+
+    #[test]
+    fn statements_that_are_shortened_to_one_text_are_one_statement() {
+        let statement = |calls| StatementUse {
+            text: "FETCH ? FROM c1".to_owned(),
+            calls,
+            time_ns: 10 * calls,
+            rows_examined: None,
+            rows: 2 * calls,
+        };
+        let then = Reading { statements: vec![statement(5), statement(90)], ..Reading::default() };
+        let now = Reading { statements: vec![statement(90), statement(6)], ..Reading::default() };
+        let mut used = EngineUse::default();
+        used.add(&then, now.clone());
+        assert_eq!(used.statements, vec![statement(1)]);
+        let mut unchanged = EngineUse::default();
+        unchanged.add(&now, now.clone());
+        assert_eq!(unchanged.statements, vec![]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ named! {
         Other => "other wait",
         /// Idle: waiting for the client.
         Idle => "idle",
+        /// Executing a request, or within a transaction. The server does not report whether it waits for something.
+        Active => "active",
     }
     /// Its name in tables.
     pub fn word;

@@ -41,6 +41,17 @@ pub struct Dialect {
     pub rollback: &'static str,
     /// Statements of this engine that differ entirely, if any.
     pub own: Option<OwnStatements>,
+    /// How linked collections are read that are no tables of this engine, if there are such links.
+    pub linked: Option<LinkedStatements>,
+}
+
+/// How collections are read that are linked from a remote server and are no tables.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkedStatements {
+    /// The statement that a connection executes before it prepares the operation; `None` if it needs none.
+    pub before: fn(&Operation) -> Option<String>,
+    /// The text of the operation; `None` if it is that of a table with the collection's name.
+    pub text: fn(&Dialect, &Operation) -> Result<Option<String>>,
 }
 
 /// The types to which the values of so many rows are cast, one for each field.
@@ -75,6 +86,13 @@ impl Dialect {
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         format!("{}_{hash:08x}", name.get(..longest.saturating_sub(9)).unwrap_or_default()).into()
+    }
+
+    /// The statement that a connection executes before it prepares an operation on a linked collection, if it needs
+    /// one.
+    pub fn before_linked(&self, operation: &Operation) -> Option<String> {
+        operation.collection()?.link()?;
+        (self.linked?.before)(operation)
     }
 
     /// A quoted identifier. Names are checked earlier (lower case letters, digits, underscores); a quote is doubled

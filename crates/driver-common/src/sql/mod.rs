@@ -7,9 +7,10 @@ mod raw;
 mod shape;
 mod statement;
 mod statistics;
+mod transfer;
 
 pub use crate::ownership::MARKER;
-pub use dialect::{Casts, Dialect, OwnStatements};
+pub use dialect::{Casts, Dialect, LinkedStatements, OwnStatements};
 pub use literal::{
     Literals, Read, Template, hex, quoted, quoted_hex, read_int, read_micros, read_rows, standard, unfit,
     with_gaps,
@@ -19,6 +20,8 @@ pub use namespace::{insert_into_marker, marker};
 pub use raw::{ENGINES, supports};
 pub use shape::{Shape, shape};
 pub use statement::{
-    clear_table, create_indexes, create_table, drop_table, insert, joined, on_conflict_do_update, text,
+    clear_table, columns, count, create_indexes, create_table, drop_table, find_range, insert, joined,
+    on_conflict_do_update, text,
 };
 pub use statistics::outgrown;
+pub use transfer::RowsText;

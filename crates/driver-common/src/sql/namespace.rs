@@ -4,7 +4,8 @@ use super::dialect::Dialect;
 use super::statement;
 use crate::ownership::{self, MADE_BY, MARKER, Words};
 use kurabe_core::collection::{Collection, Field, FieldType};
-use kurabe_core::{ErrorKind, Result};
+use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
+use kurabe_core::{Error, ErrorKind, Result};
 
 /// A connection to an SQL engine that manages the namespace.
 pub trait SqlNamespaceOps: Send {
@@ -36,9 +37,37 @@ pub trait SqlNamespaceOps: Send {
         Ok(None)
     }
 
+    /// Whether rows stay in the order in which they were inserted; if not, they are stored by their key.
+    fn keeps_insertion_order(&self) -> bool {
+        true
+    }
+
+    /// Creates what the engine needs to read a collection of a remote server by this link, under the name of the
+    /// collection. [`SqlNamespaceOps::unlink`] was called before.
+    fn link(&mut self, _collection: &Collection, _server: RemoteServer, _link: &Link) -> Result<()> {
+        Err(Error::unsupported(format!("{} has no links", self.dialect().engine)))
+    }
+
+    /// Removes what [`SqlNamespaceOps::link`] created under this name, in part or as a whole. Does nothing if there is
+    /// nothing. An ordinary table with this name is left.
+    fn unlink(&mut self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// The statement that stops the server from updating the planner's statistics of a table by itself, for the quoted
+    /// name; `None` if it never does.
+    fn hold_statistics_of(&self, _table: &str) -> Option<String> {
+        None
+    }
+
     /// Removes objects that the engine created for Kurabe's tables, once these are removed and no one else uses them.
     fn swept(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// Names that no collection may have, besides that of the ownership table.
+    fn kept(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Takes a lock against other runs, which ends with the connection or the process.
@@ -48,7 +77,7 @@ pub trait SqlNamespaceOps: Send {
 impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn words(&self) -> Words {
         let engine = self.dialect().engine;
-        Words { engine, thing: "table", instead: "rename it, or use another database", kept: &[] }
+        Words { engine, thing: "table", instead: "rename it, or use another database", kept: self.kept() }
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
@@ -93,6 +122,13 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
+        if let Some(RemoteCollection { server, link: Some(link) }) = &collection.remote {
+            self.unlink(&collection.name)?;
+            return self.link(collection, *server, link).inspect_err(|_| {
+                // Without an entry nothing else would remove a part of it.
+                let _ = self.unlink(&collection.name);
+            });
+        }
         let d = self.dialect();
         let mut sql =
             vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
@@ -107,6 +143,7 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     }
 
     fn destroy(&mut self, name: &str) -> Result<()> {
+        self.unlink(name)?;
         let sql = statement::drop_table(self.dialect(), name);
         self.execute(&sql)
     }
@@ -114,6 +151,10 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
     fn remove_marker(&mut self) -> Result<()> {
         self.destroy(MARKER)?;
         self.swept()
+    }
+
+    fn keeps_insertion_order(&self) -> bool {
+        SqlNamespaceOps::keeps_insertion_order(self)
     }
 
     fn analyses(&self) -> bool {
@@ -124,6 +165,11 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
         let Some(analyse) = self.dialect().analyse else { return Ok(()) };
         let sql = format!("{analyse} {}", self.dialect().quoted(name));
         self.execute(&sql)
+    }
+
+    fn hold_statistics(&mut self, name: &str) -> Result<()> {
+        let sql = self.hold_statistics_of(&self.dialect().quoted(name));
+        sql.map_or(Ok(()), |sql| self.execute(&sql))
     }
 
     fn unanalysed(&mut self, table: &str) -> Result<Option<String>> {

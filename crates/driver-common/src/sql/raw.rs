@@ -10,13 +10,14 @@ pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle
 /// Why an SQL engine does not support pages.
 pub(super) const NO_PAGES: &str = "a database has no pages";
 
-/// Whether an SQL engine supports an operation: all except pages and custom statements without a text for this engine.
+/// Whether an SQL engine supports an operation: all except pages, flows and custom statements without a text for this engine.
 pub fn supports(dialect: &Dialect, operation: &Operation) -> Support {
     match operation {
         Operation::Raw { statement } if statement.text(dialect.words).is_none() => {
             Support::No(missing(dialect, statement))
         }
         Operation::Page { .. } => Support::no(NO_PAGES),
+        Operation::Flow(_) => Support::no(NO_FLOW),
         _ => Support::Native,
     }
 }

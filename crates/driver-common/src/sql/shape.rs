@@ -40,6 +40,7 @@ pub fn shape(operation: &Operation) -> Result<Shape> {
         // Result types are unknown, and values are sent with their own types.
         Operation::Raw { statement } => (vec![FieldType::LongText; statement.parameters], none()),
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
+        Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     };
     Ok(Shape { takes, gives })
 }
@@ -48,7 +49,7 @@ fn all(collection: &Collection) -> Vec<FieldType> {
     collection.fields.iter().map(|field| field.kind).collect()
 }
 
-fn kinds(collection: &Collection, fields: &[usize]) -> Result<Vec<FieldType>> {
+pub(super) fn kinds(collection: &Collection, fields: &[usize]) -> Result<Vec<FieldType>> {
     let kind = |&position: &usize| {
         collection.fields.get(position).map(|field| field.kind).ok_or_else(|| {
             Error::new(ErrorKind::Internal, format!("collection {} has no field {position}", collection.name))

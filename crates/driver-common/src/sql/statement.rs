@@ -12,6 +12,12 @@ use std::borrow::Cow;
 /// where it needs one: a defect of the experiment.
 pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
     let d = dialect;
+    let is_linked = operation.collection().is_some_and(|collection| collection.link().is_some());
+    if let Some(linked) = d.linked.filter(|_| is_linked)
+        && let Some(text) = (linked.text)(d, operation)?
+    {
+        return Ok(text);
+    }
     Ok(match operation {
         Operation::Ping => d.ping.to_owned(),
         Operation::Begin => d.begin.to_owned(),
@@ -48,18 +54,49 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
             format!("{select} WHERE {by} ORDER BY {}", names(d, collection, &collection.key)?)
         }
         Operation::FindRange { collection, by, fields } => {
-            let select = select(d, collection, fields)?;
-            let name = d.quoted(field(collection, *by)?.name);
-            let (from, to) = ((d.parameter)(1), (d.parameter)(2));
-            let further = collection.key.iter().filter(|field| *field != by);
-            let order: Vec<usize> = [by].into_iter().chain(further).copied().collect();
-            let order = names(d, collection, &order)?;
-            format!("{select} WHERE {name} >= {from} AND {name} < {to} ORDER BY {order}")
+            let bounds = [(d.parameter)(1), (d.parameter)(2)];
+            find_range(d, collection, *by, fields, &d.quoted(&collection.name), &bounds)?
         }
-        Operation::Count { collection } => format!("SELECT COUNT(*) FROM {}", d.quoted(&collection.name)),
+        Operation::Count { collection } => count(&d.quoted(&collection.name)),
         Operation::Raw { statement } => super::raw::text(d, statement)?,
         Operation::Page { .. } => return Err(Error::unsupported(super::raw::NO_PAGES)),
+        Operation::Flow(_) => return Err(Error::unsupported(NO_FLOW)),
     })
+}
+
+/// The statement of [`Operation::FindRange`] on this table expression, with these expressions as bounds.
+///
+/// # Errors
+/// As for [`text`].
+pub fn find_range(
+    d: &Dialect,
+    collection: &Collection,
+    by: usize,
+    fields: &[usize],
+    table: &str,
+    [from, to]: &[String; 2],
+) -> Result<String> {
+    let fields = names(d, collection, fields)?;
+    let name = d.quoted(field(collection, by)?.name);
+    let further = collection.key.iter().filter(|field| **field != by);
+    let order: Vec<usize> = [&by].into_iter().chain(further).copied().collect();
+    let order = names(d, collection, &order)?;
+    Ok(format!("SELECT {fields} FROM {table} WHERE {name} >= {from} AND {name} < {to} ORDER BY {order}"))
+}
+
+/// The statement of [`Operation::Count`] on this table expression.
+pub fn count(table: &str) -> String {
+    format!("SELECT COUNT(*) FROM {table}")
+}
+
+/// The definitions of a table's columns: `id bigint NOT NULL`.
+pub fn columns(dialect: &Dialect, collection: &Collection) -> Vec<String> {
+    let column = |(position, field): (usize, &Field)| {
+        let kind = (dialect.column_type)(field.kind, collection.is_indexed(position));
+        let null = if collection.key.contains(&position) { " NOT NULL" } else { "" };
+        format!("{} {kind}{null}", dialect.quoted(field.name))
+    };
+    collection.fields.iter().enumerate().map(column).collect()
 }
 
 /// The statement that creates a collection's table; it fails if a table with that name exists.
@@ -67,12 +104,7 @@ pub fn text(dialect: &Dialect, operation: &Operation) -> Result<String> {
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if the key has a field that the collection does not have.
 pub fn create_table(dialect: &Dialect, collection: &Collection) -> Result<String> {
-    let column = |(position, field): (usize, &Field)| {
-        let kind = (dialect.column_type)(field.kind, collection.is_indexed(position));
-        let null = if collection.key.contains(&position) { " NOT NULL" } else { "" };
-        format!("{} {kind}{null}", dialect.quoted(field.name))
-    };
-    let mut parts: Vec<String> = collection.fields.iter().enumerate().map(column).collect();
+    let mut parts = columns(dialect, collection);
     // An append-only table has no key.
     if !collection.key.is_empty() {
         parts.push(format!("PRIMARY KEY ({})", names(dialect, collection, &collection.key)?));
@@ -108,7 +140,7 @@ pub fn clear_table(dialect: &Dialect, name: &str) -> String {
     format!("{} {}", dialect.clear, dialect.quoted(name))
 }
 
-fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+pub(super) fn select(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
     Ok(format!("SELECT {} FROM {}", names(d, collection, fields)?, d.quoted(&collection.name)))
 }
 
@@ -146,7 +178,7 @@ fn insert_selected(
 }
 
 /// `a, b, c`
-fn names(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
+pub(super) fn names(d: &Dialect, collection: &Collection, fields: &[usize]) -> Result<String> {
     joined(collection, fields, ", ", |_, name| d.quoted(name))
 }
 

@@ -3,6 +3,9 @@
 //! The first receive and the first send of an exchange use the socket's timeout, which equals the time allowed. So an
 //! ordinary exchange costs one read of the coarse clock and no system call. Before each further receive or send the
 //! remaining time is computed, and the socket's timeout is changed if it has become notably less.
+//!
+//! A task of a reactor has no timeouts in the kernel, where each costs a timer. It computes the remaining time before it
+//! waits, and the reactor has one timer for all.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
@@ -56,6 +59,11 @@ impl Deadline {
     /// Ends connecting: from now on each request has its own deadline.
     pub(super) fn ready(&mut self) {
         self.connecting = false;
+    }
+
+    /// Records that the socket's timeouts are those of a whole exchange again.
+    pub(super) fn reset(&mut self) {
+        self.set = [self.allowed; 2];
     }
 
     /// Starts an exchange. Returns the timeout to set on both directions, if they must be reset.

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use crate::slots::{Known, Slots};
-use crate::sql::{self, Dialect, Read, Template, read_rows};
+use crate::sql::{self, Dialect, Read, RowsText, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,12 @@ pub trait Query: Send {
     /// Durations of the parts of connecting; `None` if this client does not report them.
     fn connect_times(&self) -> Option<ConnectTimes> {
         None
+    }
+
+    /// The optimizer's row estimate for a query. The query is not executed.
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        let _ = sql;
+        Err(Error::unsupported("this client does not read the optimizer's estimates"))
     }
 
     /// The statement that flushes this connection's statistics on the server; `None` if it needs none.
@@ -91,6 +97,18 @@ pub trait Link: Query {
     ) -> Result<()> {
         let _ = (statement, parameters, out);
         Err(Error::unsupported("this client awaits each answer before it sends the next request"))
+    }
+
+    /// Reads all rows of a table ([`Session::read_rows`]).
+    fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
+        let _ = (text, fetch, row);
+        Err(Error::unsupported("this client reads an answer whole"))
+    }
+
+    /// Loads rows into a table ([`Session::write_rows`]).
+    fn write_rows(&mut self, text: &RowsText, rows: &mut dyn RowSource) -> Result<Moved> {
+        let _ = (text, rows);
+        Err(Error::unsupported("this client has no bulk load"))
     }
 
     /// Closes a prepared statement on the server.
@@ -177,6 +195,9 @@ impl<L: Link> LinkSession<L> {
 impl<L: Link> Session for LinkSession<L> {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         self.check_support(operation)?;
+        if let Some(before) = self.dialect.before_linked(operation) {
+            self.link.query(&before, &mut Reply::new())?;
+        }
         let sql = self.texts.get(operation, || sql::text(&self.dialect, operation))?;
         Ok(self.slots.insert(match operation {
             Operation::Ping => Slot::Ping,
@@ -231,6 +252,27 @@ impl<L: Link> Session for LinkSession<L> {
                 Err(Error::unsupported("only prepared statements can be pipelined"))
             }
         }
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.link.read_rows(&RowsText::new(&self.dialect, collection, fields)?, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
+    }
+
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        self.check_support(operation)?;
+        let template = self.templates.get(operation, || Template::new(&self.dialect, operation))?;
+        template.fill(parameters, &mut self.sql)?;
+        self.link.estimate(&self.sql)
     }
 
     fn flush_stats(&mut self) -> Result<()> {

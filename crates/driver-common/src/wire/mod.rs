@@ -5,6 +5,7 @@
 //!
 //! A request and its answer have one deadline, and an answer has a size limit ([`MOST`]).
 
+mod connect;
 mod deadline;
 mod digits;
 mod laps;
@@ -31,6 +32,9 @@ use std::io::{self, IoSlice, Read, Write};
 
 /// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
 const INBOX: usize = 16 * 1024;
+
+/// Size of the receive buffer while many rows are read, in bytes: few receives, and it stays in the processor's cache.
+const WIDE: usize = 128 * 1024;
 
 /// Maximum memory reserved for a value at once, since an announced length may be false.
 const STEP: usize = 1024 * 1024;
@@ -133,6 +137,13 @@ impl<S: Peer> Wire<S> {
         }
         self.received = 0;
         self.stream.begin().map_err(|e| self.fail(&e))
+    }
+
+    /// Enlarges the receive buffer, to read many rows.
+    pub fn widen(&mut self) {
+        if self.inbox.len() < WIDE {
+            self.inbox.resize(WIDE, 0);
+        }
     }
 
     /// Marks the connection as unusable.

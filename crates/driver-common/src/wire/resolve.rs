@@ -1,18 +1,19 @@
 //! Host names: looked up within the time allowed, and cached, so that the resolver is not measured.
 
 use crate::watchdog::within;
+use kurabe_reactor::{Guard, Lock};
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 type Addresses = Arc<[SocketAddr]>;
 
-static FOUND: LazyLock<Mutex<HashMap<(String, u16), Addresses>>> = LazyLock::new(Mutex::default);
+static FOUND: LazyLock<Lock<HashMap<(String, u16), Addresses>>> = LazyLock::new(Lock::default);
 
-fn found() -> MutexGuard<'static, HashMap<(String, u16), Addresses>> {
-    FOUND.lock().unwrap_or_else(PoisonError::into_inner)
+fn found() -> Guard<'static, HashMap<(String, u16), Addresses>> {
+    FOUND.lock()
 }
 
 /// The addresses of a host: the host itself if it is an address, otherwise the cached result of its lookup.

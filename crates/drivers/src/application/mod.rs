@@ -128,7 +128,7 @@ impl Driver for Application {
         Capabilities {
             is_application: true,
             is_temporary: false,
-            ..Capabilities::without_statements("an application", pipelining)
+            ..Capabilities::without_statements("an application", pipelining).sharing_threads()
         }
     }
 

@@ -13,6 +13,7 @@
 
 use super::document::{Object, parse};
 use super::http::Client;
+use crate::clients;
 use crate::prelude::*;
 use crate::reported::Reported;
 use serde_json::{Map, Value};
@@ -63,7 +64,7 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
     let mut facts = ServerFacts {
         engine: if kind.stores.is_some() { "PouchDB Server" } else { "CouchDB" }.to_owned(),
         version: kind.version.clone(),
-        client: "ureq 3.5.1".to_owned(),
+        client: clients::UREQ.to_owned(),
         transport: transport.to_owned(),
         notes: vec![
             "updates, replacements and deletions are two requests each: one reads the document's revision"

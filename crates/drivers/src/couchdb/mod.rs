@@ -89,6 +89,16 @@ impl Driver for CouchDb {
         Support::unless(session::unsupported(operation))
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        match transfer {
+            Transfer::Read(Fetch::Rows(_)) => Support::Native,
+            Transfer::Read(Fetch::Whole) => Support::no(session::ANSWERS_ARE_WHOLE),
+            Transfer::Write => Support::no(
+                "CouchDB stores many documents by _bulk_docs only, which is an insert of many rows; give --fetch a number",
+            ),
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("HTTP clients do not use pipelining: they await each answer");
         Capabilities::without_statements("CouchDB", pipelining)

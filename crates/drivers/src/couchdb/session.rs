@@ -5,9 +5,14 @@ use super::http::Client;
 use super::table::Table;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters, check_supported};
+use std::sync::Arc;
 
 /// Row limit of `_find`, larger than any answer. Its default is 25; this value is CouchDB's maximum limit of views.
 const LIMIT: &str = "268435456";
+
+/// Why a whole database is not read by one request.
+pub(super) const ANSWERS_ARE_WHOLE: &str = "the client holds a JSON answer whole, so that one request for all rows would need memory for all of them; give --fetch \
+     a number";
 
 /// Why CouchDB does not support an operation; `None` if it does.
 pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
@@ -40,6 +45,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         ),
         Operation::Page { .. } => Some("CouchDB has no application pages"),
         Operation::Raw { .. } => Some("CouchDB has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Some(NO_FLOW),
         Operation::Ping
         | Operation::Get { .. }
         | Operation::Insert { .. }
@@ -104,6 +110,42 @@ impl Session for CouchSession {
             _ => Ok(()),
         };
         done.inspect_err(|_| out.clear())
+    }
+
+    /// Reads pages of `_all_docs`, each from the last id on.
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        let Fetch::Rows(most) = fetch else { return Err(Error::unsupported(ANSWERS_ARE_WHOLE)) };
+        let table = Table::new(collection, self.client.config());
+        let (mut rows, mut round_trips, mut last) = (0, 0, None::<String>);
+        let mut reply = Reply::new();
+        loop {
+            let found: AllDocs<'_> = self.client.read(&table.page(last.as_deref(), most))?;
+            round_trips += 1;
+            let listed = found.rows.len() as u64;
+            // Indexes are documents too.
+            for document in found.rows.iter().filter(|row| !row.id.starts_with("_design/")) {
+                reply.clear();
+                let Some(content) = &document.doc else { continue };
+                content.reply(collection, fields, &mut reply)?;
+                with_fields(fields.len(), |values| {
+                    for (at, value) in values.iter_mut().enumerate() {
+                        *value = reply.field(0, at).unwrap_or(Value::Null);
+                    }
+                    row(values)
+                })?;
+                rows += 1;
+            }
+            let Some(end) = found.rows.last().filter(|_| listed == most) else {
+                return Ok(Moved { rows, round_trips: Some(round_trips) });
+            };
+            last = Some(end.id.clone().into_owned());
+        }
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

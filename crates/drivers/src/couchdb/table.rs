@@ -61,6 +61,13 @@ impl Table {
         Ok(self.list_between(self.id(&values[..1])?, self.id(&values[1..])?))
     }
 
+    /// The path of at most so many documents in the order of their ids, after the one with this id.
+    pub(super) fn page(&self, after: Option<&str>, limit: u64) -> String {
+        let start = after.map(|id| ("startkey", id.to_owned()));
+        let skipped = if after.is_some() { "&skip=1" } else { "" };
+        format!("{}&limit={limit}{skipped}", self.list(start.as_slice()))
+    }
+
     fn list_between(&self, start: String, end: String) -> String {
         self.list(&[("startkey", start), ("endkey", end)]) + "&inclusive_end=false"
     }

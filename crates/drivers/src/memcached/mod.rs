@@ -150,8 +150,15 @@ impl Driver for Memcached {
         Support::unless(session::unsupported(operation))
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::no(match transfer {
+            Transfer::Read(_) => "memcached does not give the values that it holds, only the one of a key",
+            Transfer::Write => "memcached stores one value by a request; give --fetch 1",
+        })
+    }
+
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("memcached", Support::Native)
+        Capabilities::without_statements("memcached", Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -28,6 +28,7 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
         }
         Operation::Page { .. } => Some("memcached has no pages"),
         Operation::Raw { .. } => Some("memcached has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Some(NO_FLOW),
         Operation::Count { .. } => Some("memcached cannot count or list its keys"),
         Operation::Begin | Operation::Commit | Operation::Rollback => Some("memcached has no transactions"),
     }

@@ -4,12 +4,11 @@ use super::config::Config;
 use super::durability::{Evidence, durability};
 use super::link::Link;
 use super::session::{number, whole};
+use crate::clients::MONGODB as CLIENT;
 use crate::prelude::*;
 use kurabe_core::ErrorKind::{ConnectionLost, Protocol, Timeout, Unreachable};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use mongodb::options::{Acknowledgment, ReadConcern, ReadConcernLevel, TransactionOptions, WriteConcern};
-
-const CLIENT: &str = "mongodb crate 3.9.1";
 
 /// Bytes of a document reserved for its names and its other fields.
 const AROUND: u64 = 4_096;

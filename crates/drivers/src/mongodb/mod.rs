@@ -18,6 +18,7 @@ mod metrics;
 mod namespace;
 mod plan;
 mod session;
+mod transfer;
 mod writer;
 
 use crate::info::DriverInfo;
@@ -86,10 +87,12 @@ impl Driver for Mongo {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
-        match self.deployment(&ConnectOptions::default()) {
-            Ok(deployment) => session::supports(operation, &deployment),
-            Err(error) => Support::No(format!("the server cannot be asked: {error}")),
-        }
+        // Before the server was asked, this is what MongoDB supports where it has all its features.
+        session::supports(operation, &self.deployment.get().cloned().unwrap_or_default())
+    }
+
+    fn supports_transfer(&self, _: Transfer) -> Support {
+        Support::Native
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -65,9 +65,7 @@ impl Plan {
         if !in_transaction {
             out.append_last(&self.concern);
         }
-        out.finish().map_err(|error| {
-            Error::new(ErrorKind::Limit, format!("mongodb: the request cannot be a BSON document: {error}"))
-        })
+        out.finish().map_err(|error| not_bson(&error))
     }
 
     fn fill(&self, out: &mut Writer, collection: &Collection, parameters: &[Value<'_>]) -> Result<()> {
@@ -135,6 +133,23 @@ impl Plan {
         out.end();
     }
 
+    /// The command of an insert without its rows; [`Plan::add_row`] adds them and [`Plan::end_insert`] ends it.
+    pub(super) fn begin_insert(&self) -> Writer {
+        self.start.continued(&[], &self.concern)
+    }
+
+    /// Adds a row to an insert, which has so many already. Returns the length of the command so far, in bytes.
+    pub(super) fn add_row(&self, out: &mut Writer, rows: u64, values: &[Value<'_>]) -> usize {
+        self.document(out, &rows.to_string(), values, true);
+        out.length()
+    }
+
+    /// Ends an insert.
+    pub(super) fn end_insert(&self, mut out: Writer) -> Result<RawDocumentBuf> {
+        out.append_last(&self.concern);
+        out.finish().map_err(|error| not_bson(&error))
+    }
+
     /// Appends a document of the answer to the reply as a row.
     pub(super) fn row(&self, document: &RawDocument, out: &mut Reply) -> Result<()> {
         let (Operation::Get { collection, fields }
@@ -177,7 +192,11 @@ pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-fn foreign(name: &str) -> Error {
+fn not_bson(error: &mongodb::error::Error) -> Error {
+    Error::new(ErrorKind::Limit, format!("mongodb: the request cannot be a BSON document: {error}"))
+}
+
+pub(super) fn foreign(name: &str) -> Error {
     Error::mismatch(format!("mongodb: field '{name}' holds a value of a type that Kurabe never wrote"))
 }
 
@@ -204,13 +223,14 @@ fn begin(operation: &Operation) -> Writer {
         out.begin("filter");
     };
     match operation {
-        // The last two are never prepared.
+        // The last three are never prepared.
         Operation::Ping
         | Operation::Begin
         | Operation::Commit
         | Operation::Rollback
         | Operation::Page { .. }
-        | Operation::Raw { .. } => {
+        | Operation::Raw { .. }
+        | Operation::Flow(_) => {
             out.int("ping", 1);
         }
         Operation::Get { collection, fields } => {

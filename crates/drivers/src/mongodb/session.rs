@@ -4,6 +4,7 @@ use super::errors;
 use super::facts::{Deployment, size};
 use super::link::{Link, Shared};
 use super::plan::Plan;
+use super::transfer;
 use crate::prelude::*;
 use crate::slots::{Slots, check_parameters};
 use mongodb::ClientSession;
@@ -19,6 +20,7 @@ const COMMAND_ROOM: u64 = 16 * 1_024;
 pub(super) fn supports(operation: &Operation, deployment: &Deployment) -> Support {
     match (operation, &deployment.no_transactions) {
         (Operation::Page { .. }, _) => Support::no("MongoDB has no pages"),
+        (Operation::Flow(_), _) => Support::no(NO_FLOW),
         (Operation::Raw { .. }, _) => {
             Support::No("MongoDB has no SQL for the statements of a workload".to_owned())
         }
@@ -200,6 +202,22 @@ impl Session for MongoSession {
             }
         }
         Ok(())
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        self.must_exist(&collection.name)?;
+        transfer::read(&mut self.link, collection, fields, fetch, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.must_exist(&collection.name)?;
+        transfer::write(&mut self.link, collection, rows)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {

@@ -131,6 +131,11 @@ impl Writer {
         }
     }
 
+    /// The bytes so far.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn finish(mut self) -> mongodb::error::Result<RawDocumentBuf> {
         while !self.open.is_empty() {
             self.end();

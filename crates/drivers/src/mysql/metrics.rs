@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 /// written again when more of it is filled counts each time.
 const SERVER: &[(Counter, &str, u64)] = &[
     (Counter::LogBytes, "Innodb_os_log_written", 1),
+    (Counter::FileBytes, "Innodb_data_written", 1),
     (Counter::LogSyncs, "Innodb_os_log_fsyncs", 1),
     (Counter::PagesRequested, "Innodb_buffer_pool_read_requests", 1),
     (Counter::PagesMissed, "Innodb_buffer_pool_reads", 1),

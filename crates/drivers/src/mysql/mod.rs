@@ -2,11 +2,14 @@
 
 mod config;
 mod dialect;
+mod dump;
 mod durability;
 mod edition;
 mod engine;
 mod errors;
+mod estimate;
 mod facts;
+mod foreign;
 mod lean;
 mod literals;
 mod metrics;
@@ -25,6 +28,8 @@ use crate::wire::tls;
 use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
+use kurabe_core::dump::DumpTool;
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -61,8 +66,9 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
-    let (engine, checked) = (OnceLock::new(), OnceLock::new());
-    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed: Arc::default() }))
+    let (engine, checked, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    let (allowed, remotes) = (Arc::default(), Vec::new());
+    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed, remotes, takes_files }))
 }
 
 struct Mysql {
@@ -74,6 +80,10 @@ struct Mysql {
     checked: OnceLock<()>,
     /// `max_allowed_packet`, once a lean connection has read it.
     allowed: Arc<AtomicUsize>,
+    /// The servers to which it can link, and why not to the others.
+    remotes: foreign::Remotes,
+    /// Whether the server takes `LOAD DATA LOCAL`, once it was asked.
+    takes_files: OnceLock<bool>,
 }
 
 impl Mysql {
@@ -97,6 +107,17 @@ impl Mysql {
 
     fn engine(&self) -> Option<StorageEngine> {
         self.engine.get().cloned().or_else(|| self.config.engine.as_deref().map(StorageEngine::named))
+    }
+
+    /// Whether the server takes `LOAD DATA LOCAL`.
+    fn takes_files(&self) -> Result<bool> {
+        if let Some(known) = self.takes_files.get() {
+            return Ok(*known);
+        }
+        let mut link = self.link(&ConnectOptions::default())?;
+        let found = value(&mut *link, "SELECT @@local_infile")?.is_some_and(|value| value == "1");
+        link.quit()?;
+        Ok(*self.takes_files.get_or_init(|| found))
     }
 
     fn durability(&self, link: &mut dyn Query) -> Result<Durability> {
@@ -136,8 +157,28 @@ impl Driver for Mysql {
         }
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        if self.config.wrapped {
+            return Support::no(
+                "the mysql crate is not used for transfers of many rows; leave client=driver out",
+            );
+        }
+        match transfer {
+            Transfer::Read(_) => Support::Native,
+            Transfer::Write => match self.takes_files() {
+                Ok(true) => Support::Native,
+                Ok(false) => Support::no(
+                    "the server refuses LOAD DATA LOCAL: set local_infile=ON, or give up:mysql?local_infile=1",
+                ),
+                Err(error) => Support::No(format!("the server cannot be asked for local_infile: {error}")),
+            },
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(Support::no("the MySQL protocol allows one outstanding command at a time"))
+        let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
+        let capabilities = Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
+        if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
@@ -155,6 +196,25 @@ impl Driver for Mysql {
         Ok(Box::new(metrics::MysqlStatsProbe::new(self.lean(options)?)?))
     }
 
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Support::No(why);
+        }
+        let ask = || {
+            let mut connection = self.link(&ConnectOptions::default())?;
+            let missing = foreign::missing(&mut *connection, server, link.way)?;
+            connection.quit()?;
+            Ok::<_, Error>(missing)
+        };
+        Support::unless(
+            ask().unwrap_or_else(|error| Some(format!("its storage engines are unknown: {error}"))),
+        )
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let mut link = self.link(&ConnectOptions::default())?;
         // Tables are created only through the namespace.
@@ -163,6 +223,12 @@ impl Driver for Mysql {
         let dialect = Arc::new(dialect::dialect(named.as_ref(), collation));
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
-        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine })))
+        let (database, remotes) = (self.config.database.clone(), self.remotes.clone());
+        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine, database, remotes })))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        let link = self.link(&ConnectOptions::default())?;
+        Ok(Box::new(dump::MysqlDump::new(&self.config, link)?))
     }
 }

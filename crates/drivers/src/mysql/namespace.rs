@@ -1,8 +1,10 @@
 //! Namespace of a run on MySQL and MariaDB.
 
+use super::foreign;
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
+use kurabe_core::remote::{Link, RemoteServer};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ pub(crate) struct MysqlNamespace {
     pub(crate) marker: Dialect,
     /// The storage engine required for our tables, if known.
     pub(crate) engine: Option<String>,
+    pub(crate) database: String,
+    pub(crate) remotes: foreign::Remotes,
 }
 
 impl SqlNamespaceOps for MysqlNamespace {
@@ -49,6 +53,11 @@ impl SqlNamespaceOps for MysqlNamespace {
             .hint("the storage engine is disabled, or the server enforces another one"))
     }
 
+    /// InnoDB's tables are their primary keys.
+    fn keeps_insertion_order(&self) -> bool {
+        !self.engine.as_deref().is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB"))
+    }
+
     fn execute(&mut self, sql: &str) -> Result<()> {
         self.link.query(sql, &mut Reply::new())
     }
@@ -62,7 +71,20 @@ impl SqlNamespaceOps for MysqlNamespace {
         let sql = format!(
             "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{name}'"
         );
-        Ok(value(&mut *self.link, &sql)?.is_some())
+        Ok(value(&mut *self.link, &sql)?.is_some() || self.definition(name)?.is_some())
+    }
+
+    fn link(&mut self, collection: &Collection, server: RemoteServer, link: &Link) -> Result<()> {
+        let definition = foreign::definition(&collection.name, &self.database);
+        let dialect = Arc::clone(&self.dialect);
+        let statements = foreign::create(&dialect, &self.remotes, collection, server, link, &definition)?;
+        statements.iter().try_for_each(|sql| self.execute(sql))
+    }
+
+    fn unlink(&mut self, name: &str) -> Result<()> {
+        let Some(definition) = self.definition(name)? else { return Ok(()) };
+        self.execute(&drop_table(&Arc::clone(&self.dialect), name))?;
+        self.execute(&format!("DROP SERVER IF EXISTS `{definition}`"))
     }
 
     /// Compares the row count of InnoDB's last statistics with the table's rows, counted up to [`COUNT_LIMIT`]. InnoDB
@@ -77,6 +99,10 @@ impl SqlNamespaceOps for MysqlNamespace {
         let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM `{table}` LIMIT {COUNT_LIMIT}) AS counted");
         let there = value(&mut *self.link, &sql)?.and_then(|rows| rows.parse().ok()).unwrap_or(0);
         Ok(outgrown(table, known, there, FAR, &format!("ANALYZE TABLE {table}")))
+    }
+
+    fn hold_statistics_of(&self, table: &str) -> Option<String> {
+        Some(format!("ALTER TABLE {table} STATS_AUTO_RECALC = 0"))
     }
 
     /// Takes two named locks, which are released with the connection: one for the database, and one that identifies the
@@ -118,6 +144,15 @@ impl SqlNamespaceOps for MysqlNamespace {
 }
 
 impl MysqlNamespace {
+    /// The server definition of a linked collection, if there is one. A user who may not read definitions cannot have
+    /// created one.
+    fn definition(&mut self, name: &str) -> Result<Option<String>> {
+        match value(&mut *self.link, &foreign::find(&foreign::definition(name, &self.database))) {
+            Err(error) if error.server_code().is_some() => Ok(None),
+            found => found,
+        }
+    }
+
     /// Describes a connection's user and host, as far as this user may see them.
     fn holder(&mut self, connection: &str) -> String {
         let mut who = String::new();

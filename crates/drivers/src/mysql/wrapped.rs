@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::errors;
 use super::lean::{cleartext_refused, several_sets};
+pub(crate) use crate::clients::MYSQL as CLIENT;
 use crate::prelude::*;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
@@ -17,8 +18,6 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
-
-pub(crate) const CLIENT: &str = "mysql crate 26";
 
 pub(crate) struct Wrapped {
     connection: Conn,
@@ -93,6 +92,10 @@ impl Query for Wrapped {
             return Err(Error::new(ErrorKind::Protocol, message));
         }
         self.quit()
+    }
+
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
     }
 
     fn transport(&self) -> String {

@@ -89,6 +89,7 @@ fn supports(operation: &Operation) -> Support {
     match operation {
         Operation::Page { .. } => Support::no("null: has no pages"),
         Operation::Raw { .. } => Support::no("null: has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Support::no("null: has no connections to carry bytes"),
         other if other.collection().is_some_and(|of| !Collection::name_is_ours(&of.name)) => {
             Support::no("null: has only the tables that a run creates")
         }

@@ -26,6 +26,7 @@ pub(crate) fn dialect() -> Dialect {
         commit: "COMMIT",
         rollback: "ROLLBACK",
         own: None,
+        linked: Some(super::foreign::LINKED),
     }
 }
 

@@ -3,9 +3,12 @@
 mod binary;
 mod config;
 mod dialect;
+mod dump;
 mod durability;
 mod errors;
+mod estimate;
 mod facts;
+mod foreign;
 mod lean;
 mod literals;
 mod metrics;
@@ -22,6 +25,8 @@ use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
+use kurabe_core::dump::DumpTool;
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use std::sync::Arc;
 use wrapped::Wrapped;
@@ -54,12 +59,15 @@ pub static INFO: DriverInfo = DriverInfo {
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    Ok(Box::new(Postgres { config: Config::from_url(url)?, dialect: Arc::new(dialect::dialect()) }))
+    let (config, dialect) = (Config::from_url(url)?, Arc::new(dialect::dialect()));
+    Ok(Box::new(Postgres { config, dialect, remotes: Vec::new() }))
 }
 
 struct Postgres {
     config: Config,
     dialect: Arc<Dialect>,
+    /// The servers to which it can link, and why not to the others.
+    remotes: foreign::Remotes,
 }
 
 impl Postgres {
@@ -97,12 +105,18 @@ impl Driver for Postgres {
         sql::supports(&self.dialect, operation)
     }
 
+    fn supports_transfer(&self, _: Transfer) -> Support {
+        let why = "the postgres crate is not used for transfers of many rows; leave client=driver out";
+        Support::unless(self.config.wrapped.then_some(why))
+    }
+
     fn capabilities(&self) -> Capabilities {
-        Capabilities::of_sql(if self.config.wrapped {
-            Support::no("the postgres crate awaits each reply before the next request")
-        } else {
-            Support::Native
-        })
+        let of_sql =
+            |pipelining| Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
+        if self.config.wrapped {
+            return of_sql(Support::no("the postgres crate awaits each reply before the next request"));
+        }
+        of_sql(Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
@@ -118,8 +132,31 @@ impl Driver for Postgres {
         Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(&self.config, options)?)?))
     }
 
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.remotes.push((remote.server, foreign::address(&remote.url)));
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        if let Some(why) = foreign::refusal(&self.remotes, server, link) {
+            return Support::No(why);
+        }
+        let ask = || {
+            let mut connection = self.query(&ConnectOptions::default())?;
+            let missing = foreign::missing(&mut *connection, link.way)?;
+            connection.quit()?;
+            Ok::<_, Error>(missing)
+        };
+        Support::unless(ask().unwrap_or_else(|error| Some(format!("its extensions are unknown: {error}"))))
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect: Arc::clone(&self.dialect) })))
+        let (dialect, remotes) = (Arc::clone(&self.dialect), self.remotes.clone());
+        Ok(Box::new(Owned(namespace::PostgresNamespace { link, dialect, remotes })))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        let link = self.query(&ConnectOptions::default())?;
+        Ok(Box::new(dump::PostgresDump::new(&self.config, link)?))
     }
 }

@@ -1,8 +1,10 @@
 //! Namespace of a run on PostgreSQL.
 
+use super::foreign;
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
+use kurabe_core::remote::{Link, RemoteServer};
 use std::sync::Arc;
 
 /// The advisory lock's key: "kurabe" in ASCII. The lock is per database and ends with its connection.
@@ -15,6 +17,7 @@ const FAR: u64 = 3;
 pub(crate) struct PostgresNamespace {
     pub(crate) link: Box<dyn Query>,
     pub(crate) dialect: Arc<Dialect>,
+    pub(crate) remotes: foreign::Remotes,
 }
 
 impl SqlNamespaceOps for PostgresNamespace {
@@ -31,8 +34,12 @@ impl SqlNamespaceOps for PostgresNamespace {
     }
 
     fn table_exists(&mut self, name: &str) -> Result<bool> {
-        // The unqualified name, in any schema of the search path. Kurabe's table names contain no quotes.
-        let sql = format!("SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL");
+        // The unqualified name, in any schema of the search path. Kurabe's table names contain no quotes. A linked
+        // collection has a foreign server of its name.
+        let sql = format!(
+            "SELECT pg_catalog.to_regclass('\"{name}\"') IS NOT NULL \
+             OR EXISTS (SELECT FROM pg_catalog.pg_foreign_server WHERE srvname = '{name}')"
+        );
         Ok(value(&mut *self.link, &sql)?.as_deref() == Some("t"))
     }
 
@@ -57,6 +64,35 @@ impl SqlNamespaceOps for PostgresNamespace {
                  autovacuum analyses the table; run ANALYZE {table} first"
             ))
         })
+    }
+
+    fn link(&mut self, collection: &Collection, server: RemoteServer, link: &Link) -> Result<()> {
+        let statements = foreign::create(&self.dialect, &self.remotes, collection, server, link)?;
+        foreign::install(&mut *self.link, link.way)?;
+        statements.iter().try_for_each(|sql| self.execute(sql))
+    }
+
+    fn unlink(&mut self, name: &str) -> Result<()> {
+        let sql = format!("SELECT srvname FROM pg_catalog.pg_foreign_server WHERE srvname = '{name}'");
+        if self.column(&sql)?.is_empty() {
+            return Ok(());
+        }
+        foreign::remove(name).iter().try_for_each(|sql| self.execute(sql))
+    }
+
+    /// Removes the extensions that Kurabe installed, if nothing else depends on them.
+    fn swept(&mut self) -> Result<()> {
+        for sql in self.column(foreign::INSTALLED)? {
+            match self.execute(&sql) {
+                Err(error) if error.server_code() == Some(foreign::IN_USE) => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
+    fn hold_statistics_of(&self, table: &str) -> Option<String> {
+        Some(format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"))
     }
 
     fn lock(&mut self, run: &str) -> Result<()> {

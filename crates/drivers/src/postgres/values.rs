@@ -50,17 +50,22 @@ impl Form {
     pub(crate) fn push(self, bytes: &[u8], out: &mut Reply) -> Result<()> {
         match self {
             Self::Int(_) => out.push_int(whole(bytes)?),
-            Self::Time => {
-                let micros = whole(bytes)?;
-                // The ends of the range mean "infinity" and "-infinity".
-                out.push_time(
-                    micros.checked_add(EPOCH).ok_or_else(|| malformed("a timestamp out of range"))?,
-                );
-            }
+            Self::Time => out.push_time(unix_micros(bytes)?),
             Self::Digits => out.push_int(digits(bytes)?),
             Self::Bytes | Self::Text => out.push_bytes(bytes),
         }
         Ok(())
+    }
+
+    /// A value that borrows its text or bytes.
+    #[inline]
+    pub(crate) fn value(self, bytes: &[u8]) -> Result<Value<'_>> {
+        Ok(match self {
+            Self::Int(_) => Value::Int(whole(bytes)?),
+            Self::Time => Value::Time(unix_micros(bytes)?),
+            Self::Digits => Value::Int(digits(bytes)?),
+            Self::Bytes | Self::Text => Value::Bytes(bytes),
+        })
     }
 
     /// Encodes a parameter, without its length. Text and bytes are borrowed, so long values need no copy.
@@ -168,6 +173,11 @@ fn kind_of(value: &Value<'_>) -> &'static str {
 
 fn out_of_range(what: &str) -> Error {
     Error::usage(format!("a value is out of the range of {what}"))
+}
+
+/// Microseconds since 1970. The ends of the range mean "infinity" and "-infinity".
+fn unix_micros(bytes: &[u8]) -> Result<i64> {
+    whole(bytes)?.checked_add(EPOCH).ok_or_else(|| malformed("a timestamp out of range"))
 }
 
 fn digits(text: &[u8]) -> Result<i64> {

@@ -4,6 +4,7 @@ use super::config::{Config, folder_and_port};
 use super::values::{Encoded, Form};
 use super::wrapped_tls::{MakeStream, StreamLimits};
 use super::{binary, errors};
+pub(crate) use crate::clients::POSTGRES as CLIENT;
 use crate::prelude::*;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
@@ -18,8 +19,6 @@ use postgres::{
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
-
-pub(crate) const CLIENT: &str = "postgres crate 0.19";
 
 /// A connection of the `postgres` crate. The crate limits neither the time nor the size of a reply, so the stream that
 /// it reads from does. For a Unix socket there are no such limits, because the crate does not expose the stream.
@@ -105,6 +104,10 @@ impl Query for Wrapped {
         let Some(client) = self.client.take() else { return Ok(()) };
         self.stream.begin();
         self.watched.exchange(|| client.close().map_err(|e| failed(&e)))
+    }
+
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
     }
 
     fn transport(&self) -> String {

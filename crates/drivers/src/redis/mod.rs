@@ -76,8 +76,19 @@ impl Driver for Redis {
         Support::unless(plan::unsupported(operation, self.config.ttl))
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        Support::no(match transfer {
+            Transfer::Read(_) => {
+                "Redis has no cursor over values: SCAN gives keys, and each value is asked for by its key"
+            }
+            Transfer::Write => {
+                "Redis has no bulk write other than inserts of many rows; give --fetch a number"
+            }
+        })
+    }
+
     fn capabilities(&self) -> Capabilities {
-        Capabilities::without_statements("Redis", Support::Native)
+        Capabilities::without_statements("Redis", Support::Native).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -94,6 +94,7 @@ pub(super) fn unsupported(operation: &Operation, ttl: Option<u32>) -> Option<&'s
         }
         Operation::Page { .. } => Some("Redis has no pages"),
         Operation::Raw { .. } => Some("Redis has no SQL for the statements of a workload"),
+        Operation::Flow(_) => Some(NO_FLOW),
         Operation::Count { .. } => Some("Redis counts all keys of a database, not those of one collection"),
         Operation::Begin | Operation::Commit | Operation::Rollback => {
             Some("MULTI only queues commands until EXEC: it allows neither reads nor a rollback")

@@ -3,7 +3,7 @@
 use kurabe_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
-/// Converts an error, with SQLite's extended result code and a hint.
+/// Converts an error, with a hint; errors of statements also have SQLite's extended result code.
 pub(super) fn explain(error: &rusqlite::Error) -> Error {
     let (failure, message) = match error {
         rusqlite::Error::SqliteFailure(failure, Some(message)) => (failure, message.clone()),
@@ -23,5 +23,7 @@ pub(super) fn explain(error: &rusqlite::Error) -> Error {
         ErrorCode::TooBig => (ErrorKind::Limit, ""),
         _ => (ErrorKind::Server, ""),
     };
-    Error::new(kind, format!("sqlite: {message}")).code(failure.extended_code).hint(hint)
+    let error = Error::new(kind, format!("sqlite: {message}")).hint(hint);
+    // The number of any other error says nothing that its text does not.
+    if kind == ErrorKind::Server { error.code(failure.extended_code) } else { error }
 }

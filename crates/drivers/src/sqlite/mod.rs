@@ -4,22 +4,29 @@
 //! temporary folder that is removed with the driver. `sqlite:///x.db` is relative to the working folder, like
 //! `sqlite:x.db`; an absolute path is `sqlite:/x.db`.
 
+mod attach;
+mod dump;
 mod error;
 mod literals;
 mod namespace;
 mod session;
 mod settings;
+mod transfer;
 
+use crate::clients;
 use crate::embedded::{Place, ProcessStatsProbe};
 use crate::prelude::*;
 use crate::sql::{self, Dialect, on_conflict_do_update};
 use error::explain;
+use kurabe_core::dump::DumpTool;
 use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use settings::Settings;
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -38,6 +45,10 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("mmap_size", "size of the file's part that is read by memory mapping (default 0)"),
         OptionInfo::new("page_size", "bytes of a page, for a new file (default 4096)"),
         OptionInfo::new("wal_autocheckpoint", "pages in the WAL that trigger a checkpoint (default 1000)"),
+        OptionInfo::new(
+            "access",
+            "write (default), or read: open an existing file for reading only, as it is",
+        ),
     ],
     benchmark_clause: None,
     statements: None,
@@ -63,6 +74,7 @@ pub static DIALECT: Dialect = Dialect {
     commit: "COMMIT",
     rollback: "ROLLBACK",
     own: None,
+    linked: Some(attach::LINKED),
 };
 
 fn column_type(kind: FieldType, _: bool) -> Cow<'static, str> {
@@ -82,7 +94,8 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .hint("use a file on an in-memory file system: sqlite:/dev/shm/kurabe.db?synchronous=off"));
     }
     let settings = Settings::parse(url)?;
-    Ok(Box::new(Sqlite { place: Place::parse(url)?, settings, ready: Mutex::new(false) }))
+    let (place, ready) = (Place::parse(url)?, Mutex::new(false));
+    Ok(Box::new(Sqlite { place, settings, ready, remotes: Arc::default() }))
 }
 
 struct Sqlite {
@@ -90,10 +103,15 @@ struct Sqlite {
     settings: Settings,
     /// Whether a first connection has checked that the file is a database with the requested settings.
     ready: Mutex<bool>,
+    /// The files that a session can attach.
+    remotes: Arc<attach::Remotes>,
 }
 
 impl Sqlite {
     fn connection(&self) -> Result<Connection> {
+        if self.settings.read_only {
+            return self.reader();
+        }
         {
             let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
             if !*ready {
@@ -107,6 +125,20 @@ impl Sqlite {
         }
         let connection = self.connect_raw()?;
         self.settings.apply(&connection).map_err(|e| e.context(self.place.shown()))?;
+        Ok(connection)
+    }
+
+    /// A connection that SQLite itself lets only read.
+    fn reader(&self) -> Result<Connection> {
+        self.place.check()?;
+        if !self.place.path().exists() {
+            let what = format!("{}: there is no such file", self.place.shown());
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.place.path(), flags)
+            .map_err(|e| self.place.explain_open(explain(&e)))?;
+        self.settings.apply_to_reader(&connection).map_err(|e| e.context(self.place.shown()))?;
         Ok(connection)
     }
 
@@ -140,7 +172,7 @@ impl Driver for Sqlite {
         Ok(ServerFacts {
             engine: INFO.engine.to_owned(),
             version: rusqlite::version().to_owned(),
-            client: "rusqlite 0.41, SQLite compiled in".to_owned(),
+            client: format!("{}, SQLite compiled in", clients::RUSQLITE),
             transport: "in process".to_owned(),
             durability: Some(durability),
             durability_settings: read.durability,
@@ -168,22 +200,54 @@ impl Driver for Sqlite {
         sql::supports(&DIALECT, operation)
     }
 
+    fn supports_transfer(&self, transfer: Transfer) -> Support {
+        match transfer {
+            Transfer::Read(Fetch::Rows(_)) => Support::no(
+                "SQLite is in process: it gives one row after the other, without round trips (--fetch whole)",
+            ),
+            Transfer::Read(Fetch::Whole) | Transfer::Write => Support::Native,
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("SQLite is in process: there is no round trip to save");
-        Capabilities { is_temporary: self.place.is_temporary(), ..Capabilities::of_sql(pipelining) }
+        // https://www.sqlite.org/eqp.html; https://www.sqlite.org/c3ref/stmt_scanstatus.html
+        let estimates = Support::no(
+            "SQLite's EXPLAIN QUERY PLAN has no row estimates, and its scan status, which has them, is not compiled in",
+        );
+        let is_temporary = self.place.is_temporary();
+        Capabilities { is_temporary, estimates, ..Capabilities::of_sql(pipelining) }
     }
 
     fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(session::SqliteSession::new(self.connection()?)))
+        Ok(Box::new(session::SqliteSession::new(self.connection()?, Arc::clone(&self.remotes))))
     }
 
     fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         Ok(Box::new(ProcessStatsProbe))
     }
 
+    fn file(&self) -> Option<PathBuf> {
+        std::path::absolute(self.place.path()).ok()
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        let mut remotes = attach::Remotes::clone(&self.remotes);
+        remotes.push((remote.server, attach::file(&remote.url)));
+        self.remotes = Arc::new(remotes);
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        Support::unless(attach::refusal(&self.remotes, server, link))
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let namespace = namespace::SqliteNamespace::new(self.connection()?, self.place.lock_path());
         Ok(Box::new(Owned(namespace)))
+    }
+
+    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
+        Ok(Box::new(dump::SqliteDump::new(self.connection()?, self.place.path())?))
     }
 }
 

@@ -5,6 +5,8 @@ use super::error::explain;
 use crate::embedded::Claim;
 use crate::sql::{Dialect, SqlNamespaceOps};
 use kurabe_core::Result;
+use kurabe_core::collection::Collection;
+use kurabe_core::remote::{Link, RemoteServer};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
 use std::path::PathBuf;
@@ -82,6 +84,11 @@ impl SqlNamespaceOps for SqliteNamespace {
                 self.execute(&format!("DROP TABLE {table}"))?;
             }
         }
+        Ok(())
+    }
+
+    /// Creates nothing: each session attaches the file itself.
+    fn link(&mut self, _: &Collection, _: RemoteServer, _: &Link) -> Result<()> {
         Ok(())
     }
 

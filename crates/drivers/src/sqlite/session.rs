@@ -4,11 +4,13 @@
 //! the statement instead: a look-up by text, in a fraction of a microsecond, finds the compiled statement. Preparing
 //! per request still compiles each time, because releasing removes the statement from the cache and finalizes it.
 
-use super::DIALECT;
+use super::attach::{self, Remotes};
 use super::error::explain;
+use super::{DIALECT, transfer};
 use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
+use kurabe_core::remote::RemoteServer;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
@@ -26,6 +28,9 @@ pub(super) struct SqliteSession {
     live: usize,
     made: u64,
     capacity: usize,
+    /// The files that it can attach, and those that are attached.
+    remotes: Arc<Remotes>,
+    attached: Vec<RemoteServer>,
 }
 
 enum Slot {
@@ -46,7 +51,7 @@ struct Statement {
 }
 
 impl SqliteSession {
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(super) fn new(connection: Connection, remotes: Arc<Remotes>) -> Self {
         connection.set_prepared_statement_cache_capacity(SPARE);
         Self {
             connection,
@@ -57,7 +62,20 @@ impl SqliteSession {
             live: 0,
             made: 0,
             capacity: SPARE,
+            remotes,
+            attached: Vec::new(),
         }
+    }
+
+    /// Attaches the file that a linked collection is in, once.
+    fn attach(&mut self, operation: &Operation) -> Result<()> {
+        let remote = operation.collection().and_then(|of| of.remote.as_ref()).filter(|of| of.link.is_some());
+        let Some(server) = remote.map(|remote| remote.server) else { return Ok(()) };
+        if !self.attached.contains(&server) {
+            attach::attach(&self.connection, &self.remotes, server)?;
+            self.attached.push(server);
+        }
+        Ok(())
     }
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
@@ -89,6 +107,7 @@ impl Statement {
 
 impl Session for SqliteSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
+        self.attach(operation)?;
         let statement = self.statement(operation)?;
         if self.live + SPARE > self.capacity {
             self.capacity *= 2;
@@ -125,6 +144,23 @@ impl Session for SqliteSession {
             out.clear();
             explain(&error)
         })
+    }
+
+    fn read_rows(
+        &mut self,
+        collection: &Arc<Collection>,
+        fields: &[usize],
+        fetch: Fetch,
+        row: &mut RowSink<'_>,
+    ) -> Result<Moved> {
+        if fetch != Fetch::Whole {
+            return Err(Error::unsupported("SQLite has no round trips in which several rows arrive"));
+        }
+        transfer::read(&self.connection, collection, fields, row)
+    }
+
+    fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
+        transfer::write(&self.connection, collection, rows)
     }
 
     fn release(&mut self, prepared: Prepared) -> Result<()> {
@@ -191,7 +227,7 @@ fn execute(
 
 /// Converts a parameter. In SQLite, text and bytes never compare equal, so the field's type decides, not the
 /// parameter's.
-fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
+pub(super) fn bound(value: Value<'_>, kind: FieldType) -> ValueRef<'_> {
     let of_kind = |bytes| match kind {
         FieldType::Text { .. } | FieldType::LongText => ValueRef::Text(bytes),
         _ => ValueRef::Blob(bytes),

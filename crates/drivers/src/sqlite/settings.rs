@@ -33,6 +33,8 @@ pub(super) struct Settings {
     /// Whether the target sets `journal_mode` and `synchronous`.
     named: [bool; 2],
     busy_timeout: Duration,
+    /// Whether the file is opened for reading only, as it is.
+    pub(super) read_only: bool,
     /// Those of [`NUMBERS`] that the target sets, in SQLite's own form.
     numbers: Vec<(&'static str, i64)>,
 }
@@ -66,8 +68,16 @@ impl Settings {
             synchronous: word("synchronous", &SYNCHRONOUS, 2)?,
             named: ["journal_mode", "synchronous"].map(|name| url.option(name).is_some()),
             busy_timeout: busy_timeout.min(Duration::from_secs(3_600)),
+            read_only: url.choice("access", &[("write", false), ("read", true)])?,
             numbers: numbers.collect::<Result<_>>()?,
         })
+    }
+
+    /// Applies the settings of a connection that only reads: none that the file keeps.
+    pub(super) fn apply_to_reader(&self, connection: &Connection) -> Result<()> {
+        connection.busy_timeout(self.busy_timeout).map_err(|e| explain(&e))?;
+        let of_reader = self.numbers.iter().filter(|(name, _)| matches!(*name, "cache_size" | "mmap_size"));
+        of_reader.into_iter().try_for_each(|(name, wanted)| set(connection, name, *wanted))
     }
 
     /// Applies the settings to the file, once, and checks them.

@@ -10,7 +10,7 @@ mod expression;
 mod known;
 mod random;
 mod read;
-mod reads;
+pub(crate) mod reads;
 mod relations;
 pub(crate) mod rows;
 mod script;

@@ -2,7 +2,7 @@
 
 use super::Described;
 use super::declared::{self, Constant, Declared, Program, Request, Step};
-use super::section::{Section, known};
+use super::section::{Section, known, place};
 use super::{draws, relations, steps};
 use crate::prelude::*;
 use kurabe_core::custom::CustomWorkload;
@@ -58,10 +58,10 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     variables(&top, source, &mut declared)?;
     let write = top.truth("write")? || source.write;
     if let Some(table) = top.table("collection")? {
-        declared.relations = relations::collections(table, &file.name, &mut declared.variables)?;
+        declared.relations = relations::collections(table, &file.name, &file.text, &mut declared.variables)?;
     }
     if let Some(table) = top.table("table")? {
-        for relation in relations::tables(table, &file.name, write)? {
+        for relation in relations::tables(table, &file.name, &file.text, write)? {
             if declared.relations.iter().any(|known| known.name == relation.name) {
                 return Err(
                     top.error(format!("a collection and a table have the same name {}", relation.name))
@@ -72,7 +72,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     }
     if let Some(table) = top.table("transaction")? {
         for (name, value) in table {
-            let place = format!("{}: transaction {name}", file.name);
+            let place = place(&file.name, &file.text, "transaction", name);
             let program = transaction(name, value, place, &mut declared, &values, write)?;
             declared.programs.push(program);
         }

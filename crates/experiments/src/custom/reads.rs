@@ -47,6 +47,11 @@ pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<Strin
     if understood { None } else { not_understood }
 }
 
+/// Why a statement without variables may change data, on any engine that understands it; `None` if it only reads.
+pub(crate) fn text_may_change(sql: &str) -> Option<String> {
+    may_change(&[Piece::Text(sql.to_owned())], None)
+}
+
 /// The text with placeholders for parameters and with names for tables.
 fn text(pieces: &[Piece], dialect: &dyn Dialect) -> String {
     let place = if dialect.is::<PostgreSqlDialect>() { "$1" } else { "?" };

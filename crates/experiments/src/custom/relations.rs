@@ -3,7 +3,7 @@
 use super::declared::{Constant, Made, Relation, Variables, rows_of};
 use super::expression::{self, Expr};
 use super::rows::Generator;
-use super::section::{Section, position, variable};
+use super::section::{Section, place, position, variable};
 use crate::prelude::*;
 use kurabe_core::collection::NAMESPACE_PREFIX;
 use toml::{Table, Value};
@@ -13,10 +13,15 @@ const LENGTH: usize = 100;
 const MOST_LENGTH: i64 = 100_000_000;
 
 /// `[collection.NAME]`.
-pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) -> Result<Vec<Relation>> {
+pub(super) fn collections(
+    table: &Table,
+    file: &str,
+    text: &str,
+    variables: &mut Variables,
+) -> Result<Vec<Relation>> {
     let mut relations = Vec::new();
     for (name, value) in table {
-        let place = format!("{file}: collection {name}");
+        let place = place(file, text, "collection", name);
         let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
         let section = Section::new(table, place, &["rows", "key", "index", "fields"])?;
         section.at(plain(name, 40))?;
@@ -51,10 +56,10 @@ pub(super) fn collections(table: &Table, file: &str, variables: &mut Variables) 
 }
 
 /// `[table.NAME]`.
-pub(super) fn tables(table: &Table, file: &str, write: bool) -> Result<Vec<Relation>> {
+pub(super) fn tables(table: &Table, file: &str, text: &str, write: bool) -> Result<Vec<Relation>> {
     let mut relations = Vec::new();
     for (name, value) in table {
-        let place = format!("{file}: table {name}");
+        let place = place(file, text, "table", name);
         let table = value.as_table().ok_or_else(|| Error::usage("is not a table").context(&place))?;
         let section = Section::new(table, place, &["key", "fields", "write"])?;
         if name.starts_with(NAMESPACE_PREFIX) {

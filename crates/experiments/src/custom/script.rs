@@ -97,7 +97,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
 fn tables(variables: &mut Variables) -> Result<Vec<Relation>> {
     let tables = include_str!("pgbench/tables.toml").parse::<toml::Table>();
     let tables = tables.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
-    let mut relations = relations::collections(&tables, "pgbench", variables)?;
+    let mut relations = relations::collections(&tables, "pgbench", "", variables)?;
     for relation in &mut relations {
         if let Some(made) = &mut relation.made {
             made.place = format!("{}, rows", relation.name);

@@ -2,12 +2,28 @@
 
 use super::declared::{Constant, Operand, Variables};
 use crate::prelude::*;
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 /// A table with its place.
 pub(super) struct Section<'a> {
     pub(super) table: &'a Table,
     pub(super) place: String,
+}
+
+/// The place of a table in a file, with the line of its name: `shop.toml: line 7: collection users`.
+pub(super) fn place(file: &str, text: &str, kind: &str, name: &str) -> String {
+    let line = line(text, kind, name).map_or_else(String::new, |line| format!("line {line}: "));
+    format!("{file}: {line}{kind} {name}")
+}
+
+/// The line of `[KIND.NAME]`.
+fn line(text: &str, kind: &str, name: &str) -> Option<usize> {
+    let top = DeTable::parse(text).ok()?;
+    let inner =
+        top.get_ref().iter().find(|(key, _)| key.get_ref().as_ref() == kind)?.1.get_ref().as_table()?;
+    let (key, _) = inner.iter().find(|(key, _)| key.get_ref().as_ref() == name)?;
+    Some(text.get(..key.span().start)?.matches('\n').count() + 1)
 }
 
 impl<'a> Section<'a> {

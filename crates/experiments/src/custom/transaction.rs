@@ -149,7 +149,16 @@ fn texts(declared: &Declared, seed: u64) -> Vec<(usize, Content)> {
 
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
-        self.state.statements.iter_mut().try_for_each(|statement| statement.attach(session))
+        let declared = &self.shared.declared;
+        let State { statements, asked, .. } = &mut self.state;
+        for (number, statement) in statements.iter_mut().enumerate() {
+            if let Err(error) = statement.attach(session) {
+                let error = if declared.relations.is_empty() { with_init(error) } else { error };
+                let place = place(declared, asked, number).filter(|_| error.server_code().is_some());
+                return Err(place.map_or(error.clone(), |place| error.context(place)));
+            }
+        }
+        Ok(())
     }
 
     #[inline]
@@ -222,6 +231,24 @@ impl Transaction for CustomTransaction {
     }
 }
 
+/// The place of the first step with this statement.
+fn place<'a>(declared: &'a Declared, asked: &[Vec<Option<Asked>>], number: usize) -> Option<&'a str> {
+    let programs = declared.programs.iter().zip(asked);
+    let mut steps = programs.flat_map(|(program, asked)| program.steps.iter().zip(asked));
+    steps.find_map(|(step, asked)| match (step, asked) {
+        (Step::Execute(execute), Some(asked)) if asked.statement == number => Some(execute.place.as_str()),
+        _ => None,
+    })
+}
+
+/// Says how to create pgbench's tables, if the error is about one of them.
+fn with_init(error: Error) -> Error {
+    if error.to_string().to_ascii_lowercase().contains("pgbench_") {
+        return error.hint("create pgbench's tables for the run with --init, or before it with 'pgbench -i'");
+    }
+    error
+}
+
 impl State {
     fn set(&mut self, slot: usize, source: &Source, place: &str) -> Result<()> {
         match source {
@@ -267,7 +294,7 @@ impl State {
                 Step::Set { slot, source, place } => self.set(*slot, source, place)?,
                 Step::Sleep { time, unit, place } => {
                     let time = self.value(time, place).and_then(whole)?;
-                    std::thread::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
+                    kurabe_reactor::sleep(Duration::from_nanos(time.max(0) as u64 * unit));
                 }
                 Step::Unless { condition, to, place } => {
                     if !truth(self.value(condition, place)?) {

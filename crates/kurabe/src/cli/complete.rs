@@ -78,6 +78,11 @@ pub(super) fn runs() -> ArgValueCandidates {
     })
 }
 
+/// Engines of throwaway servers.
+pub(super) fn engines() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| kurabe_testbed::engines().map(CompletionCandidate::new).collect())
+}
+
 /// Kinds of targets, and throwaway servers.
 pub(super) fn targets() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

@@ -3,17 +3,19 @@
 mod agent;
 mod app;
 mod complete;
+mod copy;
 mod gate;
+mod listen;
 mod report;
 mod run;
 mod selftest;
 mod store;
 
 pub(crate) use complete::{answer_shell, script};
-pub(crate) use run::PGBENCH;
+pub(crate) use run::{PGBENCH, suite_axes};
 
 use crate::{exit, settings};
-use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
+use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
 /// The command line of the program.
@@ -31,7 +33,7 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("doctor")
                 .about("Checks targets: version, durability, limits and available experiments")
-                .arg(targets(true).required(false).required_unless_present("runs"))
+                .arg(targets(false))
                 .arg(flag(
                     "runs",
                     "Checks every line of every recorded run, and reports truncated and damaged files and \
@@ -51,13 +53,12 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("up")
                 .about("Starts a throwaway server and prints its URL; Ctrl-C removes the server")
-                .arg(
-                    Arg::new("engine")
-                        .required(true)
-                        .value_name("ENGINE")
-                        .value_parser(PossibleValuesParser::new(kurabe_testbed::engines()))
-                        .help("The database engine"),
-                )
+                .arg(Arg::new("engine").required(true).value_name("ENGINE").add(complete::engines()).help(
+                    format!(
+                        "The database engine: {}",
+                        kurabe_testbed::engines().collect::<Vec<_>>().join(", ")
+                    ),
+                ))
                 .arg(
                     Arg::new("setting")
                         .value_name("NAME=VALUE")
@@ -66,7 +67,9 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
+        .subcommand(copy::command())
         .subcommand(agent::command())
+        .subcommand(listen::command())
         .subcommand(selftest::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(
@@ -103,7 +106,13 @@ pub(crate) fn command() -> Command {
 
 /// An option with a value.
 pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+    // Refused by the option's own parser, with its name, and not as an unknown option.
+    let arg = Arg::new(name).long(name).value_name(value).help(help);
+    if matches!(value, "TIME" | "PERCENT") {
+        arg.allow_hyphen_values(true)
+    } else {
+        arg.allow_negative_numbers(true)
+    }
 }
 
 /// An option without a value.
@@ -121,7 +130,7 @@ fn json_progress() -> Arg {
     flag("json-progress", "Print progress and messages as JSON objects, one per line, to standard error")
 }
 
-fn everywhere() -> [Arg; 3] {
+fn everywhere() -> [Arg; 4] {
     [
         option(
             "runs-dir",
@@ -137,6 +146,12 @@ fn everywhere() -> [Arg; 3] {
             .default_value("auto")
             .hide_possible_values(false),
         flag("quiet", "Do not show progress").short('q').global(true),
+        flag(
+            "verbose",
+            "Shows all cells, the servers' counters, each comparison and the basis of the results in reports on the terminal",
+        )
+        .short('v')
+        .global(true),
     ]
 }
 

@@ -3,6 +3,7 @@
 use super::{flag, json_progress, no_html, option, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_experiments::registry::EXPERIMENTS;
@@ -26,12 +27,37 @@ pub(super) fn command() -> Command {
         )
         .arg(targets(false))
         .args(own())
+        .args(axes_of_suites())
         .args(record())
         .args(how());
     EXPERIMENTS
         .iter()
         .fold(command, |command, experiment| command.subcommand(of_experiment(*experiment)))
         .subcommand(pgbench())
+}
+
+/// The axes of all experiments, each name once, by which options override a suite.
+pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
+    let built_in = EXPERIMENTS.iter().flat_map(|experiment| experiment.info().axes);
+    let mut all: Vec<&AxisInfo> = Vec::new();
+    for axis in
+        kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).chain(built_in)
+    {
+        if !all.iter().any(|known| known.name == axis.name) {
+            all.push(axis);
+        }
+    }
+    all
+}
+
+/// Options for [`suite_axes`]. Help shows those that nearly every experiment has.
+fn axes_of_suites() -> impl Iterator<Item = Arg> {
+    suite_axes().into_iter().map(|info| {
+        let shown = [kurabe_experiments::custom::axes()[0].name, RATE.name].contains(&info.name);
+        axis(info)
+            .hide(!shown)
+            .help_heading("Axes, which each experiment has besides its own: 'kurabe run EXPERIMENT --help'")
+    })
 }
 
 /// The name of the experiment that runs pgbench scripts.
@@ -74,7 +100,7 @@ fn pgbench() -> Command {
                 .help_heading(heading),
         )
         .args(own())
-        .args(kurabe_experiments::custom::axes().iter().chain([&RATE]).map(axis))
+        .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(record())
         .args(how())
 }
@@ -94,21 +120,31 @@ pub(super) fn own() -> [Arg; 2] {
 fn of_experiment(experiment: &'static dyn Experiment) -> Command {
     let info = experiment.info();
     let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+    let operation = option("operation", "NAMES", "Operations to measure [default: all]")
+        .value_delimiter(',')
+        .value_parser(PossibleValuesParser::new(operations))
+        .help_heading("Axes: each takes a comma-separated list; cells are their product");
+    // Operations that read and write are directions of the data.
+    let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
+    let operation = if has_directions { operation.alias("direction") } else { operation };
     let cache = experiment.takes_cache().then(|| {
         option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL")
+    });
+    let remote = experiment.takes_remote().then(|| {
+        option(
+            "remote",
+            "TARGET",
+            "A second server: a URL that clients and every target reach, or up:postgres",
+        )
     });
     Command::new(info.name)
         .about(info.question)
         .long_about(format!("{}\n\n{}", info.question, info.about))
         .arg(targets(false))
-        .args(info.axes.iter().chain([&RATE]).map(axis))
-        .arg(
-            option("operation", "NAMES", "Operations to measure [default: all]")
-                .value_delimiter(',')
-                .value_parser(PossibleValuesParser::new(operations))
-                .help_heading("Axes: each takes a comma-separated list; cells are their product"),
-        )
+        .args(info.axes.iter().chain(crate::suite::common_axes(info.axes)).map(axis))
+        .arg(operation)
         .args(cache)
+        .args(remote)
         .args(record())
         .args(how())
 }
@@ -120,7 +156,11 @@ fn axis(axis: &'static AxisInfo) -> Arg {
                 choices.iter().map(|(word, help)| format!("{word} ({help})")).collect();
             format!("{}: {}", axis.help, choices.join(", "))
         }
-        AxisKind::CountOr { words, .. } | AxisKind::Percent { words, .. } if !words.is_empty() => {
+        AxisKind::CountOr { words, .. }
+        | AxisKind::Percent { words, .. }
+        | AxisKind::SizeOr { words, .. }
+            if !words.is_empty() =>
+        {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("or {word}: {help}")).collect();
             format!("{}, {}", axis.help, words.join(", "))
         }
@@ -128,16 +168,21 @@ fn axis(axis: &'static AxisInfo) -> Arg {
             let words: Vec<String> = words.iter().map(|(word, help)| format!("{word}: {help}")).collect();
             format!("{} ({file}); or {}", axis.help, words.join(", "))
         }
+        AxisKind::ChoiceOrText { words, text } => {
+            let words: Vec<String> = words.iter().map(|(word, help)| format!("{word} ({help})")).collect();
+            format!("{}: {}, or \"{text}\"", axis.help, words.join(", "))
+        }
         _ => axis.help.to_owned(),
     };
     let default = match axis.default {
+        [] if axis.name == CPUS.name => "no restriction".to_owned(),
         [] => "a closed loop".to_owned(),
         values => values.join(","),
     };
     Arg::new(axis.name)
         .long(axis.name)
         .value_name("LIST")
-        .value_delimiter(',')
+        .allow_negative_numbers(true)
         .action(ArgAction::Append)
         .help_heading("Axes: each takes a comma-separated list; cells are their product")
         .help(format!("{help} [default: {default}]"))
@@ -157,7 +202,7 @@ pub(super) fn record() -> [Arg; 2] {
     ]
 }
 
-pub(super) fn how() -> [Arg; 19] {
+pub(super) fn how() -> [Arg; 20] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -190,7 +235,7 @@ pub(super) fn how() -> [Arg; 19] {
         arg(
             "budget",
             "TIME",
-            "Approximate duration of the whole run, without --requests and --duration [default: 40s per \
+            "Approximate duration of the whole run, without --requests and --duration; 5 is 5 seconds [default: 40s per \
              target]",
         ),
         arg(
@@ -205,7 +250,7 @@ pub(super) fn how() -> [Arg; 19] {
         )
         .value_parser(["conclusive"])
         .hide_possible_values(true),
-        arg("margin", "PERCENT", "With --until: smallest relevant difference [default: 5%]"),
+        arg("margin", "PERCENT", "With --until: smallest relevant difference; 5 is 5% [default: 5%]"),
         arg(
             "max-rounds",
             "N",
@@ -227,6 +272,13 @@ pub(super) fn how() -> [Arg; 19] {
             "How often to restart throwaway servers, between blocks of rounds of equal length; intervals \
              then include differences between starts [default: 8 if there is time, 0 with --rounds, --duration or \
              --until]",
+        ),
+        arg(
+            "threads",
+            "N|per-client",
+            "Threads that share the clients of a trial, where Kurabe's own client speaks to the target (MySQL, MariaDB, \
+             PostgreSQL, memcached, Redis, applications); per-client: each client has a thread [default: one for each of \
+             the clients' processors if there are more clients, per-client elsewhere]",
         ),
         arg("seed", "N", "Seed of data, order and random inputs [default: from the clock; it is recorded]"),
         arg(

@@ -33,6 +33,8 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let asked = Asked::of(matches)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
     timeout::of(matches)?;
+    // Before a server is started and data is loaded.
+    kurabe_app::check_address(asked.listen)?;
     let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
     let mut opened = targets::open(
         &[url],

@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let files = Files::of(matches)?;
-    let (_, first) = named_run(matches, "a", output)?;
-    let (_, second) = named_run(matches, "b", output)?;
+    let (one, first) = named_run(matches, "a", output)?;
+    let (other, second) = named_run(matches, "b", output)?;
+    if one.folder == other.folder {
+        let error = Error::usage(format!("both names are those of the same run, {}", one.name));
+        return Err(error.hint("name two runs; 'kurabe show' lists them").into());
+    }
     let view = report::view(matches);
     let infos = [report::info(&first, output), report::info(&second, output)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
-    if first.header.run == second.header.run && files.margin.is_some() {
-        return Err(Error::usage("a gate needs two runs: both names mean the same one").into());
-    }
     Ok(exit_of(judged(&a, &b, &files, output)?))
 }
 

@@ -25,7 +25,10 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         worst = runs::check(&places::runs(matches)?, output)?;
     }
     let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
-    let urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    let mut urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    if urls.is_empty() && !matches.get_flag("runs") {
+        urls.push("sqlite:".to_owned());
+    }
     for url in &urls {
         match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
             Ok(opened) => {

@@ -39,6 +39,8 @@ pub(super) struct Job {
     pub(super) urls: Vec<String>,
     /// The cache URL as given, with its password.
     pub(super) cache: Option<String>,
+    /// The second server's URL as given, with its password.
+    pub(super) remote: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
     /// Its suite and labels.
@@ -52,7 +54,7 @@ pub(super) fn execute(job: &Job, output: &Output) -> Result<(Exit, Option<Run>)>
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
-    let wish = Wish::of(&plan, job.cache.as_deref());
+    let wish = Wish { dry: job.dry, ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref()) };
     timeout::of_run(&plan);
     let mut opened = targets::open(&job.urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);
@@ -86,17 +88,27 @@ fn make(
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
-    output.note(&planned(&plan, targets, fit.as_ref(), job.dry));
-    if let (Some(fit), Some(budget)) = (&fit, budget) {
-        if let Some(left_out) = left_out(fit, plan.spec.rounds, budget) {
-            output.note(&left_out);
-        }
-        if let Some(late) = too_long(fit, budget) {
-            output.warning(&late);
-        }
+    let text = planned(&plan, targets, fit.as_ref(), job.dry);
+    let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
+    let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    if job.dry {
+        output.result(&text)?;
+    } else {
+        output.note(&text);
+    }
+    if let Some(late) = fit.as_ref().zip(budget).and_then(|(fit, budget)| too_long(fit, budget)) {
+        output.warning(&late);
     }
     preflight::check(&plan, targets, machine.memory_bytes)?;
     if job.dry {
+        let unknown: Vec<&str> = targets
+            .iter()
+            .filter(|target| !target.is_described())
+            .map(|target| target.name.as_str())
+            .collect();
+        if !unknown.is_empty() {
+            output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
+        }
         return Ok((exit::DONE, None));
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
@@ -164,7 +176,7 @@ pub(super) fn go_on(
     // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, targets::applications(urls)?);
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
-    let wish = Wish::of(&plan, spec.cache.as_deref());
+    let wish = Wish::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
     let mut opened = targets::open(urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);
@@ -326,7 +338,11 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
         return Ok((exit::INTERRUPTED, run));
     }
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
-    Ok((if failed { exit::FAILED_CELLS } else { exit::DONE }, run))
+    let cells = &run.header.cells;
+    let unmeasured = (0..run.header.targets.len()).any(|target| {
+        cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
+    });
+    Ok((if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }, run))
 }
 
 /// Seconds since 1970-01-01 UTC.

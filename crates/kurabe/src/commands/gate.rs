@@ -47,6 +47,7 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         free: request.free()?,
         urls: request.target_urls(),
         cache: request.cache.clone(),
+        remote: request.remote.clone(),
         store,
         html: !matches.get_flag("no-html"),
         origin,

@@ -3,10 +3,12 @@
 mod agent;
 mod app;
 mod compare;
+mod copy;
 mod doctor;
 mod execute;
 mod gate;
 mod join;
+mod listen;
 mod planned;
 mod report;
 mod run;
@@ -30,7 +32,7 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "selftest", _)) =
+    if let Some(("run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest", _)) =
         matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
@@ -48,7 +50,9 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
+        Some(("copy", matches)) => copy::copy(matches, output),
         Some(("agent", _)) => agent::agent(),
+        Some(("listen", matches)) => listen::listen(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),

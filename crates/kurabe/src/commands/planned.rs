@@ -110,9 +110,18 @@ pub(super) fn longer_than_planned(expected: Duration, budget: Duration) -> Optio
 /// One line per reason, with the cells that it excludes.
 pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let mut reasons: Vec<(usize, &str, Vec<String>)> = Vec::new();
-    for cell in plan.cells.iter().map(|cell| &cell.record) {
-        let Some(reason) = cell.unavailable.as_deref() else { continue };
+    let records = plan.cells.iter().map(|cell| &cell.record).filter(|cell| !cell.aa_control);
+    let refused = records.flat_map(|cell| {
         let name = words(&plan.axes, &cell.axes);
+        let has_operations = !cell.unavailable_operations.is_empty();
+        let whole =
+            cell.unavailable.iter().filter(move |_| !has_operations).map(|reason| (reason, String::new()));
+        let single =
+            cell.unavailable_operations.iter().map(|(operation, why)| (why, format!("{operation} ")));
+        let refused: Vec<_> = whole.chain(single).collect();
+        refused.into_iter().map(move |(reason, what)| (cell, reason.as_str(), what + &name))
+    });
+    for (cell, reason, name) in refused {
         match reasons.iter_mut().find(|(target, known, _)| *target == cell.target && *known == reason) {
             Some((_, _, names)) => names.push(name),
             None => reasons.push((cell.target, reason, vec![name])),

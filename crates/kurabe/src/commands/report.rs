@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The width of the report if standard output is not a terminal.
+/// The width of the report if standard output is not a terminal and the environment sets none.
 const WIDTH: usize = 110;
 
 pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -107,7 +107,7 @@ pub(super) fn terminal(run: &Run, output: &Output) -> String {
 
 /// The options for this terminal.
 pub(super) fn terminal_options(output: &Output) -> terminal::Options {
-    terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, ..Default::default() }
+    terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, details: output.verbose }
 }
 
 /// Writes the HTML report into the run's folder.

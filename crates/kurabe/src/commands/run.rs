@@ -39,6 +39,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         free: request.free()?,
         urls: request.target_urls(),
         cache: request.cache.clone(),
+        remote: request.remote.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
         origin: origin(suite, matches)?,
@@ -72,6 +73,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let job = Job {
         urls: urls(matches, &spec.targets)?,
         cache: spec.cache.clone(),
+        remote: spec.remote.clone(),
         spec,
         free: Free::default(),
         store: places::writable_runs(matches)?,

@@ -22,7 +22,8 @@ pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result
     let mut spec = plan.spec.clone();
     let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
     let mut found: Option<(u64, &str)> = None;
-    for target in opened.targets.iter().filter(|target| target.skip_reason.is_none()) {
+    let can_be_asked = |target: &&Target| target.skip_reason.is_none() && target.is_described();
+    for target in opened.targets.iter().filter(can_be_asked) {
         let scale = branches(target).map_err(|error| {
             error
                 .context(format!("{}: counting the rows of {BRANCHES} to find the scale", target.name))

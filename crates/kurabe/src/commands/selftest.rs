@@ -23,8 +23,16 @@ const LONGER: Duration = Duration::from_millis(300);
 pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let several = |name: &str| matches.get_many::<String>(name).into_iter().flatten().map(String::as_str);
-    let rounds = units::parse_count(number("rounds"))?;
-    let time = units::parse_duration(number("duration"))?;
+    let rounds = units::parse_count(number("rounds")).map_err(|error| error.context("--rounds"))?;
+    let time = units::parse_duration(number("duration")).map_err(|error| error.context("--duration"))?;
+    if rounds == 0 {
+        return Err(Error::usage("--rounds 0 is out of range").hint("use at least 1").into());
+    }
+    if time.is_zero() {
+        return Err(Error::usage("--duration 0 is out of range")
+            .hint("use some seconds: --duration 2s")
+            .into());
+    }
     let engines = kurabe_selftest::engines(&several("engine").collect::<Vec<_>>())?;
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let tested = if let Some(text) = matches.get_one::<String>("differences") {

@@ -6,9 +6,12 @@ use crate::output::Output;
 use crate::places;
 use anyhow::Result;
 use clap::ArgMatches;
-use kurabe_core::ErrorKind;
+use jiff::Timestamp;
+use kurabe_core::{ErrorKind, units};
 use kurabe_record::{Entry, RunState};
+use kurabe_report::finding::Section;
 use std::fmt::Write;
+use std::time::Duration;
 
 pub(super) fn show(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if matches.get_one::<String>("run").is_none() {
@@ -26,30 +29,47 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.note(&format!("no runs in {}; start one with 'kurabe run session'", store.dir().display()));
         return Ok(exit::DONE);
     }
-    let width = entries.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in &entries {
         let name = &entry.path().name;
-        let about = match entry {
+        let _ = match entry {
             Entry::Run(summary) => {
+                let spec = &summary.header.spec;
+                let (when, (length, verdict)) = (date(summary.header.began), read(entry, output));
                 let state = match summary.state {
                     RunState::Complete => "complete",
                     RunState::Incomplete => "stopped; 'kurabe resume' continues",
                     RunState::Running => "running",
                 };
-                format!(
-                    "{} on {}, {state}",
-                    summary.header.spec.experiment,
-                    summary.header.spec.targets.join(" ")
-                )
+                let _ = writeln!(text, "{name}  {when}, {length}{state}");
+                writeln!(text, "    {} on {}{verdict}", spec.experiment, spec.targets.join(" "))
             }
             Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
-                format!("damaged: {error}")
+                writeln!(text, "{name}  damaged: {error}")
             }
-            Entry::Unreadable { error, .. } => format!("unreadable: {error}"),
+            Entry::Unreadable { error, .. } => writeln!(text, "{name}  unreadable: {error}"),
         };
-        let _ = writeln!(text, "{name:width$}  {about}");
     }
     output.result(&text)?;
     Ok(exit::DONE)
+}
+
+/// `2026-11-20 10:17 UTC`, from seconds since 1970.
+fn date(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| "an unknown date".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// How long a run took, and the first sentence of its verdict; both empty if it has none yet or cannot be read.
+fn read(entry: &Entry, output: &Output) -> (String, String) {
+    let Ok(recorded) = kurabe_record::read(entry.path()) else { return Default::default() };
+    let run = recorded.run;
+    let last = run.end.as_ref().map(|end| end.at_ms).or(run.trials.last().map(|trial| trial.at_ms));
+    let length = last.map_or_else(String::new, |at| format!("{}, ", units::time(Duration::from_millis(at))));
+    if run.trials.is_empty() {
+        return (length, String::new());
+    }
+    let summary = kurabe_report::analyse(&run, super::report::info(&run, output));
+    let verdict = summary.sentences(Section::Verdict).first().map(|sentence| format!(": {sentence}"));
+    (length, verdict.unwrap_or_default())
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let engine = matches.get_one::<String>("engine").map_or("", String::as_str);
     let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
+    targets::check_scheme(&url)?;
     for setting in matches.get_many::<String>("setting").into_iter().flatten() {
         let (name, value) = setting
             .split_once('=')

@@ -51,7 +51,8 @@ pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
         return;
     }
     let observer = Monitor::new();
-    for (target, record) in opened.targets.iter_mut().zip(&mut opened.records) {
+    let described = |(target, _): &(&mut Target, _)| target.is_described();
+    for (target, record) in opened.targets.iter_mut().zip(&mut opened.records).filter(described) {
         let endpoint = target.driver.endpoint();
         if let Err(why) = observer.memory_usage(&endpoint) {
             let why = format!("the memory of the server cannot be read: {why}");

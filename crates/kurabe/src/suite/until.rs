@@ -28,11 +28,15 @@ impl Request {
     }
 }
 
-/// Reads `5%`, `5 %` or `0.05` as 0.05.
+/// Reads `5%`, `5 %`, `5` or `0.05` as 0.05. A number without a unit is in per cent from 1 on, as `--budget 5` is in
+/// seconds.
 pub(crate) fn percentage(text: &str) -> Result<f64> {
-    let (number, unit) =
-        text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |rest| (rest.trim(), 100.0));
-    match number.parse::<f64>().map(|number| number / unit) {
+    let number = text.trim().strip_suffix('%').map_or(text, str::trim).trim();
+    let in_percent = text.contains('%');
+    match number
+        .parse::<f64>()
+        .map(|number| if in_percent || number >= 1.0 { number / 100.0 } else { number })
+    {
         Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
         _ => Err(Error::usage(format!("'{text}' is not a margin")).hint("from 0.1% to 100%, such as 5%")),
     }
@@ -44,10 +48,11 @@ mod tests {
 
     #[test]
     fn margins_are_shares_or_percentages() {
-        for text in ["5%", "5 %", "0.05", " 5.0% "] {
+        for text in ["5%", "5 %", "5", "0.05", " 5.0% "] {
             assert_eq!(percentage(text), Ok(0.05), "{text}");
         }
-        for text in ["", "5 percent", "-1%", "0", "101%", "NaN", "inf%"] {
+        assert_eq!((percentage("1"), percentage("0.5%")), (Ok(0.01), Ok(0.005)));
+        for text in ["", "5 percent", "-1%", "-5", "0", "101%", "101", "NaN", "inf%"] {
             assert!(percentage(text).is_err(), "{text}");
         }
     }

@@ -32,6 +32,7 @@ fn collections() -> Vec<Arc<Collection>> {
         key: vec![0, 1],
         indexes: vec![vec![5], vec![2, 1]],
         cache: None,
+        remote: None,
     };
     let lengths = Collection::new(
         "kurabe_lengths",
@@ -54,6 +55,7 @@ fn collections() -> Vec<Arc<Collection>> {
         key: vec![0],
         indexes: vec![vec![1]],
         cache: None,
+        remote: None,
     };
     let pieces = Collection::new(
         "kurabe_pieces",
@@ -282,6 +284,7 @@ fn names_fit_limit_of_oracle_12_2() {
         key: vec![0],
         indexes: vec![vec![1]; 20],
         cache: None,
+        remote: None,
     };
     assert!(Collection::name_is_ours(&longest.name));
     for sql in create_indexes(&d, &longest).unwrap() {

@@ -79,6 +79,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
                 aa_control: false,
                 second_instance: false,
                 unavailable: None,
+                unavailable_operations: BTreeMap::new(),
                 stored_bytes: Some(1_000),
             },
             CellRecord {
@@ -87,6 +88,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
                 aa_control: true,
                 second_instance: true,
                 unavailable: None,
+                unavailable_operations: BTreeMap::new(),
                 stored_bytes: Some(1_000),
             },
             CellRecord {
@@ -95,6 +97,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
                 aa_control: false,
                 second_instance: false,
                 unavailable: Some("a value of 4 kB is over the limit".into()),
+                unavailable_operations: BTreeMap::new(),
                 stored_bytes: None,
             },
         ],
@@ -135,9 +138,11 @@ fn trial(n: u32) -> TrialRecord {
         overhead_ns: 1_000_000,
         observed: Some(Box::new(observed())),
         metrics: Vec::new(),
+        points: Vec::new(),
         windows: Vec::new(),
         slices: 0,
         stood_still_ns: 0,
+        threads: 0,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }

@@ -29,7 +29,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::Thread(Sides::Client) if bottleneck == Bottleneck::ProcessCpu => process(facts),
         Rule::Thread(Sides::Client) => {
             let who =
-                if facts.clients > 1.0 { "the clients' threads were" } else { "the client's thread was" };
+                if facts.threads > 1.0 { "the clients' threads were" } else { "the client's thread was" };
             format!("{who} running for {share} of the time")
         }
         Rule::PerClient => format!("the server was busy with each client's requests for {share} of the time"),
@@ -37,9 +37,11 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         Rule::SharedCpus => shared(facts, ground.share),
         Rule::Ready(side) => {
             let server = facts.server.unwrap_or_default();
-            let of_client = |used: f64| percent(used / facts.clients);
             let (who, work, queue) = match side {
-                Sides::Client => ("the client", of_client(facts.client.cpu), of_client(facts.client.queue)),
+                Sides::Client => {
+                    let (work, queue) = (facts.client_thread(), facts.client_thread_queue());
+                    ("the client", percent(work), percent(queue))
+                }
                 Sides::Server => {
                     ("a thread of the server", percent(server.thread), percent(server.thread_queue))
                 }
@@ -100,7 +102,8 @@ fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String
             )
         }
         Bottleneck::Latency => {
-            let (server, queue) = (of_client(server.cpu), of_client(facts.client.queue + server.queue));
+            let (server, queue) =
+                (of_client(server.cpu), of_client(facts.client.queue + facts.turn + server.queue));
             let wait = engine_wait(facts);
             format!(
                 "of a round trip of {round_trip}, the client's CPU took {cpu}, the server's {server}, and \

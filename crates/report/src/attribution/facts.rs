@@ -1,5 +1,6 @@
 //! The facts for attribution: the counters of one trial as rates and shares.
 
+use kurabe_core::metric::QUEUE;
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse};
 use kurabe_core::run::{Measurement, OpenLoop};
 use kurabe_core::stats_probe::{EngineWaits, WaitState};
@@ -11,6 +12,10 @@ pub(crate) struct Facts {
     pub seconds: f64,
     /// The number of clients. Each waits for one reply at a time.
     pub clients: f64,
+    /// The number of threads that serve them.
+    pub threads: f64,
+    /// Clients of a shared thread whose answer had arrived and that waited for their turn.
+    pub turn: f64,
     /// Whether a given rate was served and the load generator was on time; `None` in a closed loop.
     pub kept_rate: Option<bool>,
     /// The time of a transaction in microseconds; in a closed loop, including the client's part.
@@ -103,7 +108,11 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
+    /// `None` without samples, or if the server does not report whether its active sessions wait.
     fn of(waits: &EngineWaits) -> Option<Self> {
+        if waits.groups.iter().any(|group| group.wait_state == WaitState::Active) {
+            return None;
+        }
         // Older runs do not count idle sessions.
         let samples = waits.sessions.max(waits.active);
         let share = |count: u64| count as f64 / samples as f64;
@@ -136,6 +145,9 @@ impl Facts {
         let wall = (observed.wall_ns as f64).max(1.0);
         let clients = (measured.clients as f64).max(1.0);
         let completed = (measured.completed as f64).max(1.0);
+        let threads = if measured.threads == 0 { clients } else { measured.threads as f64 };
+        let turn = measured.metrics.iter().find(|metric| metric.name == QUEUE.name);
+        let turn = turn.map_or(0.0, |metric| metric.value * completed / wall);
         let client = side(&observed.client, wall);
         let seen = observed.server_seen();
         let server = seen.map(|seen| side(seen, wall));
@@ -161,6 +173,8 @@ impl Facts {
         let share = |(others, machine): &(f64, f64)| others / machine.max(1.0);
         // The machine with more other load.
         let (others, machine) = theirs.filter(|theirs| share(theirs) > share(&own)).unwrap_or(own);
+        // The kernel counts the machine's time in steps of 10 ms, which may be longer than the trial.
+        let others = others.min(machine);
         let mean_service = measured.service.mean().filter(|_| measured.open.is_some()).map(|ns| ns / 1e3);
         let disks = apart.unwrap_or(&observed.host).disks.iter();
         let interfaces = [&observed.host].into_iter().chain(apart).flat_map(|host| &host.interfaces);
@@ -170,6 +184,8 @@ impl Facts {
         Self {
             seconds: wall / 1e9,
             clients,
+            threads,
+            turn,
             kept_rate: measured.open.as_ref().map(|open| measured.kept_up() && in_time(open)),
             round_trip_us: mean_service.unwrap_or(clients * wall / completed / 1e3),
             client,
@@ -210,11 +226,23 @@ impl Facts {
         self.kept_rate == Some(true)
     }
 
-    /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor.
+    /// The share of time that a client's thread was running: their mean. The client has other threads, such as that of the
+    /// stats probe, so that it is at most the share of its busiest thread.
+    pub fn client_thread(&self) -> f64 {
+        let busiest = if self.client.thread > 0.0 { self.client.thread } else { 1.0 };
+        (self.client.cpu / self.threads).min(busiest)
+    }
+
+    /// The share of time that a client's thread was runnable and waited for a processor: their mean.
+    pub fn client_thread_queue(&self) -> f64 {
+        (self.client.queue / self.threads).min(1.0 - self.client_thread())
+    }
+
+    /// The part of the clients' time that is neither CPU time of either side nor waiting for a processor or a turn.
     pub fn idle(&self) -> f64 {
         let used = |side: &Side| side.cpu + side.queue;
         let server = self.server.as_ref().map_or(0.0, used);
-        (1.0 - (used(&self.client) + server) / self.clients).clamp(0.0, 1.0)
+        (1.0 - (used(&self.client) + self.turn + server) / self.clients).clamp(0.0, 1.0)
     }
 
     /// The mean of several trials' facts, for the evidence; other values are the first trial's.
@@ -236,6 +264,7 @@ impl Facts {
         };
         Some(Self {
             round_trip_us: of(&|facts| facts.round_trip_us),
+            turn: of(&|facts| facts.turn),
             client: side(&|facts| Some(facts.client), first.client),
             tiers: super::tiers::mean(all),
             server: first.server.map(|base| side(&|facts| facts.server, base)),
@@ -274,12 +303,14 @@ fn in_time(open: &OpenLoop) -> bool {
 
 fn side(process: &ProcessUse, wall: f64) -> Side {
     let processors = (process.cpus.len() as f64).max(1.0);
+    // Counters are read a moment before and after the clock. Nothing runs for longer than the trial.
+    let most = if process.cpus.is_empty() { f64::MAX } else { processors };
     Side {
-        cpu: process.cpu_ns as f64 / wall,
+        cpu: (process.cpu_ns as f64 / wall).min(most),
         queue: process.queue_ns.unwrap_or(0) as f64 / wall,
         capacity: process.quota_cpus.map_or(processors, |quota| quota.min(processors)),
-        thread: process.busiest.first().map_or(0.0, |thread| thread.cpu_ns as f64 / wall),
-        thread_queue: process.busiest.first().map_or(0.0, |thread| thread.queue_ns as f64 / wall),
+        thread: process.busiest.first().map_or(0.0, |thread| (thread.cpu_ns as f64 / wall).min(1.0)),
+        thread_queue: process.busiest.first().map_or(0.0, |thread| (thread.queue_ns as f64 / wall).min(1.0)),
         quota: process.quota_cpus.filter(|quota| *quota < processors),
         throttled: process.throttled_ns.map_or(0.0, |ns| (ns as f64 / wall).min(1.0)),
         stopped: process.stopped.unwrap_or(0.0),

@@ -205,7 +205,7 @@ pub(crate) fn of_trials<'a>(
 
 /// The client's CPU usage as a share of what its threads could use.
 fn client_busy(facts: &Facts) -> f64 {
-    (facts.client.cpu / facts.client.capacity.min(facts.clients).max(f64::MIN_POSITIVE)).min(1.0)
+    (facts.client.cpu / facts.client.capacity.min(facts.threads).max(f64::MIN_POSITIVE)).min(1.0)
 }
 
 fn split(facts: &Facts) -> Option<Split> {
@@ -218,7 +218,7 @@ fn split(facts: &Facts) -> Option<Split> {
         round_trip_us: facts.round_trip_us,
         client_cpu: of(facts.client.cpu).min(1.0),
         server_cpu: of(server.cpu).min(1.0),
-        queue: of(facts.client.queue + server.queue).min(1.0),
+        queue: of(facts.client.queue + facts.turn + server.queue).min(1.0),
         rest: facts.idle(),
     })
 }

@@ -182,11 +182,11 @@ fn full(facts: &Facts) -> Option<Judged> {
     Judged::by(bottleneck, confidence, Rule::SharedCpus, facts.cores_busy, FULL)
 }
 
-/// The client's utilisation. Each of its threads serves one client: if all of them run all the time, it is saturated,
-/// however many processors there are.
+/// The client's utilisation. If all of the threads that serve clients run all the time, it is saturated, however many
+/// processors there are.
 fn client_fullness(facts: &Facts) -> (Rule, f64) {
-    let threads = facts.client.cpu / facts.clients;
-    let processors = utilisation(facts, &facts.client);
+    let threads = facts.client_thread();
+    let processors = utilisation(&facts.client);
     if threads >= processors {
         (Rule::Thread(Sides::Client), threads)
     } else {
@@ -196,7 +196,7 @@ fn client_fullness(facts: &Facts) -> (Rule, f64) {
 
 /// The server's utilisation, or that of its busiest thread if that is higher.
 fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
-    let processors = utilisation(facts, server);
+    let processors = utilisation(server);
     let hangs_on_one = server.thread >= server.cpu * 0.4;
     let thread = if hangs_on_one { server.thread.min(1.0) } else { 0.0 };
     let found = [
@@ -208,12 +208,12 @@ fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
     found.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(found[0])
 }
 
-/// The utilisation of a side's processors or limit; 0 for processors that it shares with the other side.
-fn utilisation(facts: &Facts, side: &Side) -> f64 {
+/// The utilisation of a side's limit, or of the processors that it may use, by this side alone. They may be fewer than
+/// the machine has, and the other side may use them too.
+fn utilisation(side: &Side) -> f64 {
     let used = side.cpu / side.capacity;
     match side.quota {
-        None if facts.shared => 0.0,
-        Some(_) if side.throttled >= THROTTLED && used >= USED => used.max(0.97),
+        Some(_) if side.throttled >= THROTTLED && used >= USED => used.clamp(0.97, 1.0),
         _ => used.min(1.0),
     }
 }
@@ -279,6 +279,11 @@ fn waiting(facts: &Facts) -> Option<Judged> {
         let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
         return Some(judged).filter(|_| rests && !denied);
     }
+    // An answer that waits for its turn at a thread that clients share has left the server, as one in transit has.
+    let at_work = (facts.client.cpu + facts.client.queue) / facts.threads;
+    if facts.threads < facts.clients && at_work >= AT_WORK {
+        return None;
+    }
     let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
     let confidence = if clear { Confidence::High } else { Confidence::Low };
     Judged::by(network, confidence, Rule::InTransit, 1.0 - wire.at_server, TRANSIT)
@@ -325,10 +330,10 @@ fn nearly(facts: &Facts) -> Option<Judged> {
 /// A side whose threads were running or runnable all the time wanted more CPU than it got, on processors used by
 /// others. A side that hardly ran was only delayed; its bottleneck is unknown.
 fn ready(facts: &Facts) -> Option<Judged> {
-    let client_work = facts.client.cpu / facts.clients;
-    let client = client_work + facts.client.queue / facts.clients;
+    let (client_work, client_queue) = (facts.client_thread(), facts.client_thread_queue());
+    let client = client_work + client_queue;
     let server_work = facts.server.map_or(0.0, |server| server.thread);
-    let server = server_work + facts.server.map_or(0.0, |server| server.thread_queue);
+    let server = (server_work + facts.server.map_or(0.0, |server| server.thread_queue)).min(1.0);
     let (bottleneck, side, work) = if server > client {
         (Bottleneck::ServerCpu, Sides::Server, server_work)
     } else {
@@ -407,10 +412,13 @@ mod tests {
             (kept_rate, in_process, shared) in (prop::option::of(any::<bool>()), any::<bool>(), any::<bool>()),
             reported in prop::option::of((0_u64..99, 0.0..1.0_f64, 0.0..1.0_f64)),
             own_share in prop::option::of(0.0..1.0_f64),
+            (shared_threads, turn) in (prop::option::of(1_u32..8), 0.0..0.9_f64),
         ) -> Facts {
             let server = server.filter(|_| !in_process);
             Facts {
-                tiers: Vec::new(), seconds, clients: f64::from(clients), kept_rate, round_trip_us, client, server, in_process,
+                tiers: Vec::new(), seconds, clients: f64::from(clients),
+                threads: f64::from(shared_threads.map_or(clients, |threads| threads.min(clients))),
+                turn: shared_threads.map_or(0.0, |_| turn * f64::from(clients)), kept_rate, round_trip_us, client, server, in_process,
                 unseen: (server.is_none() && !in_process).then(|| "hidden".to_owned()),
                 cores_busy, cores: 4.0, shared: shared && server.is_some(), others, machine: 4.0, steal, disk, wire,
                 interface, own_share,
@@ -453,11 +461,28 @@ mod tests {
         #[test]
         fn saturated_client_with_unsaturated_server_is_always_named(facts in facts()) {
             let mut facts = facts;
-            facts.client.cpu = facts.clients * 0.97;
+            (facts.client.cpu, facts.client.thread) = (facts.threads * 0.97, 0.97);
             facts.client.quota = None;
             let idle = Side { cpu: 0.3, capacity: 4.0, thread: 0.3, ..Side::default() };
             facts.server = facts.server.map(|_| idle);
             prop_assert!(matches!(judge(&facts).bottleneck, Bottleneck::ClientCpu | Bottleneck::ProcessCpu));
+        }
+
+        #[test]
+        fn server_that_fills_its_processors_is_named_even_if_clients_may_use_them(facts in facts(), shared in any::<bool>()) {
+            prop_assume!(!facts.in_process && facts.server.is_some());
+            let mut facts = Facts { clients: 16.0, shared, kept_rate: None, ..facts };
+            facts.client = Side { cpu: 0.5, capacity: 2.0, thread: 0.04, ..Side::default() };
+            facts.server = facts.server.map(|server| Side { cpu: 0.92 * server.capacity, thread: 0.1, quota: None, ..server });
+            prop_assert_eq!(judge(&facts).bottleneck, Bottleneck::ServerCpu);
+        }
+
+        #[test]
+        fn nothing_runs_for_more_than_the_whole_time(facts in facts()) {
+            let share = judge(&facts).ground.filter(|ground| {
+                matches!(ground.rule, Rule::Thread(_) | Rule::PerClient | Rule::Capacity(_) | Rule::Ready(_) | Rule::SharedCpus)
+            });
+            prop_assert!(share.is_none_or(|ground| ground.share <= 1.0), "{share:?}");
         }
 
         #[test]

@@ -47,9 +47,10 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
 
 /// The tier with most of the server side's CPU, if there is one and all were observed.
 fn fullest(facts: &Facts) -> Option<&'static str> {
-    let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0)];
+    let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0), (TierUse::REMOTE, 0.0)];
     for (name, cpu) in &facts.tiers {
-        let kind = usize::from(name == TierUse::DATABASE);
+        // Applications may be numbered.
+        let kind = sums.iter().position(|(known, _)| known == name).unwrap_or(0);
         sums[kind].1 += (*cpu)?;
     }
     let whole: f64 = sums.iter().map(|(_, cpu)| cpu).sum();

@@ -174,7 +174,7 @@ fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)])
         match metric.source {
             Source::Trial if a.metric == metric.name => has || failed,
             Source::Trial => has && !metric.is_speed() && metric.better != Better::Neither,
-            Source::Slope(_) | Source::Cost(_) => false,
+            Source::Slope(_) | Source::Cost(_) | Source::Scatter(_) | Source::Scaling(_) => false,
         }
     };
     let mut found: Vec<_> = pairs

@@ -63,7 +63,8 @@ pub struct Overhead {
 pub enum Basis {
     /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
     /// throwaway servers between blocks of rounds; `not_interleaved`: why trials were not interleaved.
-    /// `analysed_after`: rounds; empty if the run was analysed once, at its end.
+    /// `analysed_after`: rounds; empty if the run was analysed once, at its end. `shared_threads`: the threads that
+    /// clients shared, the most of any trial; `None`: each client had its own.
     Tested {
         targets: Vec<String>,
         cpus: u64,
@@ -74,6 +75,7 @@ pub enum Basis {
         restarts: u32,
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
+        shared_threads: Option<u64>,
     },
     /// The noise floors.
     NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor>, included: bool },
@@ -104,6 +106,7 @@ impl Basis {
                 restarts,
                 not_interleaved,
                 analysed_after,
+                shared_threads,
             } => {
                 let (varied, held) = labels.tested();
                 let varied =
@@ -139,13 +142,16 @@ impl Basis {
                         n + 1
                     ),
                 };
+                let threads = shared_threads.map_or_else(String::new, |n| {
+                    format!("; where there were more clients, they shared {}", many(n, "thread", "threads"))
+                });
                 let analysed: Vec<String> = analysed_after.iter().map(ToString::to_string).collect();
                 let analysed = (*comparisons > 0 && !analysed.is_empty())
                     .then(|| format!(", at analyses after {} rounds", list(&analysed)));
                 let analysed = analysed.unwrap_or_default();
                 let (targets, rounds) = (labels.targets_of(targets), rounds(*made));
                 format!(
-                    "tested: {targets}{varied}{held}{cpus}. {rounds} in random order{blocks}{slices}{separate}; \
+                    "tested: {targets}{varied}{held}{cpus}{threads}. {rounds} in random order{blocks}{slices}{separate}; \
                      {compared}{analysed}{further}."
                 )
             }

@@ -17,7 +17,7 @@ type Answered = Box<dyn Fn(&Verdict) -> bool>;
 pub(super) fn findings(context: &Context<'_>, answer: Answer) -> (Vec<Finding>, Answered) {
     let cost = |metric: &MetricInfo| match metric.source {
         Source::Cost(axis) => Some((metric.name.clone(), axis)),
-        Source::Trial | Source::Slope(_) => None,
+        Source::Trial | Source::Slope(_) | Source::Scatter(_) | Source::Scaling(_) => None,
     };
     let own = context.info.map_or(&[][..], |info| info.metrics);
     match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
@@ -127,7 +127,7 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for metric in context.labels.metrics.iter().filter(shown) {
-        let chart = context.labels.chart_axis().filter(|_| metric.source != Source::Trial);
+        let chart = context.labels.chart_axis().filter(|_| !metric.source.is_per_cell());
         let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
         let value = |cell: &CellResult| {
             let figure = cell.metric(&metric.name)?.interval();

@@ -25,6 +25,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         restarts: header.spec.restarts,
         not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),
+        shared_threads: shared_threads(context.run),
     };
     let noise = Basis::NoiseFloor {
         largest: context.noise.largest(),
@@ -60,6 +61,15 @@ fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
         }
     }
     (interleaved, separate)
+}
+
+/// The threads that clients shared, the most of any trial; `None` if each client had its own.
+fn shared_threads(run: &Run) -> Option<u64> {
+    let threads = run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some(measured.threads),
+        Outcome::Failed { .. } => None,
+    });
+    threads.max().filter(|threads| *threads > 0)
 }
 
 /// Why the `separate` trials were not interleaved.

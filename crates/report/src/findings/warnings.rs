@@ -5,15 +5,18 @@ use crate::finding::{Finding, Note, Progress, Scope, Trials};
 use crate::group::distinct;
 use crate::proof;
 use crate::summary::{CellResult, Status, Steady};
-use kurabe_core::run::{MachineFacts, Resumption};
+use kurabe_core::run::{CellRecord, MachineFacts, Resumption};
 use kurabe_core::units;
 
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let run = context.run;
     let mut findings: Vec<Finding> = Vec::new();
     if !run.is_complete() {
-        let available = run.header.cells.iter().filter(|cell| cell.unavailable.is_none()).count();
-        let planned = (available * run.header.spec.operations.len() * run.header.spec.rounds as usize) as u64;
+        let operations = &run.header.spec.operations;
+        let trials =
+            |cell: &CellRecord| operations.iter().filter(|name| cell.refusal(name).is_none()).count();
+        let of_a_round: usize = run.header.cells.iter().map(trials).sum();
+        let planned = (of_a_round * run.header.spec.rounds as usize) as u64;
         let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count() as u64;
         findings.push(Progress::Incomplete { made, planned }.into());
     }

@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use std::fmt::Write as _;
 
 /// The width of a panel in its own units, about the width of a phone in pixels.
-const WIDTH: f64 = 420.0;
+pub(super) const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 36.0;
@@ -391,7 +391,7 @@ fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64))
     }
 }
 
-fn svg(height: f64, name: &str, content: &Markup) -> Markup {
+pub(super) fn svg(height: f64, name: &str, content: &Markup) -> Markup {
     html! { svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(name) { (content) } }
 }
 

@@ -44,7 +44,12 @@ pub(super) fn further(summary: &Summary) -> Markup {
 }
 
 fn own(summary: &Summary) -> impl Iterator<Item = &MetricInfo> {
-    summary.metrics.iter().filter(|metric| !metric.is_usual() && metric.source == Source::Trial)
+    summary.metrics.iter().filter(|metric| !metric.is_usual() && is_drawn(metric.source))
+}
+
+/// Whether each cell has a value that can be drawn. Costs may be negative.
+fn is_drawn(source: Source) -> bool {
+    source.is_per_cell() && !matches!(source, Source::Cost(_))
 }
 
 /// The heading and the panels of a metric; `None` without values.

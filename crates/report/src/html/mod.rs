@@ -8,6 +8,7 @@ mod lines;
 mod metrics;
 mod palette;
 mod scale;
+mod scatter;
 mod sections;
 
 use crate::finding::{Finding, Rates, Section};
@@ -66,6 +67,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                     (forest::forest(summary))
                     (panel)
                     (metrics::primary(summary))
+                    (scatter::sections(summary))
                     (charts(summary, &published))
                     (metrics::further(summary))
                     (sections::list_of(summary, Section::Detail, "In detail"))

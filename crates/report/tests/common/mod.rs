@@ -241,9 +241,11 @@ impl Scenario {
             overhead_ns: 2_000_000,
             observed: None,
             metrics: Vec::new(),
+            points: Vec::new(),
             windows: Vec::new(),
             slices: 0,
             stood_still_ns: 0,
+            threads: 0,
         }
     }
 
@@ -260,7 +262,15 @@ impl Scenario {
             let stored_bytes = Some(stored);
             // The first target's A/A control uses a second instance, as for a throwaway server.
             let second_instance = aa_control && target == 0;
-            CellRecord { target, axes, aa_control, second_instance, unavailable: None, stored_bytes }
+            CellRecord {
+                target,
+                axes,
+                aa_control,
+                second_instance,
+                unavailable: None,
+                unavailable_operations: BTreeMap::new(),
+                stored_bytes,
+            }
         };
         for target in 0..self.targets.len() {
             for payload in &self.payloads {

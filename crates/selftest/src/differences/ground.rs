@@ -21,6 +21,7 @@ use kurabe_observe::{Monitor, machine_facts};
 use kurabe_report::analyse;
 use kurabe_report::finding::Why;
 use kurabe_report::summary::VerdictResult;
+use kurabe_stats::Rng;
 use kurabe_targets::{Reporter, Wish, open, open_one};
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
@@ -47,8 +48,12 @@ struct Added {
     requests: AtomicU64,
 }
 
-/// Repeats a share of the requests. An added request is like any other, and finds client and server as they are
-/// between requests. A client that waited instead would change how deeply its server sleeps.
+/// Adds requests to a share of the requests. An added request is like any other, and finds client and server as they
+/// are between requests. A client that waited instead would change how deeply its server sleeps.
+///
+/// An added read is of another row: a read of the same row would bring it into the server's cache, and the request
+/// itself would then be faster. An added write is of the same row, because the request must overwrite it: with data
+/// larger than the server's cache, writes are slowed down by less than is measured.
 struct Doubling {
     writes: bool,
     /// Added requests per request.
@@ -57,10 +62,29 @@ struct Doubling {
     due: f64,
     /// The session's prepared reads or writes.
     known: Vec<usize>,
+    /// The largest key of a request. The keys are whole numbers from 1, drawn uniformly, so that it soon approaches the
+    /// number of rows.
+    largest_key: u64,
+    rng: Rng,
     added: Arc<Added>,
 }
 
-/// The parameters with other texts of the same length: some engines skip a write that changes nothing.
+impl Doubling {
+    /// The parameters of an added read: the key of a row that is drawn as those of the requests are.
+    fn other_read<'a>(&mut self, parameters: &[Value<'a>]) -> Vec<Value<'a>> {
+        let mut draw = |value: &Value<'a>| match value {
+            Value::Int(key) => {
+                self.largest_key = self.largest_key.max(u64::try_from(*key).unwrap_or(1));
+                Value::Int(1 + self.rng.below(self.largest_key.max(1)) as i64)
+            }
+            _ => *value,
+        };
+        parameters.iter().map(&mut draw).collect()
+    }
+}
+
+/// The parameters of an added write, with other texts of the same length: some engines skip a write that changes
+/// nothing.
 fn altered<'a>(parameters: &[Value<'a>], other: &'a str) -> Vec<Value<'a>> {
     let alter = |value: &Value<'a>| match value {
         Value::Text(text) => other.get(..text.len()).map_or(*value, Value::Text),
@@ -96,11 +120,15 @@ impl Interceptor for Doubling {
             self.due += self.share;
             if self.due >= 1.0 {
                 self.due -= 1.0;
+                let text = "x".repeat(LONGEST);
+                let other = if self.writes {
+                    // The row has an unexpected content until the request itself overwrites it.
+                    altered(parameters, &text)
+                } else {
+                    self.other_read(parameters)
+                };
                 let began = Instant::now();
-                // The row has an unexpected content until the request itself overwrites it.
-                let other = "x".repeat(LONGEST);
-                let altered = altered(parameters, &other);
-                inner.execute(prepared, &altered, out)?;
+                inner.execute(prepared, &other, out)?;
                 self.added.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
         }
@@ -160,7 +188,7 @@ impl Ground<'_> {
         let spec =
             RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
         let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
-        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None), reporter)?;
+        let mut opened = open(&[url.clone(), url], &Wish::of(&plan, None, None), reporter)?;
         let added = Arc::default();
         let last = opened.targets.pop().into_iter().map(|target| Target {
             driver: self.slowed(target.driver, effect, &added),
@@ -190,11 +218,14 @@ impl Ground<'_> {
         let (writes, added) = (self.plan.writes, Arc::clone(added));
         // 5 % slower is 1 ÷ 0.95 times as long.
         let share = 1.0 / (1.0 - effect) - 1.0;
+        let seeds = AtomicU64::new(0);
         Box::new(DriverLayer::new(driver, move || Doubling {
             writes,
             share,
             due: 0.0,
             known: Vec::new(),
+            largest_key: 0,
+            rng: Rng::new(seeds.fetch_add(1, Ordering::Relaxed)),
             added: Arc::clone(&added),
         }))
     }
@@ -349,4 +380,35 @@ fn disturbed(run: &Run) -> bool {
         time += here;
     }
     others >= 0.1 * time || steal >= 0.05 * time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn added_reads_are_spread_over_all_rows() {
+        let rows = 1_000_000;
+        let mut requests = Rng::new(1);
+        let mut doubling = Doubling {
+            writes: false,
+            share: 1.0,
+            due: 0.0,
+            known: Vec::new(),
+            largest_key: 0,
+            rng: Rng::new(2),
+            added: Arc::default(),
+        };
+        let mut added = HashSet::new();
+        for _ in 0..10_000 {
+            let key = Value::Int(1 + requests.below(rows) as i64);
+            let other = doubling.other_read(&[key]);
+            let [Value::Int(other)] = other[..] else { panic!("a key was expected: {other:?}") };
+            assert!((1..=rows as i64).contains(&other), "{other}");
+            added.insert(other);
+        }
+        // Of 10,000 draws of a million rows, some 50 are of a row that was drawn before.
+        assert!(added.len() > 9_800, "{}", added.len());
+    }
 }

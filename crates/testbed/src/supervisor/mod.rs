@@ -34,6 +34,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.next() {
         None => serve::serve(),
         Some(word) if word == exec_wrapper::EXEC => exec_wrapper::become_server(args),
+        Some(word) if word == crate::tcp::LISTEN => crate::tcp::listen(args),
         Some(_) => ExitCode::from(2),
     }
 }

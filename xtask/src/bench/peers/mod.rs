@@ -4,7 +4,7 @@
 //! are measured one after another.
 
 mod ours;
-mod process;
+pub(super) mod process;
 pub(super) mod server;
 mod table;
 pub(super) mod tools;

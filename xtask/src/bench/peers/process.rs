@@ -74,6 +74,11 @@ pub struct Ran {
 
 /// Runs a program. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
 pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
+    run_within(command, scratch, STUCK)
+}
+
+/// As [`run`], with another time limit.
+pub fn run_within(command: &mut Command, scratch: &Path, longest: Duration) -> Result<Ran, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     let path = scratch.join("output");
@@ -85,7 +90,7 @@ pub fn run(command: &mut Command, scratch: &Path) -> Result<Ran, String> {
         match stat(child.id()) {
             // The first thread may end before the others: then the process is not yet finished.
             Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => break stat.own,
-            Some(_) if began.elapsed() < STUCK => sleep(Duration::from_millis(5)),
+            Some(_) if began.elapsed() < longest => sleep(Duration::from_millis(5)),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();

@@ -288,7 +288,7 @@ pub(crate) fn several_sets() -> Error {
 
 /// Reads the type from a column definition (`Protocol::ColumnDefinition41`). The last 13 bytes are its fixed-length
 /// fields: 0x0c, character set (2), length (4), type (1), flags (2), decimals (1), filler (2).
-fn column(definition: &[u8]) -> Result<Kind> {
+pub(super) fn column(definition: &[u8]) -> Result<Kind> {
     match definition.last_chunk::<13>() {
         Some(&[0x0c, _, _, _, _, _, _, number, low, high, ..]) => {
             Ok(Kind::of(number, u16::from_le_bytes([low, high])))
@@ -297,7 +297,7 @@ fn column(definition: &[u8]) -> Result<Kind> {
     }
 }
 
-fn int(value: u64, bytes: u8, signed: bool) -> Result<i64> {
+pub(super) fn int(value: u64, bytes: u8, signed: bool) -> Result<i64> {
     if signed {
         let unused = 64 - 8 * u32::from(bytes);
         return Ok((value << unused) as i64 >> unused);

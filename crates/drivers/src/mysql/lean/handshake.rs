@@ -17,6 +17,8 @@ const LONG_PASSWORD: u32 = 1;
 const FOUND_ROWS: u32 = 1 << 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
+/// The server may request a file of `LOAD DATA LOCAL`. Only rows in memory are sent, in answer to our own statement.
+const LOCAL_FILES: u32 = 1 << 7;
 const PROTOCOL_41: u32 = 1 << 9;
 const TLS: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
@@ -158,6 +160,7 @@ impl Greeting {
             | LONG_FLAG
             | CONNECT_WITH_DB
             | TRANSACTIONS
+            | LOCAL_FILES
             | MULTI_RESULTS
             | PS_MULTI_RESULTS
             | PLUGIN_AUTH

@@ -8,11 +8,14 @@ mod authentication;
 mod execute;
 mod handshake;
 mod key;
+mod load;
 mod packets;
+mod stream;
 #[cfg(test)]
 mod tests;
 
 use crate::prelude::*;
+use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, malformed};
 pub(super) use answer::several_sets;
@@ -223,6 +226,10 @@ impl<S: Peer + Send> Query for Lean<S> {
         }
     }
 
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
+    }
+
     fn transport(&self) -> String {
         self.packets.wire.stream().transport()
     }
@@ -284,6 +291,14 @@ impl<S: Peer + Send> Link for Lean<S> {
             let mut rows = Rows::Binary(&mut statement.column_kinds, &mut this.bitmap);
             this.packets.read(&mut rows, out)
         })
+    }
+
+    fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
+        self.stream(text, fetch, row)
+    }
+
+    fn write_rows(&mut self, text: &RowsText, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.load_data(text, rows)
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {

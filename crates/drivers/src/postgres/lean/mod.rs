@@ -8,9 +8,11 @@ mod request;
 mod startup;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use super::values::Form;
 use crate::prelude::*;
+use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
@@ -30,6 +32,8 @@ pub(crate) struct Lean<S> {
     prepared: u64,
     /// Messages that close statements, sent with the next request to save a round trip.
     closes: Vec<u8>,
+    /// Syncs that were sent before a transfer of rows and are not answered yet.
+    syncs: usize,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
     times: Option<ConnectTimes>,
@@ -54,7 +58,8 @@ impl Statement {
 
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
-        Self { wire, out: Vec::new(), prepared: 0, closes: Vec::new(), broken: false, times: None }
+        let (out, closes) = (Vec::new(), Vec::new());
+        Self { wire, out, prepared: 0, closes, syncs: 0, broken: false, times: None }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -130,6 +135,10 @@ impl<S: Peer + Send> Query for Lean<S> {
         }
         let _ = self.quit();
         answer::until_end(&mut self.wire)
+    }
+
+    fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
+        super::estimate::read(self, sql)
     }
 
     fn transport(&self) -> String {
@@ -222,6 +231,17 @@ impl<S: Peer + Send> Link for Lean<S> {
             }
             Ok(ended)
         })
+    }
+
+    fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
+        match fetch {
+            Fetch::Rows(rows) => self.read_portal(text, rows, row),
+            Fetch::Whole => self.copy_out(text, row),
+        }
+    }
+
+    fn write_rows(&mut self, text: &RowsText, rows: &mut dyn RowSource) -> Result<Moved> {
+        self.copy_in(text, rows)
     }
 
     fn forget(&mut self, statement: Statement) -> Result<()> {

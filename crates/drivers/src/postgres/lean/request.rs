@@ -112,6 +112,30 @@ pub(super) fn bind_head(name: &str, parameter_forms: &[Form]) -> Vec<u8> {
     head
 }
 
+/// Bind of the unnamed portal to a statement without parameters, for columns of these forms.
+pub(super) fn open_portal(out: &mut Vec<u8>, name: &str, column_forms: &[Form]) -> Result<()> {
+    message(out, b'B', |out| {
+        out.push(0);
+        text(out, name)?;
+        // No parameters: neither formats nor values.
+        out.extend_from_slice(&[0, 0, 0, 0]);
+        push_formats(out, column_forms);
+        Ok(())
+    })
+}
+
+/// Execute of the unnamed portal for at most so many rows, and Flush: unlike Sync, it keeps the portal open.
+pub(super) fn fetch(out: &mut Vec<u8>, rows: u32) {
+    out.extend_from_slice(&[b'E', 0, 0, 0, 9, 0]);
+    out.extend_from_slice(&rows.to_be_bytes());
+    out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
+}
+
+/// `CopyDone`.
+pub(super) fn copy_done(out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'c', 0, 0, 0, 4]);
+}
+
 /// Builds the bytes after the parameters: the column formats, which end Bind; Execute; and Sync.
 pub(super) fn bind_tail(column_forms: &[Form]) -> Vec<u8> {
     let mut tail = Vec::new();

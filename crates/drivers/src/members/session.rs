@@ -1,34 +1,62 @@
-//! A connection to a store, and one to each cache, opened when the first operation on the cache is prepared.
+//! A connection to a target's own server, and one to each member, opened when the first operation on the member is
+//! prepared.
+//!
+//! A transaction is one of a single server: of that on which an operation was prepared last. Rows are therefore loaded
+//! in transactions wherever they are.
 
-use super::{Caches, place};
+use super::{Members, Place};
 use crate::prelude::*;
 use crate::slots::Slots;
 use kurabe_core::driver::CacheCounters;
 
-pub(super) struct PairSession {
-    caches: Caches,
+pub(crate) struct PairSession {
+    members: Members,
+    place: Place,
     options: ConnectOptions,
-    /// The store's, then one for each cache.
+    /// That of the target's own server, then one for each member.
     sessions: Vec<Option<Box<dyn Session>>>,
     /// The index of the session that prepared an operation, and its handle there.
     slots: Slots<(usize, Prepared)>,
+    /// The index of the session that prepared the last operation on a collection.
+    last: usize,
 }
 
 impl PairSession {
-    pub(super) fn new(store: Box<dyn Session>, caches: Caches, options: ConnectOptions) -> Self {
-        let sessions = [Some(store)].into_iter().chain(caches.iter().map(|_| None)).collect();
-        Self { caches, options, sessions, slots: Slots::default() }
+    pub(crate) fn new(
+        store: Box<dyn Session>,
+        members: Members,
+        place: Place,
+        options: ConnectOptions,
+    ) -> Self {
+        let sessions = [Some(store)].into_iter().chain(members.iter().map(|_| None)).collect();
+        Self { members, place, options, sessions, slots: Slots::default(), last: 0 }
+    }
+
+    /// The session of an operation, and its index.
+    fn of_operation(&mut self, operation: &Operation) -> Result<(usize, &mut dyn Session)> {
+        match operation {
+            Operation::Begin | Operation::Commit | Operation::Rollback => {
+                let last = self.last;
+                Ok((last, open(&mut self.sessions, last)?))
+            }
+            _ => {
+                let collection = operation.collection().map(|collection| &**collection);
+                self.last = self.of(collection)?.0;
+                self.of(collection)
+            }
+        }
     }
 
     /// The session of a collection, and its index.
     fn of(&mut self, collection: Option<&Collection>) -> Result<(usize, &mut dyn Session)> {
-        let at = collection.and_then(|collection| place(&self.caches, collection)).transpose()?;
-        let Some(cache) = at else { return Ok((0, open(&mut self.sessions, 0)?)) };
-        if self.sessions[1 + cache].is_none() {
-            let session = self.caches[cache].driver.connect(&self.options);
-            self.sessions[1 + cache] = Some(session.map_err(|error| error.context("the cache"))?);
+        let at = collection.and_then(|collection| (self.place)(&self.members, collection)).transpose()?;
+        let Some(at) = at else { return Ok((0, open(&mut self.sessions, 0)?)) };
+        if self.sessions[1 + at].is_none() {
+            let member = &self.members[at];
+            let session = member.driver.connect(&self.options);
+            self.sessions[1 + at] = Some(session.map_err(|error| error.context(member.role))?);
         }
-        Ok((1 + cache, open(&mut self.sessions, 1 + cache)?))
+        Ok((1 + at, open(&mut self.sessions, 1 + at)?))
     }
 }
 
@@ -41,13 +69,13 @@ fn open(sessions: &mut [Option<Box<dyn Session>>], number: usize) -> Result<&mut
 
 impl Session for PairSession {
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
-        let (number, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        let (number, session) = self.of_operation(operation)?;
         let prepared = session.prepare(operation)?;
         Ok(self.slots.insert((number, prepared)))
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
-        let (number, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        let (number, session) = self.of_operation(operation)?;
         let prepared = session.prepare_literal(operation)?;
         Ok(self.slots.insert((number, prepared)))
     }
@@ -61,6 +89,11 @@ impl Session for PairSession {
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let (number, prepared) = self.slots.get(prepared)?;
         open(&mut self.sessions, *number)?.pipeline(prepared, parameters, out)
+    }
+
+    fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {
+        let (_, session) = self.of(operation.collection().map(|collection| &**collection))?;
+        session.estimate(operation, parameters)
     }
 
     fn connect_times(&self) -> Option<ConnectTimes> {

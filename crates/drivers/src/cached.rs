@@ -1,66 +1,39 @@
 //! A store with caches in front of it, as one target: the setup of an application that reads its cache before its
 //! database.
 //!
-//! A collection is in the cache that it names ([`Collection::cache`]), or else in the store. An experiment prepares
-//! operations on both through one session, so neither its transactions nor the engine handle two connections.
-//! Everything else about the target comes from the store.
+//! A collection is in the cache that it names ([`Collection::cache`]), or else in the store. Everything else about the
+//! target comes from the store.
 
-mod namespace;
-mod session;
-
+use crate::members::{Member, Members, PairNamespace, PairSession, add_facts};
 use crate::prelude::*;
-use kurabe_core::observation::Member;
-use namespace::PairNamespace;
-use session::PairSession;
+use kurabe_core::observation::Member as Part;
+use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A cache in front of a store.
-pub struct Cache {
-    /// Its name, to which collections refer.
-    pub name: String,
-    /// Its driver.
-    pub driver: Box<dyn Driver>,
-    /// Its facts.
-    pub facts: ServerFacts,
-    /// Whether it is a throwaway server without other users, which needs no claim and no cleanup.
-    pub ours: bool,
-    /// Whether this target claims the cache's namespace: if several stores share a cache, only the first does.
-    pub claims: bool,
-}
+/// The role of a cache, in messages.
+pub const ROLE: &str = "the cache";
 
 /// A store with caches in front of it.
 pub struct Cached {
     store: Box<dyn Driver>,
-    caches: Caches,
+    caches: Members,
 }
-
-/// The caches of a target.
-type Caches = Arc<Vec<Cache>>;
 
 impl Cached {
     /// Puts caches in front of a store.
-    pub fn new(store: Box<dyn Driver>, caches: Vec<Cache>) -> Self {
+    pub fn new(store: Box<dyn Driver>, caches: Vec<Member>) -> Self {
         Self { store, caches: Arc::new(caches) }
     }
 
     /// Adds the engines and settings of its caches to a store's facts.
-    pub fn add_facts(facts: &mut ServerFacts, caches: &[Cache]) {
-        for cache in caches {
-            let of = &cache.facts;
-            let settings: Vec<String> =
-                of.settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value)).collect();
-            let value = format!("{} {} ({})", of.engine, of.version, settings.join("; "));
-            facts.settings.push(Setting::new(format!("cache {}", cache.name), value));
-            let note = format!("the cache in front of it is {} {}", of.engine, of.version);
-            if !facts.notes.contains(&note) {
-                facts.notes.push(note);
-            }
-        }
+    pub fn add_facts(facts: &mut ServerFacts, caches: &[Member]) {
+        add_facts(facts, caches, "cache", "the cache in front of it");
     }
 }
 
 /// The index of the cache that a collection is in; `None` if it is in the store.
-fn place(caches: &[Cache], collection: &Collection) -> Option<Result<usize>> {
+fn place(caches: &[Member], collection: &Collection) -> Option<Result<usize>> {
     let name = collection.cache.as_deref()?;
     let missing = || {
         Error::unsupported(match name {
@@ -91,13 +64,19 @@ impl Driver for Cached {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
+        let mut capabilities = self.store.capabilities();
+        for cache in self.caches.iter() {
+            if let refusal @ Support::No(_) = cache.driver.capabilities().shared_threads {
+                capabilities.shared_threads = refusal;
+            }
+        }
+        capabilities
     }
 
     fn endpoint(&self) -> Endpoint {
         let caches = self.caches.iter().map(|cache| &cache.driver);
         let all = [&self.store].into_iter().chain(caches);
-        Endpoint::Composite(all.map(|driver| Member { endpoint: driver.endpoint(), tier: None }).collect())
+        Endpoint::Composite(all.map(|driver| Part { endpoint: driver.endpoint(), tier: None }).collect())
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
@@ -106,7 +85,7 @@ impl Driver for Cached {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let store = self.store.connect(options)?;
-        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), *options)))
+        Ok(Box::new(PairSession::new(store, Arc::clone(&self.caches), place, *options)))
     }
 
     /// The store's probe: statistics of the caches are read with the cache counters.
@@ -114,7 +93,19 @@ impl Driver for Cached {
         self.store.stats_probe(options)
     }
 
+    fn file(&self) -> Option<PathBuf> {
+        self.store.file()
+    }
+
+    fn add_remote(&mut self, remote: RemoteAddress) {
+        self.store.add_remote(remote);
+    }
+
+    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+        self.store.links(server, link)
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        Ok(Box::new(PairNamespace::new(self.store.namespace()?, Arc::clone(&self.caches))))
+        Ok(Box::new(PairNamespace::new(self.store.namespace()?, Arc::clone(&self.caches), place)))
     }
 }

@@ -1,0 +1,321 @@
+//! The canonical form of values, in which both sides of a copy are compared.
+//!
+//! Whole numbers are numbers; decimal numbers have no zeros at their ends; floating-point numbers are their shortest
+//! text; dates and times are ISO 8601 with a space, without zeros at the end of a fraction, instants in UTC; JSON
+//! documents are sorted by key, and their numbers are those of `serde_json`; text and bytes are as they are.
+
+use crate::issue::IssueKind;
+use crate::page::{Cell, Page};
+use crate::types::Class;
+use kurabe_core::value::Value;
+use kurabe_core::{Error, Result};
+use kurabe_driver_common::datetime::DateTime;
+use kurabe_driver_common::wire::unhex;
+use std::borrow::Cow;
+
+/// How a side's values are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The class of the source's column, on both sides.
+    pub class: Class,
+    /// Whether bytes come as `\x` and hexadecimal digits.
+    pub hex: bool,
+}
+
+/// Appends the canonical form of a field of a reply.
+///
+/// # Errors
+/// [`Protocol`](kurabe_core::ErrorKind::Protocol) for a text that is no value of the class.
+pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
+    let text: Cow<'_, [u8]> = match value {
+        Value::Null => {
+            out.push(Cell::Null);
+            return Ok(());
+        }
+        Value::Int(number) => match reading.class {
+            class if class.is_whole() => {
+                out.push(Cell::Int(number));
+                return Ok(());
+            }
+            Class::Bool => {
+                out.push(Cell::Int(i64::from(number != 0)));
+                return Ok(());
+            }
+            _ => Cow::Owned(number.to_string().into_bytes()),
+        },
+        Value::Bool(truth) => {
+            out.push(Cell::Int(i64::from(truth)));
+            return Ok(());
+        }
+        Value::Time(micros) => Cow::Owned(DateTime::from_micros(micros)?.to_string().into_bytes()),
+        Value::Text(text) => Cow::Borrowed(text.as_bytes()),
+        Value::Bytes(bytes) => Cow::Borrowed(bytes),
+    };
+    if reading.class.is_bytes() {
+        let bytes = if reading.hex { Cow::Owned(from_hex(&text)?) } else { text };
+        out.push(Cell::Bytes(&bytes));
+        return Ok(());
+    }
+    if matches!(reading.class, Class::Varchar | Class::Text | Class::Enum | Class::Native) {
+        out.push(Cell::Bytes(&text));
+        return Ok(());
+    }
+    let text = std::str::from_utf8(&text).map_err(|_| wrong(reading.class, "is not UTF-8"))?;
+    match reading.class {
+        Class::Bool => out.push(Cell::Int(truth(text).ok_or_else(|| wrong(reading.class, text))?)),
+        class if class.is_whole() => {
+            let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
+            out.push(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int));
+        }
+        Class::Decimal => {
+            let digits = decimal(text).ok_or_else(|| wrong(reading.class, text))?;
+            out.push(Cell::Bytes(digits.as_bytes()));
+        }
+        Class::Float32 => {
+            let number: f32 = text.trim().parse().map_err(|_| wrong(reading.class, text))?;
+            out.push(Cell::Bytes(float(f64::from(number), || format!("{number:?}")).as_bytes()));
+        }
+        Class::Float64 => {
+            let number: f64 = text.trim().parse().map_err(|_| wrong(reading.class, text))?;
+            out.push(Cell::Bytes(float(number, || format!("{number:?}")).as_bytes()));
+        }
+        Class::Char => out.push(Cell::Bytes(text.trim_end_matches(' ').as_bytes())),
+        Class::Date => out.push(Cell::Bytes(text.strip_suffix(" 00:00:00").unwrap_or(text).as_bytes())),
+        Class::Time => out.push(Cell::Bytes(without_zeros(text).as_bytes())),
+        Class::Timestamp | Class::TimestampTz => out.push(Cell::Bytes(timestamp(text).as_bytes())),
+        Class::Uuid => out.push(Cell::Bytes(text.to_ascii_lowercase().as_bytes())),
+        Class::Json => {
+            let document: serde_json::Value =
+                serde_json::from_str(text).map_err(|error| wrong(reading.class, &error.to_string()))?;
+            out.push(Cell::Bytes(document.to_string().as_bytes()));
+        }
+        _ => out.push(Cell::Bytes(text.as_bytes())),
+    }
+    Ok(())
+}
+
+fn wrong(class: Class, text: &str) -> Error {
+    let text: String = text.chars().take(60).collect();
+    Error::new(kurabe_core::ErrorKind::Mismatch, format!("a value of class {class:?} is not one: {text}"))
+}
+
+fn truth(text: &str) -> Option<i64> {
+    match text {
+        "t" | "true" | "1" | "TRUE" => Some(1),
+        "f" | "false" | "0" | "FALSE" => Some(0),
+        _ => None,
+    }
+}
+
+fn float(number: f64, finite: impl FnOnce() -> String) -> String {
+    match number {
+        number if number.is_nan() => "NaN".to_owned(),
+        f64::INFINITY => "Infinity".to_owned(),
+        f64::NEG_INFINITY => "-Infinity".to_owned(),
+        _ => finite(),
+    }
+}
+
+/// A decimal number without zeros at its ends; `None` if it is not one. An exponent is resolved.
+fn decimal(text: &str) -> Option<String> {
+    let text = text.trim();
+    if matches!(text, "NaN" | "Infinity" | "-Infinity") {
+        return Some(text.to_owned());
+    }
+    let (minus, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (digits, exponent) = match digits.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.len() + fraction.len() == 0 || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+    {
+        return None;
+    }
+    let all = format!("{whole}{fraction}");
+    let point = i32::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    // No engine has numbers of more digits.
+    if !(-200_000..=200_000).contains(&point) {
+        return None;
+    }
+    let (whole, fraction) = if point <= 0 {
+        (String::new(), format!("{}{all}", "0".repeat(point.unsigned_abs() as usize)))
+    } else if point as usize >= all.len() {
+        (format!("{all}{}", "0".repeat(point as usize - all.len())), String::new())
+    } else {
+        let (whole, fraction) = all.split_at(point as usize);
+        (whole.to_owned(), fraction.to_owned())
+    };
+    let whole = whole.trim_start_matches('0');
+    let fraction = fraction.trim_end_matches('0');
+    if whole.is_empty() && fraction.is_empty() {
+        return Some("0".to_owned());
+    }
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{}{whole}{point}{fraction}", if minus { "-" } else { "" }))
+}
+
+/// A time without zeros at the end of its fraction.
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// A date and time with a space between, in UTC.
+fn timestamp(text: &str) -> String {
+    let text = text.trim();
+    let text = ["+00:00", "+00", "Z", " UTC"].iter().find_map(|zone| text.strip_suffix(zone)).unwrap_or(text);
+    let text = match text.split_once('T') {
+        Some((date, time)) if date.len() == 10 => format!("{date} {time}"),
+        _ => text.to_owned(),
+    };
+    if text.len() == 10 && text.as_bytes().get(4) == Some(&b'-') {
+        return format!("{text} 00:00:00");
+    }
+    without_zeros(&text).to_owned()
+}
+
+fn from_hex(text: &[u8]) -> Result<Vec<u8>> {
+    let malformed = || wrong(Class::Blob, "is not hexadecimal");
+    let (pairs, rest) = text.strip_prefix(b"\\x").ok_or_else(malformed)?.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(malformed());
+    }
+    pairs.iter().map(|pair| unhex(*pair).ok_or_else(malformed)).collect()
+}
+
+/// A value that the target cannot hold, after the user has accepted what becomes of it. `None` is null.
+pub fn mend(accepted: &[IssueKind], bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = bytes.to_vec();
+    for kind in accepted {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let becomes_null = match kind {
+            IssueKind::ZeroDate => has_zero_part(&text),
+            IssueKind::DateRange => !is_in_years(&text),
+            IssueKind::TimeRange => !is_time_of_day(&text),
+            IssueKind::NotANumber => text == "NaN" || text.ends_with("Infinity"),
+            _ => false,
+        };
+        if becomes_null {
+            return None;
+        }
+        if *kind == IssueKind::NulCharacter {
+            bytes.retain(|byte| *byte != 0);
+        }
+        if *kind == IssueKind::Fraction
+            && let Some(point) = text.find('.')
+        {
+            let cut = text.get(..(point + 5).min(text.len())).unwrap_or(&text).to_owned();
+            bytes = without_zeros(&cut).as_bytes().to_vec();
+        }
+    }
+    Some(bytes)
+}
+
+fn has_zero_part(text: &str) -> bool {
+    text.starts_with("0000") || text.get(5..7) == Some("00") || text.get(8..10) == Some("00")
+}
+
+fn is_in_years(text: &str) -> bool {
+    let year = text.split('-').next().unwrap_or_default();
+    year.len() == 4 && year != "0000" && year.bytes().all(|b| b.is_ascii_digit()) && !text.ends_with("BC")
+}
+
+fn is_time_of_day(text: &str) -> bool {
+    let hours = text.split(':').next().unwrap_or_default();
+    hours.len() == 2 && hours.parse::<u8>().is_ok_and(|hours| hours < 24)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn form(class: Class, text: &str) -> Result<String> {
+        let mut page = Page::new(1);
+        push(Reading { class, hex: false }, Value::Bytes(text.as_bytes()), &mut page)?;
+        Ok(match page.cell(0, 0) {
+            Cell::Null => "null".to_owned(),
+            Cell::Int(number) => number.to_string(),
+            Cell::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        })
+    }
+
+    #[test]
+    fn texts_of_one_value_have_one_form() {
+        for (class, texts) in [
+            (Class::Decimal, &["1.5", "1.50", "01.5", "+1.5", "15e-1"][..]),
+            (Class::Decimal, &["0", "-0.00", "0e5", ".0"]),
+            (Class::Decimal, &["-12000", "-12000.0", "-1.2e4"]),
+            (Class::Float64, &["0.1", "0.10000000000000001", "1e-1"]),
+            (Class::Float32, &["0.1", "0.10000000149011612"]),
+            (Class::Char, &["a", "a  "]),
+            (Class::Date, &["2024-02-29", "2024-02-29 00:00:00"]),
+            (Class::Time, &["01:02:03.5", "01:02:03.500000"]),
+            (Class::Timestamp, &["2024-02-29 01:02:03", "2024-02-29T01:02:03.000"]),
+            (Class::TimestampTz, &["2024-02-29 00:00:00+00", "2024-02-29", "2024-02-29T00:00:00Z"]),
+            (Class::Json, &["{\"a\":1,\"b\":[]}", "{ \"b\": [], \"a\": 1 }"]),
+            (Class::Bool, &["t", "true", "1"]),
+            (Class::UInt64, &["18446744073709551615", "18446744073709551615.0"]),
+            (Class::Uuid, &["A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]),
+        ] {
+            for text in texts {
+                assert_eq!(form(class, text).unwrap(), form(class, texts[0]).unwrap(), "{class:?} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn different_values_have_different_forms() {
+        for (class, a, b) in [
+            (Class::Decimal, "1.5", "-1.5"),
+            (Class::Decimal, "0.1", "0.10000000000000000000001"),
+            (Class::Float64, "0.1", "0.10000000000000002"),
+            (Class::Float64, "0.0", "-0.0"),
+            (Class::Varchar, "a", "a "),
+            (Class::Timestamp, "2024-02-29 01:02:03", "2024-02-29 01:02:03.000001"),
+            (Class::Json, "{\"a\":1}", "{\"a\":\"1\"}"),
+        ] {
+            assert_ne!(form(class, a).unwrap(), form(class, b).unwrap(), "{class:?}");
+        }
+        for (class, text) in
+            [(Class::Bool, "yes"), (Class::Int32, "x"), (Class::Decimal, "1.2.3"), (Class::Json, "{")]
+        {
+            assert!(form(class, text).is_err(), "{class:?} {text}");
+        }
+    }
+
+    #[test]
+    fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
+        let after = |kind, text: &str| mend(&[kind], text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+        assert_eq!(after(IssueKind::ZeroDate, "0000-00-00"), None);
+        assert_eq!(after(IssueKind::ZeroDate, "2024-00-10 00:00:00"), None);
+        assert_eq!(after(IssueKind::ZeroDate, "2024-01-10").as_deref(), Some("2024-01-10"));
+        for text in ["infinity", "-infinity", "0044-03-15 BC", "10000-01-01 00:00:00"] {
+            assert_eq!(after(IssueKind::DateRange, text), None, "{text}");
+        }
+        assert_eq!(after(IssueKind::TimeRange, "-01:00:00"), None);
+        assert_eq!(after(IssueKind::TimeRange, "838:59:59"), None);
+        assert_eq!(after(IssueKind::TimeRange, "23:59:59").as_deref(), Some("23:59:59"));
+        assert_eq!(after(IssueKind::NulCharacter, "a\0b").as_deref(), Some("ab"));
+        assert_eq!(after(IssueKind::Fraction, "01:02:03.123456").as_deref(), Some("01:02:03.1234"));
+    }
+
+    proptest! {
+        #[test]
+        fn floating_point_numbers_keep_all_bits(bits in any::<u64>()) {
+            let number = f64::from_bits(bits);
+            let text = form(Class::Float64, &number.to_string()).unwrap();
+            let back: f64 = text.parse().unwrap();
+            prop_assert!(back.to_bits() == bits || number.is_nan() && back.is_nan());
+        }
+
+        #[test]
+        fn decimal_numbers_keep_all_digits(whole in "[1-9][0-9]{0,40}", fraction in "[0-9]{0,40}[1-9]") {
+            prop_assert_eq!(decimal(&format!("00{whole}.{fraction}000")), Some(format!("{whole}.{fraction}")));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A schema, as the engines' catalogues describe it.
+
+use crate::issue::IssueKind;
+
+/// What a database holds.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Its tables, by name.
+    pub tables: Vec<Table>,
+    /// Objects that are no tables, and cannot be copied.
+    pub leftovers: Vec<Leftover>,
+    /// The names of all objects in the name space of tables.
+    pub names: Vec<String>,
+}
+
+/// Something that cannot be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The kind of difference.
+    pub kind: IssueKind,
+    /// The table that it belongs to; `None` for objects of the database.
+    pub table: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// What it is, shortened.
+    pub detail: String,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Its columns, in order.
+    pub columns: Vec<Column>,
+    /// The columns of the primary key; empty without one.
+    pub primary: Vec<String>,
+    /// Its other indexes, unique ones included.
+    pub indexes: Vec<Index>,
+    /// Its foreign keys.
+    pub foreign: Vec<ForeignKey>,
+}
+
+impl Table {
+    /// The position of a column.
+    pub fn position(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|known| known.name == column)
+    }
+
+    /// Whether a column is in the primary key or an index.
+    pub fn is_indexed(&self, column: &str) -> bool {
+        let has = |columns: &[String]| columns.iter().any(|known| known == column);
+        has(&self.primary)
+            || self.indexes.iter().any(|index| has(&index.columns))
+            || self.foreign.iter().any(|key| has(&key.columns))
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type as the catalogue writes it.
+    pub declared: String,
+    /// Whether it can be null.
+    pub nullable: bool,
+    /// Its default.
+    pub default: DefaultValue,
+    /// Whether the server gives it numbers.
+    pub identity: bool,
+    /// How its text is compared.
+    pub collation: Collation,
+    /// The expression of a generated column.
+    pub generated: Option<String>,
+}
+
+/// A column's default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultValue {
+    /// None, or null.
+    Null,
+    /// A literal: its value as text.
+    Literal(String),
+    /// The time of the insert.
+    Now,
+    /// Another expression of the engine.
+    Expression(String),
+}
+
+/// How text is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collation {
+    /// By its bytes; or the column is no text.
+    Bytes,
+    /// By its bytes, in the engine's rules of this name, which may ignore trailing spaces.
+    Binary(String),
+    /// By rules of this name.
+    Named(String),
+}
+
+/// An index.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Whether it allows an entry only once.
+    pub unique: bool,
+    /// Its columns, in order.
+    pub columns: Vec<String>,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<String>,
+    /// The table that it refers to.
+    pub parent: String,
+    /// The columns there; empty for its primary key.
+    pub parent_columns: Vec<String>,
+    /// What happens if the parent's key changes: `NO ACTION`, `CASCADE`, …
+    pub on_update: String,
+    /// What happens if the parent is deleted.
+    pub on_delete: String,
+}
+
+impl Catalog {
+    /// The table of this name.
+    pub fn table_mut(&mut self, name: &str) -> Option<&mut Table> {
+        self.tables.iter_mut().find(|table| table.name == name)
+    }
+
+    /// Adds a column to an index of a table, which is added if the index is new.
+    pub fn add_to_index(&mut self, table: &str, name: &str, unique: bool, column: String) {
+        let Some(table) = self.table_mut(table) else { return };
+        match table.indexes.iter_mut().find(|index| index.name == name) {
+            Some(index) => index.columns.push(column),
+            None => table.indexes.push(Index { name: name.to_owned(), unique, columns: vec![column] }),
+        }
+    }
+
+    /// Adds something that cannot be copied.
+    pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) {
+        let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let detail = if shown.chars().count() > 120 {
+            shown.chars().take(120).chain(['…']).collect()
+        } else {
+            shown
+        };
+        self.leftovers.push(Leftover {
+            kind,
+            table: table.map(str::to_owned),
+            name: name.to_owned(),
+            detail,
+        });
+    }
+}
+
+/// Reads a default that an engine writes as an expression: a number, a quoted text, perhaps with a cast, or the time.
+pub fn read_default(text: &str) -> DefaultValue {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
+    let now = ["current_timestamp", "now()", "localtimestamp", "datetime('now')", "statement_timestamp()"];
+    if lower.is_empty() || lower == "null" || lower.starts_with("null::") {
+        return DefaultValue::Null;
+    }
+    if now.iter().any(|known| lower.starts_with(known)) {
+        return DefaultValue::Now;
+    }
+    if matches!(lower.as_str(), "true" | "false") {
+        return DefaultValue::Literal(if lower == "true" { "1" } else { "0" }.to_owned());
+    }
+    let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
+    if inner.parse::<f64>().is_ok() && inner.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return DefaultValue::Literal(inner.to_owned());
+    }
+    if let Some(rest) = inner.strip_prefix('\'') {
+        let mut value = String::new();
+        let mut characters = rest.chars().peekable();
+        while let Some(character) = characters.next() {
+            if character != '\'' {
+                value.push(character);
+            } else if characters.peek() == Some(&'\'') {
+                value.push('\'');
+                characters.next();
+            } else {
+                let rest: String = characters.collect();
+                let is_cast = rest.starts_with("::") && !rest.contains(['(', '|', '+'])
+                    || rest.starts_with("::") && rest.ends_with(')');
+                if rest.is_empty() || is_cast {
+                    return DefaultValue::Literal(value);
+                }
+                break;
+            }
+        }
+    }
+    DefaultValue::Expression(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_values_or_expressions() {
+        let literal = |text: &str| DefaultValue::Literal(text.to_owned());
+        for (text, expected) in [
+            ("NULL", DefaultValue::Null),
+            ("NULL::character varying", DefaultValue::Null),
+            ("0", literal("0")),
+            ("(-1.5)", literal("-1.5")),
+            ("'it''s'", literal("it's")),
+            ("'new'::character varying(20)", literal("new")),
+            ("true", literal("1")),
+            ("CURRENT_TIMESTAMP", DefaultValue::Now),
+            ("current_timestamp(6)", DefaultValue::Now),
+            ("now()", DefaultValue::Now),
+        ] {
+            assert_eq!(read_default(text), expected, "{text}");
+        }
+        for text in ["uuid()", "'a' || 'b'", "inf_thing", "gen_random_uuid()"] {
+            assert_eq!(read_default(text), DefaultValue::Expression(text.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The plan of one table: its columns, its key and the statements that make it.
+
+use crate::catalog::{Collation, Column, Table};
+use crate::ddl;
+use crate::engines::{Engine, Identity, TargetFacts};
+use crate::issue::{Issue, IssueKind};
+use crate::names::Names;
+use crate::plan::{ColumnPlan, TablePlan};
+use crate::scan::{Scanned, ScannedColumn, scan};
+use crate::sql::{Side, quoted};
+use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
+use kurabe_core::{Error, ErrorKind, Result, units};
+
+/// What the plan of one table is made of.
+pub struct OneTable<'a> {
+    /// The source.
+    pub source: &'a mut Side,
+    /// The target's engine.
+    pub target: &'a dyn Engine,
+    /// What its server says.
+    pub facts: &'a TargetFacts,
+    /// The table on the source.
+    pub table: &'a Table,
+    /// The names of all tables that are copied.
+    pub copied: &'a [&'a str],
+    /// Takes what does not map.
+    pub issues: &'a mut Vec<Issue>,
+}
+
+/// The types of a table's columns.
+struct Types {
+    kinds: Vec<Kind>,
+    mapped: Vec<Mapped>,
+    /// The maximum lengths of columns that an index of the target limits.
+    longest: Vec<Option<u32>>,
+    /// The class that a column has in fact, and the number of values that are not of the declared one.
+    corrected: Vec<Option<(Class, u64)>>,
+}
+
+impl OneTable<'_> {
+    /// Plans the table.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for names and values that are too long.
+    pub fn plan(&mut self, names: &mut Names) -> Result<TablePlan> {
+        self.check_names()?;
+        let (types, scanned) = self.types()?;
+        let table = self.table;
+        let columns = (0..table.columns.len()).map(|at| self.column(at, &types, &scanned.columns[at]));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let key = key(table, &columns);
+        let foreign = ddl::foreign_keys(self.target, table, self.copied, names, self.issues);
+        let is_inline = self.target.foreign_keys_inline();
+        let (inline, foreign) = if is_inline { (foreign, Vec::new()) } else { (Vec::new(), foreign) };
+        Ok(TablePlan {
+            name: table.name.clone(),
+            same_order: !key.is_empty() && key.iter().all(|at| columns[*at].kind.class.has_one_order()),
+            create: ddl::create_table(self.target, self.facts, table, &columns, &inline),
+            indexes: ddl::indexes(self.target, table, names),
+            foreign,
+            rows: scanned.rows,
+            longest_row: scanned.longest_row,
+            columns,
+            key,
+        })
+    }
+
+    fn is_same_engine(&self) -> bool {
+        self.source.engine.name() == self.target.name()
+    }
+
+    fn check_names(&self) -> Result<()> {
+        let (table, most) = (&self.table.name, self.target.longest_name());
+        let columns =
+            self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
+        let mut all = columns.chain([(table, format!("table {table}"))]);
+        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else { return Ok(()) };
+        Err(Error::unsupported(format!("{what}: names of {} have at most {most} bytes", self.target.name()))
+            .hint("rename it, or leave the table out with --tables"))
+    }
+
+    /// The types by declaration, corrected by the values.
+    fn types(&mut self) -> Result<(Types, Scanned)> {
+        let (engine, table) = (self.source.engine, self.table);
+        let mut kinds: Vec<Kind> =
+            table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
+        let mut corrected = vec![None; kinds.len()];
+        loop {
+            let (mapped, longest) = self.mapped(&kinds)?;
+            let scanned = scan(self.source, self.target, table, &kinds, &mapped, &longest)?;
+            let mut changed = false;
+            for (at, column) in scanned.columns.iter().enumerate() {
+                if let Some((class, count)) = column.fallback.filter(|(class, _)| *class != kinds[at].class) {
+                    corrected[at] = Some((class, count));
+                    (kinds[at].class, kinds[at].n, kinds[at].s) = (class, UNLIMITED, 0);
+                    changed = true;
+                }
+            }
+            if !changed {
+                return Ok((Types { kinds, mapped, longest, corrected }, scanned));
+            }
+        }
+    }
+
+    fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
+        let (from, to) = (self.source.engine, self.target);
+        let (mut all, mut longest) = (Vec::new(), Vec::new());
+        for (column, kind) in self.table.columns.iter().zip(kinds) {
+            let unmapped =
+                || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
+            let mut mapped = map(from, to, kind).ok_or_else(unmapped)?;
+            let most =
+                to.longest_key().filter(|_| !self.is_same_engine() && self.table.is_indexed(&column.name));
+            let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
+            let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
+            if let Some(limit) = limit {
+                let class = if mapped.stored.class.is_bytes() { Class::Varbinary } else { Class::Varchar };
+                let short = Kind { class, n: limit, s: 0, declared: kind.declared.clone() };
+                mapped = map(from, to, &short).ok_or_else(unmapped)?;
+            }
+            longest.push(limit);
+            all.push(mapped);
+        }
+        Ok((all, longest))
+    }
+
+    fn column(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<ColumnPlan> {
+        let (table, target, same) = (self.table, self.target, self.is_same_engine());
+        let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
+        let identity = if column.identity { target.identity(table, column) } else { None };
+        let default = ddl::default(self.source.engine, target, &column.default, mapped);
+        self.list_types(at, types, scanned)?;
+        if let Some(expression) = &column.generated {
+            self.list(column, IssueKind::Generated, expression.clone());
+        }
+        if let Collation::Named(name) = &column.collation
+            && kind.class.is_text()
+            && !(same && self.facts.collations.contains(name))
+        {
+            self.list(column, IssueKind::Collation, name.clone());
+        }
+        if column.identity && identity.is_none() {
+            self.list(
+                column,
+                IssueKind::Identity,
+                format!("{} cannot give numbers to this column", target.name()),
+            );
+        }
+        let mut mend = Vec::new();
+        let mut nullable = column.nullable;
+        for (unfit, count) in &scanned.unfit {
+            self.list(column, *unfit, format!("{} values", units::count(*count)));
+            nullable |= !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
+            mend.push(*unfit);
+        }
+        // A type with fewer digits cuts all values.
+        let cuts = mapped.issue.is_some_and(|(kind, _)| kind == IssueKind::Fraction)
+            || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
+        if cuts && !same && !mend.contains(&IssueKind::Fraction) {
+            mend.push(IssueKind::Fraction);
+        }
+        let default = match default {
+            _ if identity.is_some() => String::new(),
+            Ok(default) => default,
+            Err(why) => {
+                self.list(column, IssueKind::Default, why);
+                String::new()
+            }
+        };
+        let collated = mapped.stored.class.is_text() && kind.class.is_text();
+        let collation = match &column.collation {
+            Collation::Named(_) if !same => String::new(),
+            collation if collated => target.collate(collation, self.facts, same),
+            _ => String::new(),
+        };
+        let nullable = nullable && !table.primary.contains(&column.name);
+        let null = if nullable { target.nullable() } else { " NOT NULL" };
+        let Identity { type_name, before, after } = identity.unwrap_or_default();
+        let sql = format!(
+            "{} {}{collation}{default}{before}{null}{after}",
+            quoted(target, &column.name),
+            type_name.unwrap_or(&mapped.sql)
+        );
+        Ok(ColumnPlan {
+            name: column.name.clone(),
+            kind: kind.clone(),
+            mapped: mapped.clone(),
+            nullable,
+            sql,
+            mend,
+            identity: identity.is_some(),
+        })
+    }
+
+    fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
+        let object = format!("{}.{}", self.table.name, column.name);
+        self.issues.push(Issue { kind, object, detail });
+    }
+
+    fn list_types(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<()> {
+        let (column, mapped) = (&self.table.columns[at], &types.mapped[at]);
+        let declared = &column.declared;
+        if let Some((class, count)) = types.corrected[at].filter(|_| !self.is_same_engine()) {
+            let count = units::count(count);
+            let detail =
+                format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
+            self.list(column, IssueKind::StorageClass, detail);
+        }
+        if let Some((kind, why)) = mapped.issue {
+            self.list(column, kind, format!("{declared} becomes {}: {why}", mapped.sql));
+        }
+        let Some(longest) = types.longest[at] else { return Ok(()) };
+        if scanned.too_long > 0 {
+            let (count, name) = (units::count(scanned.too_long), self.target.name());
+            let why = format!(
+                "column {}.{}: {count} values are longer than {longest}, the longest in an index of {name}",
+                self.table.name, column.name
+            );
+            return Err(Error::unsupported(why).hint("leave the table out with --tables"));
+        }
+        self.list(
+            column,
+            IssueKind::TextLength,
+            format!("{declared} becomes {}, since it is indexed", mapped.sql),
+        );
+        Ok(())
+    }
+}
+
+/// Whether a column may hold values that are longer than an index allows.
+fn is_longer(stored: &Kind, limit: u32) -> bool {
+    let class = stored.class;
+    matches!(class, Class::Text | Class::Blob | Class::Json)
+        || (class.is_text() || class.is_bytes()) && stored.n > limit
+}
+
+/// The number of columns of text or bytes in the index, of those with this column, that has most of them.
+fn texts_of_widest_index(table: &Table, column: &str, kinds: &[Kind]) -> u32 {
+    let indexes = table.indexes.iter().map(|index| &index.columns);
+    let keys = table.foreign.iter().map(|key| &key.columns);
+    let texts = |columns: &Vec<String>| {
+        let of = |name: &String| table.position(name).map(|at| kinds[at].class);
+        columns.iter().filter_map(of).filter(|class| class.is_text() || class.is_bytes()).count() as u32
+    };
+    let all = indexes.chain(keys).chain([&table.primary]);
+    let with = all.filter(|columns| columns.iter().any(|known| known == column));
+    with.map(texts).max().unwrap_or(1).max(1)
+}
+
+/// The columns by which rows are read in pages: the primary key, or a unique index without nulls.
+fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
+    // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
+    let is_usable = |class: Class| {
+        let others = [
+            Class::Float32,
+            Class::Float64,
+            Class::Enum,
+            Class::Json,
+            Class::Native,
+            Class::Bool,
+            Class::Bits,
+        ];
+        !others.contains(&class)
+    };
+    let unique = table.indexes.iter().filter(|index| index.unique).map(|index| &index.columns);
+    let positions =
+        |names: &Vec<String>| names.iter().map(|name| table.position(name)).collect::<Option<Vec<_>>>();
+    let is_key = |key: &Vec<usize>| {
+        !key.is_empty()
+            && key.iter().all(|at| {
+                is_usable(columns[*at].kind.class)
+                    && !table.columns[*at].nullable
+                    && columns[*at].mend.iter().all(|kind| *kind == IssueKind::NulCharacter)
+            })
+    };
+    [&table.primary].into_iter().chain(unique).filter_map(positions).find(is_key).unwrap_or_default()
+}

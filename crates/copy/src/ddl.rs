@@ -1,0 +1,150 @@
+//! Statements that make tables, indexes and foreign keys on the target.
+
+use crate::catalog::{DefaultValue, Table};
+use crate::engines::{Engine, TargetFacts};
+use crate::issue::{Issue, IssueKind};
+use crate::names::Names;
+use crate::plan::{ColumnPlan, Named};
+use crate::sql::{literal, quoted};
+use crate::types::{Class, Mapped};
+
+/// The clause of a default, with a leading space; empty without one.
+///
+/// # Errors
+/// Why the target cannot have it.
+pub fn default(
+    from: &dyn Engine,
+    to: &dyn Engine,
+    value: &DefaultValue,
+    mapped: &Mapped,
+) -> Result<String, String> {
+    let class = mapped.stored.class;
+    match value {
+        DefaultValue::Null => Ok(String::new()),
+        DefaultValue::Now => match class {
+            Class::Timestamp | Class::TimestampTz => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
+            Class::Text if to.stores_times_as_text() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
+            _ => Err(format!("the current time, for {}", mapped.sql)),
+        },
+        DefaultValue::Expression(text) if from.name() == to.name() => Ok(format!(" DEFAULT ({text})")),
+        DefaultValue::Expression(text) => Err(text.clone()),
+        DefaultValue::Literal(text) => {
+            let number = || text.parse::<f64>().is_ok_and(f64::is_finite);
+            match class {
+                Class::Bool => match text.as_str() {
+                    "1" | "t" => Ok(" DEFAULT TRUE".to_owned()),
+                    "0" | "f" => Ok(" DEFAULT FALSE".to_owned()),
+                    _ => Err(text.clone()),
+                },
+                class
+                    if class.is_whole()
+                        || matches!(class, Class::Decimal | Class::Float32 | Class::Float64) =>
+                {
+                    if number() {
+                        Ok(format!(" DEFAULT {text}"))
+                    } else {
+                        Err(text.clone())
+                    }
+                }
+                // Literals of bytes differ between engines.
+                _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
+                Class::Date | Class::Timestamp | Class::TimestampTz
+                    if text.starts_with("0000") && from.name() != to.name() =>
+                {
+                    Err(text.clone())
+                }
+                _ => literal(text).map(|text| format!(" DEFAULT {text}")).map_err(|_| text.clone()),
+            }
+        }
+    }
+}
+
+/// The statement that makes a table with its primary key, and with `inline` clauses.
+pub fn create_table(
+    to: &dyn Engine,
+    facts: &TargetFacts,
+    table: &Table,
+    columns: &[ColumnPlan],
+    inline: &[Named],
+) -> String {
+    let mut parts: Vec<String> = columns.iter().map(|column| column.sql.clone()).collect();
+    if !table.primary.is_empty() {
+        parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
+    }
+    parts.extend(inline.iter().map(|clause| clause.sql.clone()));
+    format!("CREATE TABLE {} ({}){}", quoted(to, &table.name), parts.join(", "), to.table_options(facts))
+}
+
+/// The statements that make a table's indexes.
+pub fn indexes(to: &dyn Engine, table: &Table, taken: &mut Names) -> Vec<Named> {
+    let make = |index: &crate::catalog::Index| {
+        let name = taken.of(&table.name, &index.name, false);
+        let columns = names(to, &index.columns);
+        let sql = to.create_index(index, &quoted(to, &name), &quoted(to, &table.name), &columns);
+        Named { name, sql }
+    };
+    table.indexes.iter().map(make).collect()
+}
+
+/// The clauses or statements that make a table's foreign keys. Those to tables that are not copied are listed.
+pub fn foreign_keys(
+    to: &dyn Engine,
+    table: &Table,
+    copied: &[&str],
+    taken: &mut Names,
+    issues: &mut Vec<Issue>,
+) -> Vec<Named> {
+    let mut made = Vec::new();
+    for (number, key) in table.foreign.iter().enumerate() {
+        let shown =
+            if key.name.is_empty() { format!("foreign key {}", number + 1) } else { key.name.clone() };
+        let mut list = |detail: String| {
+            let object = format!("{}.{shown}", table.name);
+            issues.push(Issue { kind: IssueKind::ForeignKey, object, detail });
+        };
+        let parent = copied.iter().find(|name| name.eq_ignore_ascii_case(&key.parent));
+        let Some(parent) = parent else {
+            let parent = if key.parent.is_empty() { "a table of another schema" } else { &key.parent };
+            list(format!("refers to {parent}, which is not copied"));
+            continue;
+        };
+        if let Some(action) =
+            [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action))
+        {
+            list(format!("{} has no {action}", to.name()));
+            continue;
+        }
+        let name = taken.of(&table.name, &key.name, true);
+        let action = |word: &str, action: &str| {
+            if action == "NO ACTION" || action.is_empty() {
+                String::new()
+            } else {
+                format!(" ON {word} {action}")
+            }
+        };
+        let parents = if key.parent_columns.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", names(to, &key.parent_columns))
+        };
+        let clause = format!(
+            "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}{parents}{}{}",
+            quoted(to, &name),
+            names(to, &key.columns),
+            quoted(to, parent),
+            action("UPDATE", &key.on_update),
+            action("DELETE", &key.on_delete),
+        );
+        let sql = if to.foreign_keys_inline() {
+            clause
+        } else {
+            format!("ALTER TABLE {} ADD {clause}", quoted(to, &table.name))
+        };
+        made.push(Named { name, sql });
+    }
+    made
+}
+
+fn names(to: &dyn Engine, columns: &[String]) -> String {
+    columns.iter().map(|name| quoted(to, name)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,120 @@
+//! What does not map from one engine to another: listed before anything is copied, and refused unless accepted by name.
+
+use kurabe_core::{Error, Result, units};
+
+macro_rules! kinds {
+    ($($kind:ident $name:literal $about:literal;)*) => {
+        /// A kind of difference.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum IssueKind {
+            $(#[doc = $about] $kind,)*
+        }
+
+        impl IssueKind {
+            /// All kinds.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// Its name in `--accept`.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// What accepting it means, one sentence.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$kind => $about,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Type "type" "A type that the target does not have is stored as text.";
+    Unsigned64 "unsigned-64" "Unsigned 64-bit integers are stored as decimal numbers or text.";
+    Decimal "decimal" "Exact decimal numbers are stored as text, or with a limited number of digits.";
+    Enum "enum" "Columns that allow listed words allow any text.";
+    Bits "bits" "Bit fields are stored as integers.";
+    TimeZone "time-zone" "Instants are stored in UTC, in a type without a time zone.";
+    Fraction "fraction" "Fractions of a second are cut to the digits that the target stores.";
+    Collation "collation" "Text is compared by its bytes, or by the target's own rules.";
+    TextLength "text-length" "Text and bytes of keys and indexes get a maximum length.";
+    ZeroDate "zero-date" "Dates whose year, month or day is 0 become null.";
+    DateRange "date-range" "Dates outside the years 1 to 9999, and infinite ones, become null.";
+    TimeRange "time-range" "Times that are negative, or of 24 hours and more, become null.";
+    NotANumber "not-a-number" "NaN and infinite numbers become null.";
+    NulCharacter "nul-character" "Zero characters are removed from text.";
+    StorageClass "storage-class" "Columns with values of another type than declared become text or bytes.";
+    Default "default" "Columns lose a default that is an expression.";
+    Identity "identity" "Columns lose the numbers that the server gives.";
+    Generated "generated-column" "Generated columns become ordinary ones with the values that they have.";
+    Check "check" "Check constraints are not made.";
+    PartialIndex "partial-index" "Indexes of some rows only are not made.";
+    ExpressionIndex "expression-index" "Indexes on expressions are not made.";
+    PrefixIndex "prefix-index" "Indexes on the first characters of a column are not made.";
+    IndexType "index-type" "Full-text, spatial and other special indexes are not made.";
+    ForeignKey "foreign-key" "Foreign keys to tables that are not copied, or with unknown actions, are not made.";
+    Trigger "trigger" "Triggers are not made.";
+    View "view" "Views, sequences and other objects that are no tables are not made.";
+}
+
+/// A difference that would be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// Its kind.
+    pub kind: IssueKind,
+    /// The table, with a column, an index or a constraint: `orders.placed`.
+    pub object: String,
+    /// What does not map.
+    pub detail: String,
+}
+
+/// What the user accepts: kinds, or kinds of one object (`zero-date:orders.placed`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accepted(Vec<(IssueKind, Option<String>)>);
+
+impl Accepted {
+    /// Reads a list of `--accept`.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) for an unknown kind, with the nearest one.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let read = |word: &str| {
+            let (name, object) = word.split_once(':').map_or((word, None), |(name, of)| (name, Some(of)));
+            let kind = IssueKind::ALL.iter().find(|kind| kind.name() == name);
+            let kind = kind.ok_or_else(|| {
+                let names: Vec<&str> = IssueKind::ALL.iter().map(|kind| kind.name()).collect();
+                Error::usage(format!("--accept: there is no kind '{name}'")).hint(units::suggestion(
+                    name,
+                    &names,
+                    "there are",
+                ))
+            })?;
+            Ok((*kind, object.map(str::to_owned)))
+        };
+        words.into_iter().map(read).collect::<Result<_>>().map(Self)
+    }
+
+    /// Whether the user accepts this difference.
+    pub fn has(&self, kind: IssueKind, object: &str) -> bool {
+        let table = object.split('.').next();
+        self.0.iter().any(|(accepted, of)| {
+            *accepted == kind && of.as_deref().is_none_or(|of| of == object || Some(of) == table)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_named_differences_are_accepted() {
+        let accepted = Accepted::parse(["view", "zero-date:orders.placed", "check:orders"]).unwrap();
+        assert!(accepted.has(IssueKind::View, "anything"));
+        assert!(accepted.has(IssueKind::ZeroDate, "orders.placed"));
+        assert!(!accepted.has(IssueKind::ZeroDate, "orders.paid"));
+        assert!(accepted.has(IssueKind::Check, "orders.positive"));
+        assert!(!accepted.has(IssueKind::Check, "items.positive"));
+        let error = Accepted::parse(["zero-dates"]).unwrap_err().to_string();
+        assert!(error.contains("zero-date"), "{error}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Names of indexes and constraints on the target: unique, and not too long.
+
+use crate::catalog::Table;
+use crate::engines::Engine;
+use std::collections::HashSet;
+
+/// Names of indexes and constraints on the target.
+pub struct Names {
+    taken: HashSet<String>,
+    shared: bool,
+    longest: usize,
+}
+
+impl Names {
+    /// No names but those of the new tables.
+    pub fn new(target: &dyn Engine, tables: &[Table]) -> Self {
+        let taken = tables.iter().map(|table| table.name.to_lowercase()).collect();
+        Self { taken, shared: target.index_names_are_shared(), longest: target.longest_name() }
+    }
+
+    /// The name, or another one if it is taken, too long, or one that the engine reserves.
+    pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
+        let scope = |name: &str| {
+            let name = name.to_lowercase();
+            if self.shared || always_shared { name } else { format!("{table}\0{name}") }
+        };
+        let is_free =
+            |taken: &HashSet<String>, name: &str| name.len() <= self.longest && !taken.contains(&scope(name));
+        let reserved = name.is_empty()
+            || name.starts_with("sqlite_")
+            || name.starts_with("RDB$")
+            || name.eq_ignore_ascii_case("primary");
+        let mut chosen = name.to_owned();
+        if reserved || !is_free(&self.taken, name) {
+            let stem = if reserved { table.to_owned() } else { format!("{table}_{name}") };
+            // No more than this many objects have one name.
+            chosen = (1..1_000_000)
+                .map(|number| {
+                    let end = if number == 1 && !reserved { String::new() } else { format!("_k{number}") };
+                    let most = self.longest.saturating_sub(end.len());
+                    let mut cut = stem.len().min(most);
+                    while !stem.is_char_boundary(cut) {
+                        cut -= 1;
+                    }
+                    format!("{}{end}", &stem[..cut])
+                })
+                .find(|name| is_free(&self.taken, name))
+                .unwrap_or_default();
+        }
+        let key = scope(&chosen);
+        self.taken.insert(key);
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_short_enough() {
+        let find = |name| crate::engines::of_scheme(name).unwrap();
+        let table = |name: &str| Table { name: name.to_owned(), ..Table::default() };
+        let mut names = Names::new(find("postgres"), &[table("orders"), table("items")]);
+        assert_eq!(names.of("orders", "by_day", false), "by_day");
+        assert_eq!(names.of("items", "by_day", false), "items_by_day");
+        assert_eq!(names.of("items", "BY_DAY", false), "items_BY_DAY_k2");
+        assert_eq!(names.of("orders", "items", false), "orders_items");
+        assert_eq!(names.of("orders", "sqlite_autoindex_orders_1", false), "orders_k1");
+        assert_eq!(names.of("orders", "", true), "orders_k2");
+        let long = "é".repeat(40);
+        let made = names.of("orders", &long, false);
+        assert!(made.len() <= 63 && made.starts_with("orders_é"), "{made}");
+        let mut names = Names::new(find("mysql"), &[table("orders"), table("items")]);
+        assert_eq!(names.of("orders", "by_day", false), "by_day");
+        assert_eq!(names.of("items", "by_day", false), "by_day");
+    }
+}

@@ -1,0 +1,103 @@
+//! Rows in canonical form, in one buffer.
+
+/// A value in canonical form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell<'a> {
+    /// Null.
+    Null,
+    /// A whole number of at most 64 bits, signed.
+    Int(i64),
+    /// Anything else, as text or bytes.
+    Bytes(&'a [u8]),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Null,
+    Int(i64),
+    Bytes(usize, usize),
+}
+
+/// Rows of one width.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    width: usize,
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+}
+
+impl Page {
+    /// An empty page for rows of this many values.
+    pub fn new(width: usize) -> Self {
+        Self { width, bytes: Vec::new(), slots: Vec::new() }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.slots.len() / self.width.max(1)
+    }
+
+    /// The number of values of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The bytes of all values; a whole number counts eight.
+    pub fn size(&self) -> u64 {
+        let whole = self.slots.iter().filter(|slot| matches!(slot, Slot::Int(_))).count();
+        (self.bytes.len() + 8 * whole) as u64
+    }
+
+    /// Appends a value.
+    pub fn push(&mut self, cell: Cell<'_>) {
+        self.slots.push(match cell {
+            Cell::Null => Slot::Null,
+            Cell::Int(number) => Slot::Int(number),
+            Cell::Bytes(bytes) => {
+                let from = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                Slot::Bytes(from, self.bytes.len())
+            }
+        });
+    }
+
+    /// Replaces the value that was appended last.
+    pub fn replace_last(&mut self, cell: Cell<'_>) {
+        if self.slots.pop().is_some() {
+            self.push(cell);
+        }
+    }
+
+    /// The value that was appended last.
+    pub fn last(&self) -> Cell<'_> {
+        match self.slots.last() {
+            None | Some(Slot::Null) => Cell::Null,
+            Some(Slot::Int(number)) => Cell::Int(*number),
+            Some(Slot::Bytes(from, to)) => Cell::Bytes(self.bytes.get(*from..*to).unwrap_or_default()),
+        }
+    }
+
+    /// A value; null outside the page.
+    pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        match self.slots.get(row * self.width + column) {
+            None | Some(Slot::Null) => Cell::Null,
+            Some(Slot::Int(number)) => Cell::Int(*number),
+            Some(Slot::Bytes(from, to)) => Cell::Bytes(self.bytes.get(*from..*to).unwrap_or_default()),
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// The value for messages, shortened.
+    pub fn shown(&self) -> String {
+        match self {
+            Cell::Null => "null".to_owned(),
+            Cell::Int(number) => number.to_string(),
+            Cell::Bytes(bytes) => {
+                let text: String = String::from_utf8_lossy(bytes).chars().take(60).collect();
+                let more = if text.len() < bytes.len() { "…" } else { "" };
+                format!("'{text}'{more} ({} bytes)", bytes.len())
+            }
+        }
+    }
+}

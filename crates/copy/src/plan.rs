@@ -1,0 +1,184 @@
+//! What a copy will make on the target, and what does not map.
+
+use crate::catalog::{Catalog, Table};
+use crate::columns::OneTable;
+use crate::engines::{Engine, TargetFacts};
+use crate::issue::{Accepted, Issue, IssueKind};
+use crate::names::Names;
+use crate::sql::Side;
+use crate::types::{Kind, Mapped};
+use kurabe_core::collection::NAMESPACE_PREFIX;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// A column of a new table.
+#[derive(Clone, Debug)]
+pub struct ColumnPlan {
+    /// Its name, on both sides.
+    pub name: String,
+    /// Its type on the source.
+    pub kind: Kind,
+    /// Its type on the target.
+    pub mapped: Mapped,
+    /// Whether it can be null on the target.
+    pub nullable: bool,
+    /// Its definition on the target.
+    pub sql: String,
+    /// The kinds of values that become others, as accepted.
+    pub mend: Vec<IssueKind>,
+    /// Whether the target's server gives it numbers.
+    pub identity: bool,
+}
+
+/// A statement that makes something with a name.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// The statement.
+    pub sql: String,
+}
+
+/// A new table.
+#[derive(Clone, Debug)]
+pub struct TablePlan {
+    /// Its name, on both sides.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ColumnPlan>,
+    /// The positions of the columns by which rows are read in pages; empty if there is no such key.
+    pub key: Vec<usize>,
+    /// Whether both engines have the rows in the same order of this key.
+    pub same_order: bool,
+    /// The number of rows when the plan was made.
+    pub rows: u64,
+    /// No row has more bytes in columns of unlimited length.
+    pub longest_row: u64,
+    /// The statement that makes it.
+    pub create: String,
+    /// The statements that make its indexes, after its rows are copied.
+    pub indexes: Vec<Named>,
+    /// The statements that make its foreign keys, after all tables are copied.
+    pub foreign: Vec<Named>,
+}
+
+/// A whole copy.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The tables, parents before the tables that refer to them.
+    pub tables: Vec<TablePlan>,
+    /// What does not map.
+    pub issues: Vec<Issue>,
+}
+
+/// What a copy is asked to do.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The tables; all if empty.
+    pub tables: Vec<String>,
+    /// Accepted differences.
+    pub accepted: Accepted,
+}
+
+/// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables.
+///
+/// # Errors
+/// [`NotFound`](ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](ErrorKind::Unsupported) for what
+/// no acceptance can map, such as names that are too long.
+pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted: &Wanted) -> Result<Plan> {
+    let catalog = source.engine.catalog(source)?;
+    let tables = chosen(source, &catalog, &wanted.tables)?;
+    let mut plan = Plan::default();
+    let mut names = Names::new(target, &tables);
+    let list: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+    for table in &tables {
+        if table.name.len() > target.longest_name() {
+            let most = target.longest_name();
+            let why = format!("table {}: {} names have at most {most} bytes", table.name, target.name());
+            return Err(Error::unsupported(why).hint("rename it, or leave it out with --tables"));
+        }
+        let mut one = OneTable { source, target, facts, table, copied: &list, issues: &mut plan.issues };
+        let planned = one.plan(&mut names)?;
+        plan.tables.push(planned);
+    }
+    for leftover in &catalog.leftovers {
+        let of_database = leftover.table.is_none() && wanted.tables.is_empty();
+        let of_table = leftover.table.as_deref().is_some_and(|table| list.contains(&table));
+        if (of_database || of_table) && !leftover.name.starts_with(NAMESPACE_PREFIX) {
+            let object = match &leftover.table {
+                Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
+                _ => leftover.name.clone(),
+            };
+            plan.issues.push(Issue { kind: leftover.kind, object, detail: leftover.detail.clone() });
+        }
+    }
+    plan.issues.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+    parents_first(&mut plan.tables, &tables);
+    Ok(plan)
+}
+
+/// The tables to copy: those named, or all but Kurabe's own.
+fn chosen(source: &Side, catalog: &Catalog, wanted: &[String]) -> Result<Vec<Table>> {
+    if wanted.is_empty() {
+        let all = catalog.tables.iter().filter(|table| !table.name.starts_with(NAMESPACE_PREFIX));
+        let all: Vec<Table> = all.cloned().collect();
+        if all.is_empty() {
+            let what = format!("{}: there are no tables to copy", source.name);
+            return Err(
+                Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
+            );
+        }
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        catalog.tables.iter().find(|table| table.name == *name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = catalog.tables.iter().map(|table| table.name.as_str()).collect();
+            Error::new(ErrorKind::NotFound, format!("{}: there is no table '{name}'", source.name))
+                .hint(units::suggestion(name, &names, "there are"))
+        })
+    };
+    wanted.iter().map(find).collect()
+}
+
+/// Puts tables after those that they refer to, where that is possible.
+fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
+    let mut done: HashSet<String> = HashSet::new();
+    let mut ordered = Vec::new();
+    while !plans.is_empty() {
+        let ready = |plan: &TablePlan| {
+            let table = tables.iter().find(|table| table.name == plan.name);
+            table.is_none_or(|table| {
+                let waits = |parent: &String| {
+                    plans.iter().any(|other| other.name == *parent && other.name != plan.name)
+                };
+                !table.foreign.iter().any(|key| waits(&key.parent) && !done.contains(&key.parent))
+            })
+        };
+        let at = plans.iter().position(ready).unwrap_or(0);
+        let plan = plans.remove(at);
+        done.insert(plan.name.clone());
+        ordered.push(plan);
+    }
+    *plans = ordered;
+}
+
+impl Plan {
+    /// The differences that the user did not accept.
+    pub fn refused(&self, accepted: &Accepted) -> Vec<&Issue> {
+        self.issues.iter().filter(|issue| !accepted.has(issue.kind, &issue.object)).collect()
+    }
+
+    /// The plan as text: its statements.
+    pub fn statements(&self) -> String {
+        let mut text = String::new();
+        for table in &self.tables {
+            let _ = writeln!(text, "{};", table.create);
+        }
+        let later = self.tables.iter().flat_map(|table| table.indexes.iter());
+        for named in later.chain(self.tables.iter().flat_map(|table| table.foreign.iter())) {
+            let _ = writeln!(text, "{};", named.sql);
+        }
+        text
+    }
+}

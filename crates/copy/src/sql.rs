@@ -1,0 +1,126 @@
+//! A session with SQL as text, on either side of a copy.
+
+use crate::engines::Engine;
+use kurabe_core::driver::{Prepared, Session};
+use kurabe_core::operation::Operation;
+use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, Result};
+use std::sync::Arc;
+
+/// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
+pub const GAP: char = '\0';
+
+/// One side of a copy: a session and its engine.
+pub struct Side {
+    /// The session.
+    pub session: Box<dyn Session>,
+    /// Its engine.
+    pub engine: &'static dyn Engine,
+    /// The target's name, for messages.
+    pub name: String,
+}
+
+/// A field of a row of the catalogue.
+pub type Row = Vec<Option<String>>;
+
+/// The operation of a statement whose parameters are [`GAP`]s.
+pub fn operation(sql: &str) -> Operation {
+    let mut pieces = Vec::new();
+    for (number, text) in sql.split(GAP).enumerate() {
+        if number > 0 {
+            pieces.push(RawPiece::Parameter);
+        }
+        if !text.is_empty() {
+            pieces.push(RawPiece::Text(text.to_owned()));
+        }
+    }
+    let parameters = sql.matches(GAP).count();
+    let texts = vec![RawText { engine: None, pieces }];
+    Operation::Raw { statement: Arc::new(RawStatement { place: "copy".to_owned(), texts, parameters }) }
+}
+
+impl Side {
+    /// Prepares a statement.
+    pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        self.session.prepare(&operation(sql)).map_err(|error| self.explain(error, sql))
+    }
+
+    /// Executes a statement once.
+    pub fn execute(&mut self, sql: &str, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        let prepared = self.prepare(sql)?;
+        let done = self.session.execute(&prepared, parameters, out);
+        let released = self.session.release(prepared);
+        done.map_err(|error| self.explain(error, sql)).and(released)
+    }
+
+    /// Executes a statement without parameters, and discards any rows.
+    pub fn run(&mut self, sql: &str) -> Result<()> {
+        self.execute(sql, &[], &mut Reply::new())
+    }
+
+    /// The rows of a statement without parameters, as text.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
+        let mut reply = Reply::new();
+        self.execute(sql, &[], &mut reply)?;
+        let field = |row, column| match reply.field(row, column)? {
+            Value::Null => None,
+            Value::Int(number) | Value::Time(number) => Some(number.to_string()),
+            Value::Bool(truth) => Some(u8::from(truth).to_string()),
+            Value::Text(text) => Some(text.to_owned()),
+            Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        };
+        Ok((0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect())
+    }
+
+    /// The first field of the first row.
+    pub fn value(&mut self, sql: &str) -> Result<Option<String>> {
+        Ok(self.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+    }
+
+    /// A whole number: the first field of the first row.
+    pub fn number(&mut self, sql: &str) -> Result<u64> {
+        Ok(self.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
+    }
+
+    /// Executes an operation without parameters.
+    pub fn control(&mut self, operation: &Operation) -> Result<()> {
+        let prepared = self.session.prepare(operation)?;
+        let done = self.session.execute(&prepared, &[], &mut Reply::new());
+        done.and(self.session.release(prepared)).map_err(|error| error.context(&self.name))
+    }
+
+    /// A name in the engine's quotes.
+    pub fn quoted(&self, name: &str) -> String {
+        quoted(self.engine, name)
+    }
+
+    fn explain(&self, error: Error, sql: &str) -> Error {
+        let shown: String = sql.replace(GAP, "?").split_whitespace().collect::<Vec<_>>().join(" ");
+        let short: String = shown.chars().take(160).collect();
+        let more = if short.len() < shown.len() { " …" } else { "" };
+        error.context(format!("{}: {short}{more}", self.name))
+    }
+}
+
+/// A name in an engine's quotes.
+pub fn quoted(engine: &dyn Engine, name: &str) -> String {
+    let quote = engine.quote();
+    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
+}
+
+/// A text literal that no setting of a server ends early: it holds no backslash and no zero.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text with a backslash or a zero character.
+pub fn literal(text: &str) -> Result<String> {
+    if text.contains(['\\', GAP]) {
+        return Err(Error::unsupported(format!("'{text}' has a backslash or a zero character")));
+    }
+    Ok(format!("'{}'", text.replace('\'', "''")))
+}
+
+/// A field of a row, or empty text.
+pub fn text(row: &Row, at: usize) -> &str {
+    row.get(at).and_then(Option::as_deref).unwrap_or_default()
+}

@@ -1,0 +1,178 @@
+//! How far a copy came, held on the target in a table of Kurabe's own, which the ownership table records. The state of a
+//! table changes in the transaction that inserts its rows.
+
+use crate::page::{Cell, Page};
+use crate::sql::Side;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::{Namespace, Prepared};
+use kurabe_core::operation::Operation;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+
+/// The table's name.
+pub const NAME: &str = "kurabe_copy";
+
+/// The whole copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whole {
+    /// A digest of the plan: only the same copy can be resumed.
+    pub fingerprint: String,
+    /// The source's name.
+    pub source: String,
+    /// The tables.
+    pub tables: Vec<String>,
+}
+
+/// How far a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It may exist, and has no rows.
+    Making,
+    /// Rows are being copied.
+    Rows,
+    /// All rows are copied.
+    Copied,
+    /// All values were compared.
+    Verified,
+    /// Its indexes exist.
+    Indexed,
+}
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfTable {
+    /// How far it is.
+    pub phase: Phase,
+    /// The rows that are copied.
+    pub rows: u64,
+    /// The key of the last row: whole numbers, and bytes.
+    pub last: Option<Vec<Part>>,
+}
+
+/// A field of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// A whole number.
+    Int(i64),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl OfTable {
+    /// A table that has no rows yet.
+    pub fn new(phase: Phase) -> Self {
+        Self { phase, rows: 0, last: None }
+    }
+
+    /// Records the key of the last row.
+    pub fn set_last(&mut self, key: Option<&Page>) {
+        let part = |cell| match cell {
+            Cell::Int(number) => Part::Int(number),
+            Cell::Bytes(bytes) => Part::Bytes(bytes.to_vec()),
+            Cell::Null => Part::Bytes(Vec::new()),
+        };
+        self.last = key.map(|key| (0..key.width()).map(|at| part(key.cell(0, at))).collect());
+    }
+
+    /// The key of the last row.
+    pub fn last(&self) -> Option<Page> {
+        let parts = self.last.as_ref()?;
+        let mut page = Page::new(parts.len());
+        for part in parts {
+            page.push(match part {
+                Part::Int(number) => Cell::Int(*number),
+                Part::Bytes(bytes) => Cell::Bytes(bytes),
+            });
+        }
+        Some(page)
+    }
+}
+
+/// The state on the target.
+pub struct State {
+    put: Prepared,
+    get: Prepared,
+}
+
+fn collection() -> Collection {
+    let fields = vec![
+        Field { name: "id", kind: FieldType::Text { max: 200 } },
+        Field { name: "data", kind: FieldType::LongText },
+    ];
+    Collection::new(NAME, fields, vec![0])
+}
+
+/// Whether a copy to this target is unfinished.
+pub fn exists(namespace: &mut dyn Namespace) -> Result<bool> {
+    Ok(namespace.list()?.iter().any(|name| name == NAME))
+}
+
+/// Removes the state, and the ownership table if it has no other entry.
+pub fn remove(namespace: &mut dyn Namespace) -> Result<()> {
+    namespace.remove(NAME)?;
+    if namespace.list()?.is_empty() { namespace.finish() } else { Ok(()) }
+}
+
+impl State {
+    /// Makes an empty state.
+    pub fn create(namespace: &mut dyn Namespace, side: &mut Side) -> Result<Self> {
+        namespace.create(&collection())?;
+        Self::open(side)
+    }
+
+    /// The state that exists.
+    pub fn open(side: &mut Side) -> Result<Self> {
+        let collection = Arc::new(collection());
+        let put = side.session.prepare(&Operation::Put { collection: Arc::clone(&collection) })?;
+        let get = Operation::Get { collection, fields: vec![1] };
+        let get = side.session.prepare(&get)?;
+        Ok(Self { put, get })
+    }
+
+    fn get<T: DeserializeOwned>(&self, side: &mut Side, id: &str) -> Result<Option<T>> {
+        let mut reply = Reply::new();
+        side.session.execute(&self.get, &[Value::Text(id)], &mut reply)?;
+        let Some(bytes) = reply.field_bytes(0, 0) else { return Ok(None) };
+        serde_json::from_slice(bytes).map(Some).map_err(|error| {
+            let what = format!("{}: table {NAME} cannot be read: {error}", side.name);
+            Error::new(ErrorKind::Damaged, what).hint("begin again with --restart")
+        })
+    }
+
+    fn put(&self, side: &mut Side, id: &str, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(value).map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("the state cannot be written: {error}"))
+        })?;
+        side.session.execute(&self.put, &[Value::Text(id), Value::Text(&text)], &mut Reply::new())
+    }
+
+    /// The whole copy, once recorded.
+    pub fn whole(&self, side: &mut Side) -> Result<Option<Whole>> {
+        self.get(side, "copy")
+    }
+
+    /// Records the whole copy.
+    pub fn set_whole(&self, side: &mut Side, whole: &Whole) -> Result<()> {
+        self.put(side, "copy", whole)
+    }
+
+    /// How far a table is; `None` if it was not begun.
+    pub fn table(&self, side: &mut Side, name: &str) -> Result<Option<OfTable>> {
+        self.get(side, &format!("table {name}"))
+    }
+
+    /// Records how far a table is.
+    pub fn set_table(&self, side: &mut Side, name: &str, state: &OfTable) -> Result<()> {
+        self.put(side, &format!("table {name}"), state)
+    }
+
+    /// Frees what is prepared.
+    pub fn close(self, side: &mut Side) -> Result<()> {
+        let Self { put, get } = self;
+        side.session.release(put).and(side.session.release(get))
+    }
+}

@@ -1,0 +1,229 @@
+//! Types of columns: the classes that engines have in common, and the tables that map an engine's types to them and back.
+
+use crate::engines::Engine;
+use crate::issue::IssueKind;
+
+/// A class of types whose values have one canonical form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// True or false.
+    Bool,
+    /// A signed integer of 8 bits.
+    Int8,
+    /// A signed integer of 16 bits, or an unsigned one of 8.
+    Int16,
+    /// A signed integer of 32 bits, or an unsigned one of up to 24.
+    Int32,
+    /// A signed integer of 64 bits, or an unsigned one of 32.
+    Int64,
+    /// An unsigned integer of 64 bits.
+    UInt64,
+    /// An exact decimal number: `n` digits, `s` of them after the point.
+    Decimal,
+    /// A floating-point number of 32 bits.
+    Float32,
+    /// A floating-point number of 64 bits.
+    Float64,
+    /// Text of `n` characters; trailing spaces have no meaning.
+    Char,
+    /// Text of at most `n` characters.
+    Varchar,
+    /// Text of any length.
+    Text,
+    /// `n` bytes.
+    Binary,
+    /// At most `n` bytes.
+    Varbinary,
+    /// Bytes of any length.
+    Blob,
+    /// A date.
+    Date,
+    /// A time of day with `n` decimal digits of a second.
+    Time,
+    /// A date and a time of day without a zone, with `n` decimal digits of a second.
+    Timestamp,
+    /// An instant, with `n` decimal digits of a second.
+    TimestampTz,
+    /// A UUID.
+    Uuid,
+    /// A JSON document.
+    Json,
+    /// One of listed words, or a set of them.
+    Enum,
+    /// A bit field of `n` bits.
+    Bits,
+    /// A type that only its own engine has; read and written as text.
+    Native,
+}
+
+impl Class {
+    /// Whether its values are bytes without a character set.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::Binary | Self::Varbinary | Self::Blob)
+    }
+
+    /// Whether its values are text that a collation compares.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Char | Self::Varchar | Self::Text | Self::Enum)
+    }
+
+    /// Whether its values are whole numbers of at most 64 bits.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::UInt64 | Self::Bits)
+    }
+
+    /// Whether all engines order its values in the same way.
+    pub fn has_one_order(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::Date)
+    }
+}
+
+/// No limit of [`Kind::n`].
+pub const UNLIMITED: u32 = u32::MAX;
+
+/// A column's type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its class.
+    pub class: Class,
+    /// Length, number of digits, or decimal digits of a second; [`UNLIMITED`] without a limit.
+    pub n: u32,
+    /// Digits after the point.
+    pub s: u32,
+    /// As its engine writes it.
+    pub declared: String,
+}
+
+/// A type as a catalogue writes it, in parts: `decimal(10,2) unsigned`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// The words in lower case, without what is in parentheses: `decimal unsigned`.
+    pub base: String,
+    /// The first number in parentheses.
+    pub n: Option<u32>,
+    /// The second one.
+    pub s: Option<u32>,
+}
+
+impl Declared {
+    /// Splits a type's text.
+    pub fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let (before, after) = text.split_once('(').unwrap_or((text, ""));
+        let (inside, after) = after.rsplit_once(')').unwrap_or((after, ""));
+        let words = before.split_whitespace().chain(after.split_whitespace());
+        // Display properties, which do not affect values.
+        let words = words.map(str::to_ascii_lowercase).filter(|word| word != "zerofill");
+        let mut numbers = inside.split(',').map(|number| number.trim().parse().ok());
+        let base = words.collect::<Vec<_>>().join(" ");
+        Self { base, n: numbers.next().flatten(), s: numbers.next().flatten() }
+    }
+}
+
+/// The class of a declared type of an engine, from its table of types.
+pub fn kind_of(engine: &dyn Engine, text: &str) -> Kind {
+    let declared = Declared::parse(text);
+    let found = engine.types().iter().find(|(name, _)| *name == declared.base);
+    let class = found.map_or_else(|| engine.class_of_unknown(&declared), |(_, class)| *class);
+    let n = match class {
+        Class::Char | Class::Binary | Class::Bits => declared.n.unwrap_or(1),
+        Class::Time | Class::Timestamp | Class::TimestampTz => {
+            declared.n.unwrap_or(engine.default_fraction())
+        }
+        _ => declared.n.unwrap_or(UNLIMITED),
+    };
+    let mut kind = Kind { class, n, s: declared.s.unwrap_or(0), declared: text.to_owned() };
+    if class == Class::Decimal && declared.n.is_none() {
+        (kind.n, kind.s) = engine.default_decimal();
+    }
+    kind
+}
+
+/// A line of an engine's table of new columns: what a class becomes there.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The class.
+    pub class: Class,
+    /// The largest [`Kind::n`] that the line is for.
+    pub most: u32,
+    /// The type, with `{n}` and `{s}`.
+    pub becomes: &'static str,
+    /// How the engine stores it, which decides how values are read and written.
+    pub stored: Class,
+    /// What does not map, and why.
+    pub issue: Option<(IssueKind, &'static str)>,
+}
+
+/// A line that maps without loss.
+pub const fn rule(class: Class, most: u32, becomes: &'static str, stored: Class) -> Rule {
+    Rule { class, most, becomes, stored, issue: None }
+}
+
+/// A line that maps with a difference, which is listed.
+pub const fn lossy(
+    class: Class,
+    most: u32,
+    becomes: &'static str,
+    stored: Class,
+    issue: IssueKind,
+    why: &'static str,
+) -> Rule {
+    Rule { class, most, becomes, stored, issue: Some((issue, why)) }
+}
+
+/// A new column's type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// As the target writes it.
+    pub sql: String,
+    /// How the target stores it.
+    pub stored: Kind,
+    /// What does not map, and why.
+    pub issue: Option<(IssueKind, &'static str)>,
+}
+
+/// What a type of one engine becomes on another. Between servers of one engine it stays as it is.
+pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
+    if from.name() == to.name() {
+        return Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None });
+    }
+    let rule = to.rules().iter().find(|rule| rule.class == kind.class && kind.n <= rule.most)?;
+    let sql = rule.becomes.replace("{n}", &kind.n.to_string()).replace("{s}", &kind.s.to_string());
+    let stored = Kind { class: rule.stored, n: kind.n, s: kind.s, declared: sql.clone() };
+    Some(Mapped { sql, stored, issue: rule.issue })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_types_are_split_into_words_and_numbers() {
+        let parts = |text: &str| {
+            let Declared { base, n, s } = Declared::parse(text);
+            (base, n, s)
+        };
+        assert_eq!(parts("DECIMAL(10, 2) unsigned zerofill"), ("decimal unsigned".into(), Some(10), Some(2)));
+        assert_eq!(
+            parts("timestamp(3) without time zone"),
+            ("timestamp without time zone".into(), Some(3), None)
+        );
+        assert_eq!(parts("enum('a','b)')"), ("enum".into(), None, None));
+        assert_eq!(parts(""), (String::new(), None, None));
+    }
+
+    #[test]
+    fn every_class_becomes_some_type_of_every_engine() {
+        for to in crate::engines::ALL {
+            for from in crate::engines::ALL {
+                for (name, class) in from.types() {
+                    for text in [(*name).to_owned(), format!("{name}(65535)")] {
+                        let kind = kind_of(*from, &text);
+                        assert_eq!(kind.class, *class, "{name}");
+                        assert!(map(*from, *to, &kind).is_some(), "{}: {text} to {}", from.name(), to.name());
+                    }
+                }
+            }
+        }
+    }
+}

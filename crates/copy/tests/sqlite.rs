@@ -1,0 +1,193 @@
+//! Copies between two files of SQLite.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
+
+mod common;
+
+use common::{copy, run, side, watched};
+use kurabe_copy::run::{Event, Step};
+use kurabe_core::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+
+const COUNT: &str = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 5000)";
+
+/// The first field of the first row.
+fn value(url: &str, sql: &str) -> String {
+    side(url).value(sql).unwrap().unwrap_or_default()
+}
+
+/// A source with tables of all kinds, and an empty target.
+fn files() -> (TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] =
+        ["from.db", "to.db"].map(|name| format!("sqlite:{}", folder.path().join(name).display()));
+    run(
+        &from,
+        &[
+            "CREATE TABLE parents (id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL DEFAULT 'it''s', UNIQUE (name))",
+            "CREATE TABLE children (parent INT NOT NULL REFERENCES parents (id) ON DELETE CASCADE, n INT NOT NULL, \
+             data BLOB, PRIMARY KEY (parent, n)) WITHOUT ROWID",
+            "CREATE TABLE words (word TEXT, number REAL)",
+            "CREATE INDEX by_word ON words (word, number)",
+            &format!("INSERT INTO parents {COUNT} SELECT n, 'name ' || n FROM n"),
+            &format!("INSERT INTO children {COUNT} SELECT n, n % 7, randomblob(n % 20) FROM n"),
+            &format!("INSERT INTO words {COUNT} SELECT nullif(n % 9, 3), n / 7.0 FROM n"),
+            "INSERT INTO words VALUES ('', NULL), ('東京', -0.0), (NULL, 5e-324)",
+        ],
+    );
+    (folder, from, to)
+}
+
+#[test]
+fn copy_has_the_same_schema_and_leaves_nothing_of_ours() {
+    let (_folder, from, to) = files();
+    let (_, done) = copy(&from, &to, "").unwrap();
+    let rows: Vec<(&str, u64)> = done.iter().map(|table| (table.name.as_str(), table.rows)).collect();
+    assert_eq!(rows, [("parents", 5_000), ("children", 5_000), ("words", 5_003)]);
+    let names = "SELECT group_concat(name, ' ') FROM (SELECT name FROM sqlite_schema WHERE name NOT LIKE \
+                 'sqlite_autoindex%' ORDER BY name)";
+    assert_eq!(value(&to, names), "by_word children parents parents_k1 words");
+    assert_eq!(
+        value(&to, "SELECT \"table\" || on_delete FROM pragma_foreign_key_list('children')"),
+        "parentsCASCADE"
+    );
+    assert_eq!(
+        value(&to, "SELECT dflt_value FROM pragma_table_info('parents') WHERE name = 'name'"),
+        "'it''s'"
+    );
+    for sum in ["SELECT sum(length(data)) FROM children", "SELECT total(number) FROM words"] {
+        assert_eq!(value(&from, sum), value(&to, sum));
+    }
+}
+
+#[test]
+fn stopped_copy_continues_after_its_last_page() {
+    let (_folder, from, to) = files();
+    let stop = AtomicBool::new(false);
+    let mut copied = 0;
+    let stopped = watched(&from, &to, "", &stop, &mut |event| {
+        if let Event::Progress { table, step: Step::Copy, rows } = event
+            && table.name == "children"
+        {
+            copied = rows;
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted);
+    assert!(copied > 0 && copied < 5_000, "{copied}");
+    let (_, done) = copy(&from, &to, "").unwrap();
+    let again: Vec<(u64, u64)> = done.iter().map(|table| (table.rows, table.copied)).collect();
+    assert_eq!(again[0], (5_000, 0), "the first table was complete");
+    assert_eq!(again[1], (5_000, 5_000 - copied));
+    assert_eq!(value(&to, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'kurabe%'"), "0");
+}
+
+#[test]
+fn changed_value_is_found_with_its_row_and_column() {
+    let (_folder, from, to) = files();
+    let cases = [
+        ("children", "UPDATE children SET data = x'00' WHERE parent = 4321", "row 4321, 2, column data"),
+        (
+            "children",
+            "DELETE FROM children WHERE parent = 4321",
+            "row 4321, 2 of children is not on the target",
+        ),
+        (
+            "children",
+            "INSERT INTO children VALUES (4321, 100, NULL)",
+            "row 4321, 100 of children is on the target only",
+        ),
+        ("parents", "UPDATE parents SET name = 'x' WHERE id = 5000", "row 5000, column name: 'name 5000'"),
+        ("words", "UPDATE words SET number = 1 WHERE rowid = 5", "do not have the same digest"),
+    ];
+    for (number, (table, change, part)) in cases.into_iter().enumerate() {
+        let to = format!("{to}-{number}");
+        let mut changed = false;
+        let error = watched(&from, &to, "", &AtomicBool::new(false), &mut |event| {
+            if let Event::Progress { table: of, step: Step::Copy, rows } = event
+                && of.name == table
+                && rows >= 5_000
+                && !changed
+            {
+                run(&to, &[change]);
+                changed = true;
+            }
+        })
+        .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch, "{change}: {error}");
+        assert!(error.to_string().contains(part), "{change}: {error}");
+    }
+}
+
+#[test]
+fn existing_table_is_refused_by_name_and_left_alone() {
+    let (_folder, from, to) = files();
+    run(&to, &["CREATE TABLE words (x)", "INSERT INTO words VALUES (7)"]);
+    let error = copy(&from, &to, "").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs);
+    assert!(error.to_string().contains("table words exists"), "{error}");
+    assert_eq!(value(&to, "SELECT x FROM words"), "7");
+    assert_eq!(value(&to, "SELECT count(*) FROM sqlite_schema"), "1");
+}
+
+#[test]
+fn copy_of_another_source_is_not_continued() {
+    let (folder, from, to) = files();
+    let stop = AtomicBool::new(false);
+    let mut events = |event: Event<'_>| {
+        if matches!(event, Event::Table(_)) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    watched(&from, &to, "", &stop, &mut events).unwrap_err();
+    let other = format!("sqlite:{}", folder.path().join("other.db").display());
+    run(&other, &["CREATE TABLE parents (id INTEGER PRIMARY KEY)"]);
+    let error = copy(&other, &to, "").unwrap_err();
+    assert!(error.to_string().contains("is unfinished, and it is another one"), "{error}");
+    run(&from, &["ALTER TABLE words ADD COLUMN more TEXT"]);
+    let error = copy(&from, &to, "").unwrap_err();
+    assert!(error.to_string().contains("their definitions have changed"), "{error}");
+}
+
+#[test]
+fn what_does_not_map_is_refused_before_anything_is_made() {
+    let (_folder, from, to) = files();
+    run(
+        &from,
+        &[
+            "CREATE INDEX some ON words (word) WHERE number > 1",
+            "CREATE INDEX lower_words ON words (lower(word))",
+            "CREATE VIEW all_words AS SELECT word FROM words",
+            "CREATE TRIGGER on_word AFTER INSERT ON words BEGIN SELECT 1; END",
+            "CREATE TABLE checked (a INT CHECK (a > 0), b INT GENERATED ALWAYS AS (a + 1) STORED)",
+        ],
+    );
+    let error = copy(&from, &to, "view,trigger:words").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(
+        error.to_string().contains("--accept check,expression-index,generated-column,partial-index"),
+        "{error}"
+    );
+    assert_eq!(value(&to, "SELECT count(*) FROM sqlite_schema"), "0");
+    let all = "view,trigger,check,expression-index,generated-column,partial-index";
+    assert_eq!(copy(&from, &to, all).unwrap().1.len(), 4);
+}
+
+#[test]
+fn source_that_is_opened_for_reading_is_not_changed() {
+    let (folder, from, to) = files();
+    let file = folder.path().join("from.db");
+    // A run would set its own journal mode, which the file keeps.
+    run(&format!("{from}?journal_mode=delete"), &["DELETE FROM words WHERE rowid = 1"]);
+    let before = std::fs::read(&file).unwrap();
+    let reader = format!("{from}?access=read");
+    copy(&reader, &to, "").unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert!(side(&reader).run("DELETE FROM words").is_err());
+    run(&from, &["DELETE FROM words WHERE rowid = 2"]);
+    assert_ne!(std::fs::read(&file).unwrap(), before);
+    let none = folder.path().join("none.db");
+    let url = format!("sqlite:{}?access=read", none.display());
+    assert!(common::driver(&url).connect(&kurabe_core::driver::ConnectOptions::default()).is_err());
+    assert!(!none.exists());
+}

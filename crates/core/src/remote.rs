@@ -1,0 +1,74 @@
+//! A second server of a run, beside the target: the *remote*. The target's server reads the remote's collections by
+//! its own means, over a *link*; or Kurabe's client reads them itself.
+
+use crate::named::named;
+use crate::target::TargetUrl;
+
+named! {
+    /// Which server a target's remote is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum RemoteServer {
+        /// The target's own server: a link leads from the server to itself.
+        Same => "same",
+        /// A second instance of the target's server: another process of a throwaway server, or another file of a
+        /// temporary embedded database.
+        Second => "second",
+        /// The server that the user names with `--remote`.
+        Given => "remote",
+    }
+    /// Its name on the command line and in facts.
+    pub fn name;
+}
+
+/// The address of a remote.
+#[derive(Clone, Debug)]
+pub struct RemoteAddress {
+    /// Which server it is.
+    pub server: RemoteServer,
+    /// Its URL, with the password. For an embedded database the path is that of its file.
+    pub url: TargetUrl,
+}
+
+/// Where a collection is that is not an ordinary one of the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteCollection {
+    /// The server with the rows.
+    pub server: RemoteServer,
+    /// How the target's server reads them; `None`: the collection itself is on that server, and Kurabe's client reads
+    /// it there.
+    pub link: Option<Link>,
+}
+
+/// How a server reads a collection of a remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The engine's means.
+    pub way: LinkWay,
+    /// The name of the collection on the remote.
+    pub source: String,
+    /// Rows per round trip between the servers; `None`: the engine's default.
+    pub fetch: Option<u64>,
+}
+
+named! {
+    /// The means by which a database reads another one's tables.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum LinkWay {
+        /// A foreign table of PostgreSQL's extension `postgres_fdw`.
+        Fdw => "fdw",
+        /// A query sent by PostgreSQL's extension dblink.
+        Dblink => "dblink",
+        /// A table of the storage engine FEDERATED of MySQL, or of `FederatedX` of MariaDB.
+        Federated => "federated",
+        /// A table of MariaDB's storage engine CONNECT.
+        Connect => "connect",
+        /// A table of MariaDB's storage engine Spider.
+        Spider => "spider",
+        /// A database file that SQLite attaches to a connection.
+        Attach => "attach",
+        /// A database link of Oracle Database.
+        DatabaseLink => "database-link",
+    }
+    /// Its name on the command line.
+    pub fn name;
+}

@@ -1,0 +1,263 @@
+//! Runs an engine's own programs: finds them, feeds them, watches them, and reports how they failed.
+
+use crate::prelude::*;
+use kurabe_core::text::printable;
+use rustix::fs::fstatvfs;
+use std::env;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::{ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Folders that may not be in `PATH`: a user's usually has no `sbin`.
+const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec"];
+/// How often a running program is looked at.
+const WATCH: Duration = Duration::from_millis(5);
+/// The part of a program's error output that is shown, in bytes.
+const SHOWN: usize = 600;
+/// The part of a dump's end in which its last line is, in bytes.
+const TAIL: u64 = 512;
+
+/// The folder of temporary files: `$KURABE_TMP`, or the system's.
+pub fn temporary_folder() -> PathBuf {
+    env::var_os("KURABE_TMP").filter(|path| !path.is_empty()).map_or_else(env::temp_dir, PathBuf::from)
+}
+
+/// The first program with one of these names: in the folders of `$KURABE_SERVER_PATH` if that is set, as for throwaway
+/// servers; otherwise in those of `PATH` and the usual ones.
+///
+/// # Errors
+/// [`Unsupported`](ErrorKind::Unsupported) if there is none.
+pub fn find(names: &[&str], package: &str) -> Result<PathBuf> {
+    let folders: Vec<PathBuf> = match env::var_os("KURABE_SERVER_PATH") {
+        Some(only) => env::split_paths(&only).collect(),
+        None => env::split_paths(&env::var_os("PATH").unwrap_or_default())
+            .chain(ELSEWHERE.iter().map(PathBuf::from))
+            .collect(),
+    };
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let absolute = || folders.iter().filter(|folder| folder.is_absolute());
+    let paths = names.iter().flat_map(|name| absolute().map(move |folder| folder.join(name)));
+    paths.into_iter().find(is_program).ok_or_else(|| {
+        Error::unsupported(format!("there is no program {}", names.join(" or ")))
+            .hint(format!("install it: {package}"))
+    })
+}
+
+/// The first line that a program prints about its version; empty if it prints none.
+pub fn version(program: &PathBuf) -> String {
+    let mut command = Command::new(program);
+    let output = command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    printable(text.lines().next().unwrap_or_default().trim()).into_owned()
+}
+
+/// A file without a name in the temporary folder.
+fn unnamed_file() -> Result<File> {
+    let folder = temporary_folder();
+    tempfile::tempfile_in(&folder).map_err(|error| {
+        let message = format!("no temporary file can be made in {}: {error}", folder.display());
+        Error::new(ErrorKind::Environment, message).hint("KURABE_TMP names another folder")
+    })
+}
+
+/// The content of a dump, in a file without a name.
+pub struct Dump {
+    file: File,
+}
+
+impl Dump {
+    /// An empty dump, but for this text.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) if it cannot be written.
+    pub fn beginning_with(text: &str) -> Result<Self> {
+        let mut file = unnamed_file()?;
+        file.write_all(text.as_bytes()).map_err(|error| not_written(&error))?;
+        Ok(Self { file })
+    }
+
+    /// Appends what a program writes to its standard output; returns the length of the dump.
+    ///
+    /// # Errors
+    /// As for [`run`]; [`Environment`](ErrorKind::Environment) if the dump does not end with a line that begins with
+    /// `end`: programs do not notice every error of writing.
+    pub fn write(
+        &mut self,
+        command: &mut Command,
+        end: &str,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<u64> {
+        let output = self.file.try_clone().map_err(|error| not_written(&error))?;
+        let length = || self.file.metadata().map_or(0, |meta| meta.len());
+        // Programs may say nothing of a full disk, or end as if all were well.
+        run(command.stdout(output), &mut || progress(length())).map_err(|error| {
+            let is_full = fstatvfs(&self.file).is_ok_and(|disk| disk.f_bavail == 0);
+            if is_full && error.kind() == ErrorKind::Server {
+                return Error::new(ErrorKind::Environment, format!("the disk is full: {error}")).hint(room());
+            }
+            error
+        })?;
+        let length = length();
+        let shown = length.min(TAIL);
+        let mut tail = vec![0; shown as usize];
+        let read = self.file.read_exact_at(&mut tail, length - shown);
+        read.map_err(|error| not_written(&error))?;
+        if String::from_utf8_lossy(&tail).lines().any(|line| line.starts_with(end)) {
+            return Ok(length);
+        }
+        let name = command.get_program().to_string_lossy().into_owned();
+        let message = format!("the dump of {name} is not complete: it does not end with '{end}'");
+        Err(Error::new(ErrorKind::Environment, message).hint(room()))
+    }
+
+    /// Gives the whole dump to a program on its standard input.
+    ///
+    /// # Errors
+    /// As for [`run`].
+    pub fn read(&mut self, command: &mut Command, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        let failed = |error: io::Error| {
+            Error::new(ErrorKind::Environment, format!("the dump cannot be read: {error}"))
+        };
+        self.file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let input = self.file.try_clone().map_err(failed)?;
+        // Both descriptors share the position up to which the program has read.
+        let mut file = &self.file;
+        run(command.stdin(input).stdout(Stdio::null()), &mut || progress(file.stream_position().unwrap_or(0)))
+    }
+}
+
+fn not_written(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Environment, format!("the dump cannot be written: {error}")).hint(room())
+}
+
+fn room() -> String {
+    let folder = temporary_folder();
+    format!("the disk of {} may be full; KURABE_TMP names another folder", folder.display())
+}
+
+/// Runs a program until it ends. Its standard input and output are as the caller set them; an input that was not set is
+/// empty. `progress` is called every few milliseconds; if it fails, the program is killed.
+///
+/// # Errors
+/// The error of `progress`; [`Environment`](ErrorKind::Environment) if the program cannot be run;
+/// [`Server`](ErrorKind::Server) with its error output if it fails.
+pub fn run(command: &mut Command, progress: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+    let failed =
+        |error: io::Error| Error::new(ErrorKind::Environment, format!("{name} cannot be run: {error}"));
+    // A pipe and not a file: on a full disk there is no room for what it says.
+    let mut child = command.env("LC_ALL", "C").stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let errors = child.stderr.take();
+    let said = thread::Builder::new().name("errors".to_owned()).spawn(move || errors.map(read_errors)).ok();
+    let ended = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) => {}
+            Err(error) => break Err(failed(error)),
+        }
+        if let Err(error) = progress() {
+            break Err(error);
+        }
+        thread::sleep(WATCH);
+    };
+    let status = ended.inspect_err(|_| {
+        // It must not change the table any more when the caller goes on.
+        let _ = child.kill();
+        let _ = child.wait();
+    })?;
+    if status.success() {
+        return progress();
+    }
+    let text = said.and_then(|said| said.join().ok().flatten()).unwrap_or_default();
+    let text = if text.trim().is_empty() { status.to_string() } else { text };
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let shown: String = lines.join("; ").chars().take(SHOWN).collect();
+    let full = ["No space left", "errno: 28", "Errcode: 28", "disk is full"];
+    let full = full.iter().any(|part| shown.contains(part));
+    let kind = if full { ErrorKind::Environment } else { ErrorKind::Server };
+    let error = Error::new(kind, format!("{name} failed: {shown}"));
+    Err(if full { error.hint(room()) } else { error })
+}
+
+/// What a program writes to its standard error. The rest of much is read and forgotten, so that it does not wait.
+fn read_errors(mut from: ChildStderr) -> String {
+    let mut bytes = Vec::new();
+    let _ = (&mut from).take(64 << 10).read_to_end(&mut bytes);
+    let _ = io::copy(&mut from, &mut io::sink());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn dump_is_given_back_whole_with_what_it_begins_with() {
+        let mut dump = Dump::beginning_with("first\n").unwrap();
+        let mut seen = 0;
+        let mut progress = |bytes| {
+            seen = bytes;
+            Ok(())
+        };
+        let length = dump.write(&mut sh("echo second; echo end of it"), "end", &mut progress).unwrap();
+        assert_eq!((length, seen), (23 + 1, 24));
+        for _ in 0..2 {
+            let same = sh("test \"$(cat)\" = \"$(printf 'first\\nsecond\\nend of it')\"");
+            dump.read(&mut { same }, &mut |_| Ok(())).unwrap();
+        }
+    }
+
+    #[test]
+    fn dump_that_is_cut_is_an_error_even_if_its_program_succeeds() {
+        let mut dump = Dump::beginning_with("").unwrap();
+        let error = dump.write(&mut sh("echo half"), "end", &mut |_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Environment);
+        assert!(error.to_string().contains("not complete"), "{error}");
+    }
+
+    #[test]
+    fn failure_has_what_the_program_said_and_full_disk_is_one_of_the_machine() {
+        let failed = |script: &str| run(&mut sh(script), &mut || Ok(())).unwrap_err();
+        let error = failed("echo 'ERROR 2013: lost\u{1b}[1A' >&2; exit 3");
+        assert_eq!(error.kind(), ErrorKind::Server);
+        assert_eq!(error.to_string(), "sh failed: ERROR 2013: lost\\u{1b}[1A");
+        assert!(failed("exit 7").to_string().contains("exit status: 7"));
+        let error = failed("cat /etc/passwd > /dev/full");
+        assert_eq!(error.kind(), ErrorKind::Environment, "{error}");
+        assert!(error.to_string().contains("KURABE_TMP"), "{error}");
+        let absent = run(&mut Command::new("/nonexistent/program"), &mut || Ok(())).unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::Environment);
+    }
+
+    #[test]
+    fn program_is_killed_when_the_user_stops_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("alive");
+        let script = format!("touch {0}; sleep 600 & wait; rm {0}", mark.display());
+        let stopped = Error::new(ErrorKind::Interrupted, "stopped by the user");
+        let mut progress = || if mark.exists() { Err(stopped.clone()) } else { Ok(()) };
+        assert_eq!(run(&mut sh(&script), &mut progress), Err(stopped.clone()));
+        assert!(mark.exists());
+    }
+
+    #[test]
+    fn missing_program_is_unsupported_with_its_package() {
+        let error = find(&["no-such-program", "nor-this"], "apt-get install it").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("no-such-program or nor-this"), "{error}");
+        assert!(find(&["no-such-program", "sh"], "").unwrap().ends_with("sh"));
+    }
+}

@@ -1,0 +1,144 @@
+//! Dumps and restores by the programs of MySQL and MariaDB. The password is in their environment.
+
+use super::config::Config;
+use crate::prelude::*;
+use crate::program::{self, Dump};
+use crate::wire::Place;
+use crate::wire::link::{Query, value};
+use kurabe_core::dump::{DumpTool, RowOrder};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How a whole dump ends, with comments.
+const END: &str = "-- Dump completed";
+
+pub(super) struct MysqlDump {
+    config: Config,
+    link: Box<dyn Query>,
+    dump: PathBuf,
+    restore: PathBuf,
+    /// Whether the dump program is MySQL's own.
+    of_mysql: bool,
+    programs: String,
+    last: Option<Dump>,
+}
+
+impl MysqlDump {
+    /// Finds the programs: those of the server's own family first.
+    pub(super) fn new(config: &Config, mut link: Box<dyn Query>) -> Result<Self> {
+        if !config.tls.is_off() {
+            return Err(Error::unsupported("dumps over TLS are not supported; use a target without tls="));
+        }
+        let version = value(&mut *link, "SELECT VERSION()")?.unwrap_or_default();
+        let is_mariadb = version.contains("MariaDB");
+        let ([mut dumps, mut restores], package) =
+            ([["mysqldump", "mariadb-dump"], ["mysql", "mariadb"]], "apt-get install mariadb-client");
+        if is_mariadb {
+            dumps.reverse();
+            restores.reverse();
+        }
+        let (dump, restore) = (program::find(&dumps, package)?, program::find(&restores, package)?);
+        let programs = format!("{}; {}", program::version(&dump), program::version(&restore));
+        let of_mysql = !programs.contains("MariaDB");
+        Ok(Self { config: config.clone(), link, dump, restore, of_mysql, programs, last: None })
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let config = &self.config;
+        let mut command = Command::new(program);
+        // It must come first. The user's files could change what is dumped.
+        command.arg("--no-defaults").arg(format!("--user={}", config.user));
+        match &config.place {
+            Place::Tcp { host, port } => {
+                command.arg("--protocol=TCP").arg(format!("--host={host}")).arg(format!("--port={port}"));
+            }
+            Place::Unix(path) => {
+                command.arg("--protocol=SOCKET").arg(format!("--socket={}", path.display()));
+            }
+        }
+        command.env_remove("MYSQL_HOST").env_remove("MYSQL_TCP_PORT").env_remove("MYSQL_UNIX_PORT");
+        command.env("MYSQL_PWD", config.password.expose()).stdin(Stdio::null());
+        command
+    }
+}
+
+/// The option by which rows are dumped in this order. What follows the condition is part of the statement.
+fn order_option(table: &Collection, order: RowOrder) -> String {
+    let names = |fields: &[usize]| {
+        let names = fields.iter().filter_map(|at| table.fields.get(*at));
+        names.map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
+    };
+    match order {
+        RowOrder::Key => "--order-by-primary".to_owned(),
+        RowOrder::Index => {
+            let fields = [table.indexes.first().map_or(&[][..], Vec::as_slice), &table.key].concat();
+            format!("--where=1 ORDER BY {}", names(&fields))
+        }
+        RowOrder::Random => "--where=1 ORDER BY RAND(1)".to_owned(),
+    }
+}
+
+impl DumpTool for MysqlDump {
+    fn programs(&self) -> &str {
+        &self.programs
+    }
+
+    fn dump(
+        &mut self,
+        table: &Collection,
+        order: RowOrder,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<u64> {
+        self.last = None;
+        let mut command = self.command(&self.dump);
+        // Without locks and without tablespaces, which take privileges that a run does not need.
+        command.args(["--single-transaction", "--no-tablespaces", "--skip-triggers"]);
+        if self.of_mysql {
+            command.arg("--set-gtid-purged=OFF");
+        }
+        command.arg(order_option(table, order)).arg(&self.config.database).arg(&table.name);
+        let mut dump = Dump::beginning_with("")?;
+        let length = dump.write(&mut command, END, progress)?;
+        self.last = Some(dump);
+        Ok(length)
+    }
+
+    fn restore(&mut self, _table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        let mut command = self.command(&self.restore);
+        command.arg(&self.config.database);
+        let dump = self.last.as_mut().ok_or_else(no_dump)?;
+        dump.read(&mut command, progress)
+    }
+
+    fn stored_bytes(&mut self, table: &Collection) -> Result<Option<u64>> {
+        // Table names of Kurabe contain no quotes. The statistics are as old as the last analysis.
+        self.link.query(&format!("ANALYZE TABLE `{}`", table.name), &mut Reply::new())?;
+        // MySQL 8 keeps an older answer for a day; MariaDB has no such variable.
+        let _ = self.link.query("SET SESSION information_schema_stats_expiry = 0", &mut Reply::new());
+        let sql = format!(
+            "SELECT data_length + index_length FROM information_schema.tables WHERE table_schema = DATABASE() AND \
+             table_name = '{}'",
+            table.name
+        );
+        Ok(value(&mut *self.link, &sql)?.and_then(|bytes| bytes.parse().ok()))
+    }
+}
+
+fn no_dump() -> Error {
+    Error::new(ErrorKind::Internal, "nothing was dumped that could be restored")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::collection::Field;
+
+    #[test]
+    fn order_of_the_index_is_completed_by_the_key() {
+        let field = |name| Field { name, kind: FieldType::Int };
+        let mut table = Collection::new("kurabe_0_t", vec![field("id1"), field("id2")], vec![0, 1]);
+        table.indexes = vec![vec![1]];
+        assert_eq!(order_option(&table, RowOrder::Key), "--order-by-primary");
+        assert_eq!(order_option(&table, RowOrder::Index), "--where=1 ORDER BY `id2`, `id1`, `id2`");
+    }
+}

@@ -1,0 +1,152 @@
+//! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
+
+use crate::client::{Limits, Outcome, Shared, Worker};
+use crate::cpu_partition;
+use crate::trial::{Trial, panicked};
+use kurabe_core::experiment::{Client, DatasetState, Transaction};
+use kurabe_core::planned::share;
+use kurabe_core::threads::ClientThreads;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_reactor::Reactor;
+use kurabe_stats::rng::mix;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+/// The stack size of a client. Drivers that parse certificates need the most.
+const STACK: usize = 512 * 1024;
+
+/// The clients that were started.
+pub(crate) struct Started<'scope> {
+    threads: Vec<ScopedJoinHandle<'scope, Vec<Result<Outcome>>>>,
+    /// Their number.
+    pub(crate) clients: usize,
+    /// Why there are no more; `None` if all were started.
+    pub(crate) refused: Option<Error>,
+}
+
+impl Started<'_> {
+    /// Waits for the end of all clients, even if one has failed, and returns their results in the order of the clients.
+    pub(crate) fn join(self) -> Result<Vec<Outcome>> {
+        let panicked = |_| vec![Err(Error::new(ErrorKind::Internal, "a client thread panicked"))];
+        let ended: Vec<Result<Outcome>> =
+            self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(panicked)).collect();
+        let mut outcomes = ended.into_iter().collect::<Result<Vec<Outcome>>>()?;
+        outcomes.sort_by_key(|outcome| outcome.done.client.index);
+        Ok(outcomes)
+    }
+}
+
+/// A client that is ready to be started.
+struct Ready {
+    client: Client,
+    limits: Limits,
+    transaction: Box<dyn Transaction>,
+}
+
+impl Trial<'_> {
+    /// The number of threads that share the clients; `None`: each client has its own.
+    pub(crate) fn shared_threads(&self, cpus: &[u32]) -> Option<usize> {
+        let cpus = if cpus.is_empty() { cpu_partition::usable() } else { cpus.len() };
+        let can_share = self.driver.capabilities().shared_threads.refusal().is_none();
+        ClientThreads::shared(self.threads, self.cell.policy.clients, cpus, can_share)
+    }
+
+    /// Makes a client.
+    fn client(&self, index: usize, state: &DatasetState) -> Result<Ready> {
+        let count = self.cell.policy.clients;
+        let client = Client { index, count, seed: mix(self.seed, index as u64), trial: self.number };
+        let limits = Limits {
+            requests: self.stop.requests.map(|requests| share(requests, index, count)),
+            capacity: self.capacity().map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
+        };
+        let transaction = self.workload.transaction(self.operation.name, state, client)?;
+        Ok(Ready { client, limits, transaction })
+    }
+
+    /// Starts the clients. With `threads`, that many share them in turn.
+    pub(crate) fn start<'scope, 'env>(
+        &self,
+        scope: &'scope Scope<'scope, 'env>,
+        shared: &'env Shared<'env>,
+        state: &DatasetState,
+        threads: Option<usize>,
+    ) -> Started<'scope> {
+        let count = self.cell.policy.clients;
+        let mut started = Started { threads: Vec::new(), clients: 0, refused: None };
+        let result = match threads {
+            None => (0..count).try_for_each(|index| -> Result<()> {
+                let ready = self.client(index, state)?;
+                let name = format!("client-{index}");
+                let thread = thread::Builder::new()
+                    .name(name)
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || vec![guarded(shared, ready)])
+                    .map_err(|why| no_thread(&format!("client {index} of {count}"), &why))?;
+                started.threads.push(thread);
+                started.clients += 1;
+                Ok(())
+            }),
+            Some(threads) => {
+                let mut groups: Vec<Vec<Ready>> = (0..threads).map(|_| Vec::new()).collect();
+                let made = (0..count).try_for_each(|index| -> Result<()> {
+                    groups[index % threads].push(self.client(index, state)?);
+                    Ok(())
+                });
+                made.and_then(|()| {
+                    groups.into_iter().enumerate().try_for_each(|(number, group)| -> Result<()> {
+                        let clients = group.len();
+                        started.threads.push(start_group(scope, shared, number, group)?);
+                        started.clients += clients;
+                        Ok(())
+                    })
+                })
+            }
+        };
+        started.refused = result.err();
+        started
+    }
+}
+
+/// Starts a thread that these clients share.
+fn start_group<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    shared: &'env Shared<'env>,
+    number: usize,
+    group: Vec<Ready>,
+) -> Result<ScopedJoinHandle<'scope, Vec<Result<Outcome>>>> {
+    let clients = group.len();
+    let who = format!("{clients} clients");
+    let tasks = group.into_iter().map(|ready| move || guarded(shared, ready)).collect();
+    let reactor = Reactor::new(tasks, STACK).map_err(|why| no_thread(&who, &why))?;
+    let run = move || {
+        let ended = reactor.run().into_iter();
+        ended.map(|one| one.unwrap_or_else(|panic| Err(panicked("a client", &*panic)))).collect()
+    };
+    thread::Builder::new()
+        .name(format!("clients-{number}"))
+        .spawn_scoped(scope, run)
+        .map_err(|why| no_thread(&who, &why))
+}
+
+fn no_thread(whose: &str, why: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Limit, format!("cannot start the thread of {whose}: {why}"))
+        .hint("raise the limits of processes and memory (ulimit -u, -v), or use fewer clients")
+}
+
+/// Runs a client. A panic (some drivers panic) fails the trial and nothing else.
+fn guarded(shared: &Shared<'_>, Ready { client, limits, transaction }: Ready) -> Result<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits).run())).map_err(
+        |panic| {
+            shared.stop.store(true, Ordering::Relaxed);
+            // It is unknown whether the client had reported. A surplus report only opens the gate for clients that
+            // stop; a surplus end lets them close early.
+            if let Some(warmup) = &shared.warmup {
+                warmup.gate.report();
+            }
+            shared.gate.report();
+            shared.finish.report();
+            panicked(&format!("client {}", client.index), &*panic)
+        },
+    )
+}

@@ -1,0 +1,54 @@
+//! The largest resident memory of this process during a job, as the kernel records it.
+
+use kurabe_core::metric::{MetricValue, PEAK_MEMORY, PEAK_MEMORY_ADDED};
+use std::fs;
+
+/// A measurement of the peak that has started.
+pub(crate) struct PeakMemory {
+    /// Resident bytes at the start.
+    before: u64,
+}
+
+impl PeakMemory {
+    /// Resets the kernel's record; `None` if this kernel does not allow it.
+    ///
+    /// Writing 5 to `clear_refs` sets the peak to the current resident memory (proc(5)).
+    pub(crate) fn start() -> Option<Self> {
+        fs::write("/proc/self/clear_refs", "5").ok()?;
+        Some(Self { before: read("VmRSS:")? })
+    }
+
+    /// The peak since then; empty if it cannot be read.
+    pub(crate) fn end(self) -> Vec<MetricValue> {
+        let Some(peak) = read("VmHWM:") else { return Vec::new() };
+        let added = peak.saturating_sub(self.before);
+        vec![PEAK_MEMORY.value(peak as f64), PEAK_MEMORY_ADDED.value(added as f64)]
+    }
+}
+
+/// A line of `/proc/self/status`, in bytes.
+fn read(name: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_was_freed_before_the_end_is_part_of_the_peak() {
+        const BYTES: usize = 64 << 20;
+        let Some(memory) = PeakMemory::start() else { return };
+        // Touched, so that it is resident; large, so that it is returned to the kernel when it is freed.
+        let block = vec![1_u8; BYTES];
+        assert_eq!(std::hint::black_box(&block)[BYTES / 2], 1);
+        drop(block);
+        let values = memory.end();
+        let value = |name: &str| values.iter().find(|value| value.name == name).unwrap().value;
+        assert!(value("peak memory") >= BYTES as f64, "{values:?}");
+        assert!(value("peak memory added") >= 0.9 * BYTES as f64, "{values:?}");
+    }
+}

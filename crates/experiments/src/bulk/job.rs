@@ -1,0 +1,258 @@
+//! Reads or writes all rows, once.
+
+use super::data::{Arrived, Data};
+use crate::defect::no_operation;
+use crate::prelude::*;
+use crate::{fill, readback};
+use kurabe_core::job::{Job, JobContext, Work};
+use kurabe_core::metric::ROUND_TRIPS;
+use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource};
+
+/// The operations.
+pub(super) const READ: &str = "read";
+pub(super) const WRITE: &str = "write";
+
+/// Rows that are counted together.
+const TOGETHER: u64 = 64;
+/// Rows of a round trip when rows are read back, if the database cannot send a whole table.
+const READ_BACK: u64 = 1_000;
+
+/// The role of the only session.
+const CLIENT: &str = "client";
+
+pub(super) struct Moving {
+    /// The rows that are read.
+    loaded: Arc<Collection>,
+    /// Where rows are written.
+    written: Arc<Collection>,
+    data: Data,
+    rows: u64,
+    row_bytes: u64,
+    fetch: Fetch,
+}
+
+impl Moving {
+    pub(super) fn new(name: String, data: Data, rows: u64, row_bytes: u64, fetch: Fetch) -> Self {
+        let collection = |name: String| {
+            let id = Field { name: "id", kind: FieldType::Int };
+            let text = Field { name: "data", kind: FieldType::Text { max: data.length() as u32 } };
+            Arc::new(Collection::new(name, vec![id, text], vec![0]))
+        };
+        let written = collection(format!("{name}_new"));
+        Self { loaded: collection(name), written, data, rows, row_bytes, fetch }
+    }
+
+    /// The insert of a row that is loaded.
+    pub(super) fn insert_loaded(&self) -> Operation {
+        Operation::Insert { collection: Arc::clone(&self.loaded) }
+    }
+
+    /// The inserts of so many rows in one request, of which one is enough.
+    pub(super) fn inserts(&self, rows: u64) -> Vec<Operation> {
+        let (collection, rows) = (Arc::clone(&self.written), rows as usize);
+        if rows == 1 {
+            return vec![Operation::Insert { collection }];
+        }
+        // All or none is not needed: an error ends the trial, and written rows are read back.
+        let each = Operation::InsertEach { collection: Arc::clone(&collection), rows };
+        vec![Operation::InsertMany { collection, rows }, each]
+    }
+
+    fn prepare_insert(&self, session: &mut dyn Session, rows: u64) -> Result<Prepared> {
+        let mut refused = Error::unsupported("no insert");
+        for insert in self.inserts(rows) {
+            match session.prepare(&insert) {
+                Err(error) if error.kind() == ErrorKind::Unsupported => refused = error,
+                prepared => return prepared,
+            }
+        }
+        Err(refused)
+    }
+
+    fn source<'a>(&'a self, work: Option<Work<'a>>) -> Source<'a> {
+        Source { moving: self, work, sent: 0, text: Vec::with_capacity(self.data.length() + 8) }
+    }
+
+    fn acknowledged(&self, rows: u64) -> Result<()> {
+        if rows == self.rows {
+            return Ok(());
+        }
+        let expected = self.rows;
+        Err(Error::mismatch(format!("the server acknowledged {rows} of {expected} written rows")))
+    }
+
+    fn read(&self, context: &mut JobContext<'_>) -> Result<Moved> {
+        let (session, mut work) = context.session_and_work(CLIENT)?;
+        let mut arrived = Arrived::none_of(self.rows);
+        let mut uncounted = 0;
+        let moved = session.read_rows(&self.loaded, &[0, 1], self.fetch, &mut |fields| {
+            arrived.row(&self.data, fields)?;
+            uncounted += 1;
+            if uncounted == TOGETHER {
+                uncounted = 0;
+                work.add(TOGETHER, TOGETHER * self.row_bytes)?;
+            }
+            Ok(())
+        })?;
+        work.add(uncounted, uncounted * self.row_bytes)?;
+        arrived.finish()?;
+        Ok(moved)
+    }
+
+    fn write(&self, context: &mut JobContext<'_>) -> Result<Moved> {
+        let (session, work) = context.session_and_work(CLIENT)?;
+        match self.fetch {
+            Fetch::Whole => session.write_rows(&self.written, &mut self.source(Some(work))),
+            Fetch::Rows(each) => self.insert_all(session, each.min(self.rows), work),
+        }
+    }
+
+    /// Inserts all rows, so many in a request, in one transaction if the database has transactions.
+    fn insert_all(&self, session: &mut dyn Session, each: u64, mut work: Work<'_>) -> Result<Moved> {
+        let begin = fill::prepare_if_supported(session, &Operation::Begin)?;
+        let whole = self.prepare_insert(session, each)?;
+        let rest = match self.rows % each {
+            0 => None,
+            rest => Some(self.prepare_insert(session, rest)?),
+        };
+        let mut reply = Reply::new();
+        if let Some(begin) = &begin {
+            session.execute(begin, &[], &mut reply)?;
+        }
+        let length = self.data.length();
+        let mut text = Vec::with_capacity(each as usize * length + 8);
+        let (mut acknowledged, mut requests) = (0, 0);
+        for first in (1..=self.rows).step_by(each as usize) {
+            let rows = each.min(self.rows + 1 - first);
+            text.clear();
+            (first..first + rows).for_each(|key| self.data.push(key, &mut text));
+            let all = as_text(&text)?;
+            let values = (0..rows as usize).flat_map(|row| {
+                let key = Value::Int((first + row as u64) as i64);
+                [key, Value::Text(&all[row * length..(row + 1) * length])]
+            });
+            let values: Vec<Value<'_>> = values.collect();
+            let insert = rest.as_ref().filter(|_| rows < each).unwrap_or(&whole);
+            session.execute(insert, &values, &mut reply)?;
+            acknowledged += reply.affected();
+            requests += 1;
+            work.add(rows, rows * self.row_bytes)?;
+        }
+        if begin.is_some() {
+            let commit = session.prepare(&Operation::Commit)?;
+            session.execute(&commit, &[], &mut reply)?;
+        }
+        Ok(Moved { rows: acknowledged, round_trips: Some(requests) })
+    }
+
+    /// Reads the written rows and compares each. Returns their number.
+    fn read_back(&self, session: &mut dyn Session) -> Result<u64> {
+        for fetch in [Fetch::Whole, Fetch::Rows(READ_BACK)] {
+            let mut arrived = Arrived::none_of(self.rows);
+            let read = session
+                .read_rows(&self.written, &[0, 1], fetch, &mut |fields| arrived.row(&self.data, fields));
+            match read {
+                Err(error) if error.kind() == ErrorKind::Unsupported => {}
+                read => {
+                    read?;
+                    arrived.finish()?;
+                    return Ok(self.rows);
+                }
+            }
+        }
+        let keys = 1..self.rows as i64 + 1;
+        readback::numbered(session, &self.written, &[1], self.row_bytes, keys, |key, found| {
+            self.data.check(key.unsigned_abs(), found.bytes(key)?)
+        })?;
+        Ok(self.rows)
+    }
+}
+
+impl Prepare for Moving {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        namespace.create(&self.loaded)?;
+        match session.write_rows(&self.loaded, &mut self.source(None)) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                let each = fill::rows_of_a_request(2, self.row_bytes).max(1);
+                fill::fill(session, &self.loaded, self.rows, each, |row, field, out| {
+                    if field == 0 {
+                        return fill::FieldValue::Int(row as i64 + 1);
+                    }
+                    out.clear();
+                    self.data.push(row + 1, out);
+                    fill::FieldValue::Text
+                })?;
+            }
+            loaded => self.acknowledged(loaded?.rows)?,
+        }
+        namespace.analyse(&self.loaded)?;
+        fill::check_count(session, &self.loaded, self.rows, |rows| {
+            format!("the server counts {rows} loaded rows, expected {}", self.rows)
+        })?;
+        Ok(DatasetState::default())
+    }
+
+    fn before(&self, Before { operation, namespace, .. }: Before<'_>) -> Result<()> {
+        if operation == WRITE { namespace.create(&self.written) } else { Ok(()) }
+    }
+}
+
+impl Job for Moving {
+    fn run(&self, operation: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
+        let moved = match operation {
+            READ => self.read(context)?,
+            WRITE => {
+                let moved = self.write(context)?;
+                self.acknowledged(moved.rows)?;
+                moved
+            }
+            other => return Err(no_operation("bulk", other)),
+        };
+        if let Some(round_trips) = moved.round_trips {
+            context.sample(ROUND_TRIPS.name, ROUND_TRIPS.unit, round_trips as f64);
+        }
+        Ok(())
+    }
+
+    fn verify(&self, operation: &str, _: &DatasetState, session: &mut dyn Session) -> Result<Checked> {
+        let rows = self.rows;
+        if operation == READ {
+            // Each row was compared when it arrived.
+            return Ok(Verification { answers: rows, ..Verification::default() }.into());
+        }
+        let counted = fill::check_count(session, &self.written, rows, |found| {
+            format!("{rows} rows were acknowledged, and the server counts {found}")
+        })?;
+        let read_back = self.read_back(session).map_err(|error| error.context("read back"))?;
+        let counted = counted.unwrap_or_default();
+        Ok(Verification { writes: rows, records: rows, counted, read_back, answers: 0 }.into())
+    }
+}
+
+/// All rows, made one after the other.
+struct Source<'a> {
+    moving: &'a Moving,
+    work: Option<Work<'a>>,
+    sent: u64,
+    text: Vec<u8>,
+}
+
+impl RowSource for Source<'_> {
+    fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
+        if self.sent == self.moving.rows {
+            return Ok(false);
+        }
+        self.sent += 1;
+        self.text.clear();
+        self.moving.data.push(self.sent, &mut self.text);
+        put(&[Value::Int(self.sent as i64), Value::Text(as_text(&self.text)?)])?;
+        if let Some(work) = &mut self.work {
+            work.add(1, self.moving.row_bytes)?;
+        }
+        Ok(true)
+    }
+}
+
+fn as_text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::Internal, "the text of a row is not text"))
+}

@@ -1,0 +1,148 @@
+//! E8, one database reads another's table.
+//!
+//! The table is read in ranges of its key, from its first row to its last and again. Two baselines are read in the same
+//! run: a table of the target itself, and the remote's table by Kurabe's own client.
+
+mod workload;
+
+use crate::axes::{CLIENTS, reads};
+use crate::prelude::*;
+use kurabe_core::remote::{LinkWay, RemoteServer};
+
+const READ: &str = "read";
+/// Default number of rows. The original has a million.
+const RECORDS: u64 = 20_000;
+
+const LOCAL: &str = "local";
+const DIRECT: &str = "direct";
+/// The fetch size of the engine.
+const DEFAULT: &str = "default";
+
+/// The time of a read for each of its rows.
+const ROW: Metric =
+    Metric::new("time per row", Unit::Nanoseconds, Better::Lower, "time of a read for each of its rows")
+        .primary();
+
+static INFO: ExperimentInfo = ExperimentInfo {
+    name: "link",
+    question: "What does it cost that a database reads another one's table?",
+    about: "Reads a table in ranges of its key, over and over, through the database's own means of reading another \
+            server's tables: foreign tables of PostgreSQL (postgres_fdw) and its dblink, the storage engines FEDERATED, \
+            CONNECT and Spider of MySQL and MariaDB, and attached files of SQLite. The table is on the same server, on a \
+            second instance that is started beside a throwaway server, or on the server that --remote names. Two \
+            baselines are read in the same run: a table of the database itself (local), and the other server's table \
+            by Kurabe's client (direct). Every row is compared byte for byte. The report shows sessions and statements \
+            of both servers, and the CPU time of each. --records 1m --batch 50k are the sizes of the original. After E8 \
+            of the published experiments (link.csv).",
+    axes: &[
+        AxisInfo {
+            name: "way",
+            help: "how the rows are read",
+            kind: AxisKind::Choice(&[
+                (LOCAL, "from a table of the target, without a link"),
+                (DIRECT, "from the other server by the client, without a link"),
+                ("fdw", "a foreign table of postgres_fdw"),
+                ("dblink", "a query sent by dblink"),
+                ("attach", "an attached file of SQLite"),
+                ("federated", "a FEDERATED table of MySQL or MariaDB"),
+                ("connect", "a CONNECT table of MariaDB"),
+                ("spider", "a Spider table of MariaDB"),
+                ("database-link", "a database link of Oracle"),
+            ]),
+            // Without Oracle's, which is not available yet.
+            default: &[LOCAL, DIRECT, "fdw", "dblink", "attach", "federated", "connect", "spider"],
+        },
+        AxisInfo {
+            name: "where",
+            help: "where the other table is",
+            kind: AxisKind::Choice(&[
+                ("same", "on the target's own server"),
+                ("second", "on a second instance: another process on this host, or another file"),
+                ("remote", "on the server that --remote names"),
+            ]),
+            default: &["same", "second"],
+        },
+        AxisInfo {
+            name: "fetch",
+            help: "rows per round trip between the servers, where the engine has such a setting (postgres_fdw)",
+            kind: AxisKind::CountOr {
+                least: 1,
+                most: 1_000_000,
+                words: &[(DEFAULT, "that of the engine; 100 for postgres_fdw")],
+            },
+            default: &[DEFAULT],
+        },
+        AxisInfo {
+            name: "batch",
+            help: "rows of one read",
+            kind: AxisKind::Count { least: 1, most: 1_000_000 },
+            default: &["5000"],
+        },
+        AxisInfo {
+            name: "row-bytes",
+            help: "bytes of one row, beside its key",
+            kind: AxisKind::Size { least: 16, most: 1_000_000 },
+            default: &["1k"],
+        },
+        CLIENTS,
+    ],
+    operations: &[reads(READ, "read one range of rows", 200)],
+    metrics: &[Metric::cost("way", "time per read beyond that of the local table"), ROW],
+    chart_axis: "batch",
+    answer: Answer::Metrics,
+    published: Some("link"),
+};
+
+pub(crate) static LINK: BuiltIn =
+    BuiltIn { takes_remote: true, ..BuiltIn::new(&INFO, workload::LinkWorkload::plan) };
+
+/// How a cell reads its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Local,
+    Direct,
+    Link(LinkWay),
+}
+
+impl Way {
+    fn of(cell: &Cell) -> Result<Self> {
+        match cell.word("way")? {
+            LOCAL => Ok(Self::Local),
+            DIRECT => Ok(Self::Direct),
+            word => LinkWay::ALL
+                .into_iter()
+                .find(|way| way.name() == word)
+                .map(Self::Link)
+                .ok_or_else(|| Error::new(ErrorKind::Internal, format!("link: unknown way '{word}'"))),
+        }
+    }
+}
+
+/// The server with the other table.
+fn server(cell: &Cell) -> Result<RemoteServer> {
+    let word = cell.word("where")?;
+    RemoteServer::ALL
+        .into_iter()
+        .find(|server| server.name() == word)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, format!("link: unknown place '{word}'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_of_the_axes_has_a_meaning() {
+        let words = |axis: &str| match INFO.axes.iter().find(|info| info.name == axis).unwrap().kind {
+            AxisKind::Choice(words) => words.iter().map(|(word, _)| *word),
+            _ => panic!("{axis} has no words"),
+        };
+        for word in words("way") {
+            Way::of(&INFO.baseline(&[("way", word)]).unwrap()).unwrap();
+        }
+        for word in words("where") {
+            server(&INFO.baseline(&[("where", word)]).unwrap()).unwrap();
+        }
+        assert_eq!(words("way").len(), 2 + LinkWay::ALL.len());
+    }
+}

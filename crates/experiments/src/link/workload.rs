@@ -1,0 +1,352 @@
+//! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
+
+use super::{INFO, READ, RECORDS, ROW, Way, server};
+use crate::axes::CLIENTS;
+use crate::content::{Content, Kind};
+use crate::defect::no_operation;
+use crate::fill::{self, FieldValue};
+use crate::prelude::*;
+use crate::readback::{self, rows_are};
+use kurabe_core::experiment::Span;
+use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// The version of every row.
+const VERSION: u64 = 0;
+/// Bytes of a row beside its data, at most.
+const ROW_HEAD: u64 = 64;
+
+/// The content of rows. It does not end with a space: CONNECT removes such spaces from text.
+struct Rows(Content);
+
+/// The last byte of each row.
+const END: u8 = b'.';
+
+impl Rows {
+    fn new(seed: u64, length: u64) -> Self {
+        Self(Content::new(Kind::Text, seed, length as usize - 1))
+    }
+
+    fn length(&self) -> u64 {
+        self.0.length() as u64 + 1
+    }
+
+    fn write(&self, key: u64, out: &mut Vec<u8>) {
+        self.0.write(key, VERSION, out);
+        out.push(END);
+    }
+
+    fn check(&self, key: u64, bytes: &[u8]) -> Result<()> {
+        match bytes.split_last() {
+            Some((&END, rest)) => self.0.check(key, VERSION, rest),
+            _ => Err(Error::mismatch(format!("record {key} was returned without its last byte"))),
+        }
+    }
+}
+
+/// The table of a cell and how it is read.
+pub(super) struct LinkWorkload(Arc<Table>);
+
+struct Table {
+    /// The table with the rows.
+    source: Arc<Collection>,
+    /// What reads it over the link, if the cell has one.
+    linked: Option<Arc<Collection>>,
+    content: Rows,
+    records: u64,
+    /// Rows of a read.
+    batch: u64,
+}
+
+impl LinkWorkload {
+    pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
+        let (way, server) = (Way::of(cell)?, server(cell)?);
+        let (batch, bytes) = (cell.number("batch")?, cell.number("row-bytes")?);
+        let records = dataset.records.unwrap_or(RECORDS);
+        if batch > records {
+            let why = format!("--batch {batch} exceeds the {records} rows of the table");
+            return Err(Error::unsupported(why));
+        }
+        let fetch = match cell.get("fetch") {
+            Some(AxisValue::Number(rows)) => Some(*rows),
+            _ => None,
+        };
+        if fetch.is_some() && !matches!(way, Way::Link(_)) {
+            return Err(Error::unsupported("without a link there is no fetch size"));
+        }
+        if way == Way::Direct && server == RemoteServer::Same {
+            return Err(Error::unsupported(
+                "on the same server the client's own read is that of the local table",
+            ));
+        }
+        let is_here = way == Way::Local || server == RemoteServer::Same;
+        let place = if is_here { String::new() } else { format!("_{}", server.name()) };
+        let name = format!("kurabe_{}_link_{bytes}{place}", dataset.slot);
+        let remote = (!is_here).then_some(RemoteCollection { server, link: None });
+        let source = Arc::new(Collection { remote, ..collection(&name, bytes) });
+        let linked = match way {
+            Way::Local | Way::Direct => None,
+            Way::Link(way) => {
+                let fetched = fetch.map_or_else(String::new, |rows| format!("_{rows}"));
+                let name = format!("{name}_{}{fetched}", way.name().replace('-', "_"));
+                let remote =
+                    RemoteCollection { server, link: Some(Link { way, source: source.name.clone(), fetch }) };
+                Some(Arc::new(Collection { remote: Some(remote), ..collection(&name, bytes) }))
+            }
+        };
+        let content = Rows::new(dataset.seed, bytes);
+        let table = Table { source, linked, content, records, batch };
+        let row = bytes + ROW_HEAD;
+        let together = fill::rows_of_a_request(2, bytes).max(1);
+        let demand = Demand {
+            operations: table.operations(),
+            value_bytes: bytes,
+            request_bytes: row * batch.max(together),
+            parameters: 2 * together,
+            loaded_bytes: records * row,
+            client_bytes: batch * row + 64_000,
+            ..Demand::default()
+        };
+        let policy = LoopPolicy::new(cell.number(CLIENTS.name)? as usize, Connections::Kept);
+        let provision = Provision { remote: (way != Way::Local).then_some(server), ..Provision::default() };
+        let planned = PlannedCell::new(name, demand, policy, Self(Arc::new(table)));
+        Ok(PlannedCell { provision, stored_bytes: Some(bytes), ..planned })
+    }
+}
+
+/// A table `(id bigint primary key, data varchar)`.
+fn collection(name: &str, bytes: u64) -> Collection {
+    let id = Field { name: "id", kind: FieldType::Int };
+    let data = Field { name: "data", kind: FieldType::Text { max: bytes as u32 } };
+    Collection::new(name, vec![id, data], vec![0])
+}
+
+fn range(collection: &Arc<Collection>) -> Operation {
+    Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: vec![0, 1] }
+}
+
+impl Table {
+    /// All operations that a cell prepares.
+    fn operations(&self) -> Vec<Operation> {
+        let collection = || Arc::clone(&self.source);
+        let mut all = vec![
+            Operation::Insert { collection: collection() },
+            Operation::Get { collection: collection(), fields: vec![1] },
+            range(&self.source),
+        ];
+        if let Some(linked) = &self.linked {
+            all.extend([range(linked), Operation::Count { collection: Arc::clone(linked) }]);
+        }
+        all
+    }
+
+    /// The collection that the transaction reads.
+    fn read_from(&self) -> &Arc<Collection> {
+        self.linked.as_ref().unwrap_or(&self.source)
+    }
+
+    /// The number of different ranges.
+    fn ranges(&self) -> u64 {
+        self.records.div_ceil(self.batch)
+    }
+
+    /// The first key of a range. The last range overlaps the one before it if the rows cannot be divided equally.
+    fn first(&self, range: u64) -> u64 {
+        1 + (range * self.batch).min(self.records - self.batch)
+    }
+
+    fn counted(&self, session: &mut dyn Session, collection: &Arc<Collection>) -> Result<()> {
+        let expected = self.records;
+        fill::check_count(session, collection, expected, |rows| {
+            format!("{} has {rows} rows, expected {expected}", collection.name)
+        })
+        .map(drop)
+    }
+}
+
+/// The names of the links that were created.
+type Links = HashSet<String>;
+
+impl Prepare for LinkWorkload {
+    fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        let table = &*self.0;
+        let bytes = table.content.length();
+        namespace.create(&table.source)?;
+        let together = fill::rows_of_a_request(2, bytes).max(1);
+        fill::fill(session, &table.source, table.records, together, |row, field, out| {
+            let key = row + 1;
+            if field == 0 {
+                return FieldValue::Int(key as i64);
+            }
+            table.content.write(key, out);
+            FieldValue::Text
+        })?;
+        namespace.analyse(&table.source)?;
+        table.counted(session, &table.source)?;
+        let keys = 1..table.records as i64 + 1;
+        readback::numbered(session, &table.source, &[1], bytes, keys, |key, found| {
+            table.content.check(key as u64, found.bytes(key)?)
+        })
+        .map_err(|error| error.context("after loading"))?;
+        Ok(DatasetState::new(Links::new()))
+    }
+
+    /// Creates the link before its first trial. Cells with other links share the table.
+    fn before(&self, Before { state, namespace, session, .. }: Before<'_>) -> Result<()> {
+        let Some(linked) = &self.0.linked else { return Ok(()) };
+        let links = state.get_mut::<Links>()?;
+        if links.contains(&linked.name) {
+            return Ok(());
+        }
+        namespace.create(linked)?;
+        self.0.counted(session, linked).map_err(|error| error.context("through the link"))?;
+        links.insert(linked.name.clone());
+        Ok(())
+    }
+}
+
+impl Workload for LinkWorkload {
+    fn transaction(
+        &self,
+        operation: &str,
+        _state: &DatasetState,
+        client: Client,
+    ) -> Result<Box<dyn Transaction>> {
+        if operation != READ {
+            return Err(no_operation(INFO.name, operation));
+        }
+        // Clients read different ranges.
+        let next = self.0.ranges() * client.index as u64 / client.count.max(1) as u64;
+        Ok(Box::new(Reader {
+            table: Arc::clone(&self.0),
+            statement: Statement::new(range(self.0.read_from()), Bind::Once),
+            reply: Reply::new(),
+            next,
+            first: 1,
+            spans: [Span::new(ROW.name)],
+        }))
+    }
+}
+
+/// A client that reads the whole table, range after range, and begins again.
+struct Reader {
+    table: Arc<Table>,
+    statement: Statement,
+    reply: Reply,
+    /// The next range.
+    next: u64,
+    /// The first key of the current range.
+    first: u64,
+    spans: [Span; 1],
+}
+
+impl Transaction for Reader {
+    fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.attach(session)
+    }
+
+    fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
+        self.statement.detach(session)
+    }
+
+    fn prepare_input(&mut self) {
+        self.first = self.table.first(self.next);
+        self.next = (self.next + 1) % self.table.ranges();
+    }
+
+    fn run(&mut self, session: &mut dyn Session) -> Result<()> {
+        let first = self.first as i64;
+        let bounds = [Value::Int(first), Value::Int(first + self.table.batch as i64)];
+        let began = Instant::now();
+        self.statement.execute(session, &bounds, &mut self.reply)?;
+        let [rows] = &mut self.spans;
+        rows.times += self.table.batch;
+        rows.took += began.elapsed();
+        Ok(())
+    }
+
+    /// Compares each row: its key, and its data byte for byte.
+    fn check(&mut self) -> Result<()> {
+        let keys = self.first as i64..(self.first + self.table.batch) as i64;
+        rows_are(keys.clone(), &self.reply)?;
+        for (row, key) in keys.enumerate() {
+            let data = self.reply.field_bytes(row, 1).ok_or_else(|| readback::wrong_rows(key, 1))?;
+            self.table.content.check(key as u64, data)?;
+        }
+        Ok(())
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(values: &[(&str, &str)], records: u64) -> Result<PlannedCell> {
+        let cell = INFO.baseline(values).unwrap();
+        LinkWorkload::plan(&cell, &Dataset { seed: 1, records: Some(records), slot: 3 })
+    }
+
+    fn refusal(values: &[(&str, &str)], records: u64) -> String {
+        planned(values, records).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn cells_with_one_source_share_it_and_each_link_has_a_name() {
+        let name = |way: &str, place: &str, fetch: &str| {
+            let cell = planned(&[("way", way), ("where", place), ("fetch", fetch)], 9_000).unwrap();
+            let linked = cell.demand.operations.iter().filter_map(Operation::collection);
+            let linked = linked.filter(|collection| collection.link().is_some());
+            let name = linked.map(|collection| collection.name.clone()).next_back();
+            (cell.dataset, name.unwrap_or_default(), cell.provision.remote)
+        };
+        let (own, far) = ("kurabe_3_link_1000".to_owned(), "kurabe_3_link_1000_second".to_owned());
+        assert_eq!(name("local", "second", "default"), (own.clone(), String::new(), None));
+        assert_eq!(name("direct", "second", "default").0, far);
+        let second = Some(RemoteServer::Second);
+        assert_eq!(name("fdw", "second", "default"), (far.clone(), format!("{far}_fdw"), second));
+        assert_eq!(name("fdw", "second", "50"), (far.clone(), format!("{far}_fdw_50"), second));
+        assert_eq!(
+            name("fdw", "same", "default"),
+            (own.clone(), format!("{own}_fdw"), Some(RemoteServer::Same))
+        );
+        assert!(Collection::name_is_ours(&name("database-link", "remote", "default").1));
+    }
+
+    #[test]
+    fn meaningless_cells_have_reasons() {
+        assert!(refusal(&[("way", "direct")], 9_000).contains("that of the local table"));
+        assert!(refusal(&[("fetch", "50")], 9_000).contains("no fetch size"));
+        assert!(refusal(&[], 4_999).contains("exceeds the 4999 rows"));
+    }
+
+    #[test]
+    fn row_without_its_last_byte_or_with_another_one_is_wrong() {
+        let rows = Rows::new(1, 40);
+        let mut row = Vec::new();
+        rows.write(7, &mut row);
+        assert_eq!((row.len(), rows.check(7, &row)), (40, Ok(())));
+        for wrong in [&row[..39], b""] {
+            assert_eq!(rows.check(7, wrong).unwrap_err().kind(), ErrorKind::Mismatch);
+        }
+        row[20] ^= 1;
+        assert_eq!(rows.check(7, &row).unwrap_err().kind(), ErrorKind::Mismatch);
+    }
+
+    #[test]
+    fn ranges_cover_every_row() {
+        let table = Table {
+            source: Arc::new(collection("kurabe_0_a", 16)),
+            linked: None,
+            content: Rows::new(1, 16),
+            records: 1_000,
+            batch: 300,
+        };
+        let firsts: Vec<u64> = (0..table.ranges()).map(|range| table.first(range)).collect();
+        assert_eq!(firsts, [1, 301, 601, 701]);
+    }
+}

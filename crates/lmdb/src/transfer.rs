@@ -1,0 +1,57 @@
+//! All rows of a collection in one transaction, which reads or adds them.
+
+use crate::session::{LmdbSession, check_exists};
+use crate::store::{after, explain};
+use heed::PutFlags;
+use kurabe_driver_common::prelude::*;
+use kurabe_driver_common::row::{self, set_key};
+use std::ops::Bound;
+
+pub(crate) fn read(
+    session: &mut LmdbSession,
+    collection: &Collection,
+    fields: &[usize],
+    row: &mut RowSink<'_>,
+) -> Result<Moved> {
+    let (store, key, width) = (&session.store, &mut session.key, collection.fields.len());
+    let txn = store.env.read_txn().map_err(explain)?;
+    check_exists(store, &txn, &collection.name)?;
+    set_key(key, &collection.name, std::iter::empty(), false)?;
+    let end = after(key);
+    let range = (Bound::Included(key.as_slice()), Bound::Excluded(end.as_slice()));
+    let mut rows = 0;
+    for found in store.rows.range(&txn, &range).map_err(explain)? {
+        let (_, packed) = found.map_err(explain)?;
+        with_fields(fields.len(), |values| {
+            for (value, field) in values.iter_mut().zip(fields) {
+                *value = row::field(packed, width, *field);
+            }
+            row(values)
+        })?;
+        rows += 1;
+    }
+    Ok(Moved { rows, round_trips: None })
+}
+
+pub(crate) fn write(
+    session: &mut LmdbSession,
+    collection: &Collection,
+    rows: &mut dyn RowSource,
+) -> Result<Moved> {
+    let LmdbSession { store, key, row: packed, .. } = session;
+    let written = store.write(|txn| {
+        check_exists(store, txn, &collection.name)?;
+        let mut written = 0;
+        while rows.next(&mut |values| {
+            check_parameters("a row", collection.fields.len(), values.len())?;
+            set_key(key, &collection.name, collection.key.iter().map(|at| values[*at]), true)?;
+            packed.clear();
+            row::pack(packed, values.iter().copied());
+            store.rows.put_with_flags(txn, PutFlags::NO_OVERWRITE, key, packed).map_err(explain)?;
+            written += 1;
+            Ok(())
+        })? {}
+        Ok(written)
+    })?;
+    Ok(Moved { rows: written, round_trips: None })
+}

@@ -1,0 +1,113 @@
+//! Charts of metrics that have many values in one trial: each point over its reference, on logarithmic axes of one
+//! scale, with the diagonal, on which both are equal.
+
+use super::chart::{WIDTH, svg};
+use super::palette::{Px, coordinates, marker};
+use super::scale::{Log, range, ticks};
+use crate::format::{capital, value_of};
+use crate::group::grouped;
+use crate::summary::{CellResult, MetricInfo, Summary};
+use kurabe_core::metric::{Points, Source};
+use maud::{Markup, html};
+
+/// The side of the square in which points are drawn, in units of the chart.
+const SIDE: f64 = 300.0;
+const LEFT: f64 = 52.0;
+const TOP: f64 = 26.0;
+
+/// The least value that is drawn: a logarithmic axis has no zero.
+const LEAST: f64 = 1.0;
+
+/// A section for each metric with points.
+pub(super) fn sections(summary: &Summary) -> Markup {
+    html! { @for metric in &summary.labels.scatters { (section(summary, metric)) } }
+}
+
+/// The points of one cell, and the number of its target.
+type Series<'a> = (usize, &'a Points);
+
+fn section(summary: &Summary, metric: &MetricInfo) -> Markup {
+    let Source::Scatter(reference) = metric.source else { return html! {} };
+    let series = summary.cells.iter().filter(|cell| cell.is_reported()).filter_map(|cell| {
+        let points = cell.points.iter().find(|points| points.metric == metric.name)?;
+        Some((title(summary, cell), (cell.target_index, points)))
+    });
+    let panels: Vec<(String, Vec<Series<'_>>)> = grouped(series);
+    let values = panels.iter().flat_map(|(_, series)| series).flat_map(|(_, points)| &points.points);
+    let values: Vec<f64> = values.flat_map(|(x, y)| [x.max(LEAST), y.max(LEAST)]).collect();
+    let Some(ends) = range(values.iter().copied(), 10.0) else { return html! {} };
+    html! {
+        section {
+            h2 { (capital(&metric.name)) " over " (reference) }
+            p class="soft" {
+                (capital(&metric.about)) ". On the dotted diagonal both are equal. Points of the last round; values below "
+                (value_of(metric.unit, LEAST)) " are drawn there."
+            }
+            @if summary.labels.several_targets() {
+                ul class="legend" {
+                    li class="kind" { "target" }
+                    @for (n, name) in summary.labels.targets.iter().enumerate() {
+                        li {
+                            svg viewBox="0 0 34 12" aria-hidden="true" {
+                                g class={ "line c" (n % 8) } { (marker(n, 17.0, 6.0)) }
+                            }
+                            (name)
+                        }
+                    }
+                }
+            }
+            div class="panels" {
+                @for (title, series) in &panels {
+                    figure {
+                        @if !title.is_empty() { figcaption { (title) } }
+                        (panel(metric, reference, title, series, ends))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The varying axes of a cell.
+fn title(summary: &Summary, cell: &CellResult) -> String {
+    let varying = summary.labels.axes.iter().filter(|axis| axis.varies());
+    let values = varying.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
+    values.collect::<Vec<_>>().join(", ")
+}
+
+fn panel(
+    metric: &MetricInfo,
+    reference: &str,
+    title: &str,
+    series: &[Series<'_>],
+    (low, high): (f64, f64),
+) -> Markup {
+    let (right, base) = (LEFT + SIDE, TOP + SIDE);
+    let (x, y) = (Log::new(low, high, LEFT, right), Log::new(low, high, base, TOP));
+    let diagonal = [(LEFT, base), (right, TOP)];
+    let ticks: Vec<f64> = ticks(low, high).into_iter().filter(|tick| tick.1).map(|tick| tick.0).collect();
+    let name = format!("{} over {reference} {title}", metric.name);
+    svg(
+        base + 36.0,
+        name.trim_end(),
+        &html! {
+            text class="unit" x="0" y="10" { (metric.name) }
+            @for tick in ticks {
+                @let (across, up) = (x.at(tick), y.at(tick));
+                path class="grid" d={ "M" (LEFT) " " (Px(up)) "H" (Px(right)) "M" (Px(across)) " " (TOP) "V" (Px(base)) } {}
+                text class="tick y" x=(Px(LEFT - 6.0)) y=(Px(up + 4.0)) { (value_of(metric.unit, tick)) }
+                text class="tick x" x=(Px(across)) y=(Px(base + 16.0)) { (value_of(metric.unit, tick)) }
+            }
+            path class="axis" d={ "M" (LEFT) " " (Px(base)) "H" (Px(right)) } {}
+            g class="reference diagonal" { polyline points=(coordinates(&diagonal)) {} }
+            @for (target, points) in series {
+                g class={ "line points c" (target % 8) } opacity="0.7" {
+                    @for (reference, value) in &points.points {
+                        (marker(*target, x.at(reference.max(LEAST)), y.at(value.max(LEAST))))
+                    }
+                }
+            }
+            text class="unit" x=(Px(right.min(WIDTH))) y=(Px(base + 32.0)) text-anchor="end" { (reference) }
+        },
+    )
+}

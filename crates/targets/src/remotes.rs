@@ -1,0 +1,123 @@
+//! Opens the second servers of targets.
+
+use crate::{
+    Opened, Reporter, UP, Wish, check_scheme, not_started_url, of_url, open_one, start, with_server_affinity,
+    without_server,
+};
+use kurabe_core::driver::Driver;
+use kurabe_core::facts::ServerFacts;
+use kurabe_core::remote::{RemoteAddress, RemoteServer};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use kurabe_drivers::linked::{self, Linked};
+use kurabe_drivers::members::Member;
+use kurabe_testbed::Server;
+use std::sync::Arc;
+
+/// What the second servers of a target depend on.
+pub(crate) struct Beside<'a> {
+    /// The target as given.
+    pub(crate) url: &'a TargetUrl,
+    /// The URL by which it is reached.
+    pub(crate) reached: &'a TargetUrl,
+    /// The server that `--remote` names.
+    pub(crate) given: Option<&'a TargetUrl>,
+}
+
+impl<'a> Beside<'a> {
+    /// The target to open as a remote; or why there is none, as a clause.
+    fn remote(&self, server: RemoteServer, driver: &dyn Driver) -> Result<&'a TargetUrl, &'static str> {
+        match server {
+            RemoteServer::Given => self.given.ok_or("no remote server is named: --remote TARGET"),
+            _ if self.url.scheme == UP => Ok(self.url),
+            _ if driver.capabilities().is_temporary => Ok(self.reached),
+            _ => Err("a second instance can be started of throwaway servers and temporary files only; \
+                      --remote names another server"),
+        }
+    }
+}
+
+/// A target with its remotes.
+pub(crate) struct LinkedTarget {
+    /// The target and its remotes.
+    pub(crate) driver: Box<dyn Driver>,
+    /// The throwaway servers that were started for it.
+    pub(crate) servers: Vec<Arc<Server>>,
+}
+
+/// The server that `--remote` names.
+///
+/// # Errors
+/// If it is no target, or no cell uses it.
+pub(crate) fn given(wish: &Wish) -> Result<Option<TargetUrl>> {
+    let Some(text) = &wish.remote else { return Ok(None) };
+    let url = TargetUrl::parse(text).map_err(|error| error.context("--remote"))?;
+    check_scheme(&url).map_err(|error| error.context("--remote"))?;
+    if wish.remotes.contains(&RemoteServer::Given) {
+        return Ok(Some(url));
+    }
+    Err(Error::usage("--remote: no cell uses the server that it names")
+        .hint("an axis of the experiment chooses the server; --help names it"))
+}
+
+impl Opened {
+    /// Opens the remotes that a run needs beside a target. What a target cannot have is a reason for its cells, and no
+    /// error.
+    ///
+    /// # Errors
+    /// If a remote does not start or cannot be used.
+    pub(crate) fn linked(
+        &mut self,
+        mut driver: Box<dyn Driver>,
+        facts: &mut ServerFacts,
+        beside: &Beside<'_>,
+        wish: &Wish,
+        reporter: &dyn Reporter,
+    ) -> Result<LinkedTarget> {
+        let (mut members, mut missing, mut servers) = (Vec::new(), Vec::new(), Vec::new());
+        for &server in &wish.remotes {
+            if server == RemoteServer::Same {
+                let url = address(beside.reached, &*driver);
+                driver.add_remote(RemoteAddress { server, url });
+                continue;
+            }
+            let url = match beside.remote(server, &*driver) {
+                Ok(url) => url,
+                Err(why) => {
+                    missing.push((server, why.to_owned()));
+                    continue;
+                }
+            };
+            let role = linked::role(server);
+            reporter.wait_for(format!("{role} of {} to start", beside.url));
+            let ours = url.scheme == UP || server == RemoteServer::Second;
+            let dry = wish.dry && url.scheme == UP;
+            let reached = if dry {
+                not_started_url(url)?
+            } else if url.scheme == UP {
+                let mut options = of_url(url, wish.durability, wish.connections, reporter)?;
+                options.links = true;
+                let started = with_server_affinity(wish.cpu_partition.as_ref(), || start(url, &options));
+                let started = Arc::new(started.map_err(|error| error.context(role))?);
+                servers.push(Arc::clone(&started));
+                self.reached(url, started)?
+            } else {
+                url.clone()
+            };
+            let opened = if dry { without_server(&reached) } else { open_one(&reached, None) };
+            let (remote, of, _) = opened.map_err(|error| error.context(url).context(role))?;
+            driver.add_remote(RemoteAddress { server, url: address(&reached, &*remote) });
+            let claims = ours || self.shared.insert(reached.to_string());
+            let name = server.name().to_owned();
+            members.push(Member { name, role, driver: remote, facts: of, ours, claims });
+        }
+        Linked::add_facts(facts, &members);
+        Ok(LinkedTarget { driver: Box::new(Linked::new(driver, members, missing)), servers })
+    }
+}
+
+/// The URL by which another database reaches one: of a file, its path.
+fn address(reached: &TargetUrl, driver: &dyn Driver) -> TargetUrl {
+    let file = driver.file().map(|file| file.to_string_lossy().into_owned());
+    TargetUrl { path: file.unwrap_or_else(|| reached.path.clone()), ..reached.clone() }
+}

@@ -1,0 +1,123 @@
+//! The claim and the statistics of Firebird.
+
+use crate::support::{Place, piped, signal};
+use kurabe_core::ErrorKind;
+use kurabe_core::driver::{Driver, Namespace};
+use kurabe_core::target::TargetUrl;
+use kurabe_testbed::{Server, testing};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn open(url: &str) -> Box<dyn Driver> {
+    kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
+}
+
+fn namespace(url: &str) -> Box<dyn Namespace> {
+    open(url).namespace().unwrap()
+}
+
+/// Executes statements with Firebird's own program, as SYSDBA, and returns its output without white space at the ends.
+pub(crate) fn isql(server: &Server, statements: &str) -> String {
+    let mut child = Command::new("isql-fb")
+        .args(["-bail", "-q", "-user", "SYSDBA", "-password", "masterkey"])
+        .arg(format!("127.0.0.1/{}:kurabe", server.port()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(format!("SET HEADING OFF;\n{statements}\n").as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{statements}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Kurabe's tables.
+fn ours(server: &Server) -> String {
+    isql(
+        server,
+        "SELECT RDB$RELATION_NAME FROM RDB$RELATIONS WHERE RDB$RELATION_NAME STARTING WITH 'kurabe_';",
+    )
+}
+
+#[test]
+fn claim_of_another_user_is_seen_and_leaves_no_table() {
+    let Some(server) = testing::server("firebird") else { return };
+    isql(&server, "CREATE USER plain PASSWORD 'word'; COMMIT; GRANT CREATE TABLE TO USER plain; COMMIT;");
+    let plain = format!("firebird://plain:word@127.0.0.1:{}/kurabe", server.port());
+    for (first, second) in [(server.url(), plain.as_str()), (plain.as_str(), server.url())] {
+        let (mut one, mut other) = (namespace(first), namespace(second));
+        one.claim("first").unwrap();
+        let error = other.claim("second").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InUse, "{error}");
+        assert!(error.to_string().contains("run first (process "), "{error}");
+        drop(one);
+        other.claim("second").unwrap();
+        assert_eq!(namespace(first).claim("third").unwrap_err().kind(), ErrorKind::InUse);
+        drop(other);
+        assert_eq!(ours(&server), "");
+    }
+}
+
+/// A snapshot that stays open would keep the old versions of all rows.
+#[test]
+fn held_claim_does_not_keep_old_versions_of_rows() {
+    let Some(server) = testing::server("firebird") else { return };
+    let mut one = namespace(server.url());
+    one.claim("first").unwrap();
+    let behind = || -> i64 {
+        // The statements of isql are transactions themselves.
+        isql(&server, "SELECT MON$NEXT_TRANSACTION - MON$OLDEST_SNAPSHOT FROM MON$DATABASE;").parse().unwrap()
+    };
+    let many =
+        "CREATE TABLE t (n INTEGER); COMMIT;".to_owned() + &"INSERT INTO t VALUES (1); COMMIT;".repeat(200);
+    isql(&server, &many);
+    let caught_up = crate::support::eventually(60, || {
+        std::thread::sleep(Duration::from_millis(200));
+        (behind() < 100).then_some(())
+    });
+    assert!(caught_up.is_some(), "{} transactions behind", behind());
+    // It is still held.
+    assert_eq!(namespace(server.url()).claim("second").unwrap_err().kind(), ErrorKind::InUse);
+}
+
+#[test]
+fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
+    let Some(server) = testing::server("firebird") else { return };
+    let place = Place::new();
+    let args = [
+        "run",
+        "point-read",
+        server.url(),
+        "--records",
+        "50",
+        "--rounds",
+        "100",
+        "--duration",
+        "300ms",
+        "--no-html",
+    ];
+    let mut first = piped(&mut place.command(&args));
+    place.wait_for_trials(1);
+    let short = [
+        "run",
+        "point-read",
+        server.url(),
+        "--records",
+        "50",
+        "--rounds",
+        "1",
+        "--requests",
+        "50",
+        "--no-html",
+    ];
+    let answer = place.run(&short);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("another run of Kurabe uses this database (run "), "{answer:?}");
+    signal(&first, "-KILL");
+    first.wait().unwrap();
+    let answer = place.run(&short);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(ours(&server), "", "the next run removes what the killed one left");
+}

@@ -1,0 +1,335 @@
+//! What somebody meets who uses the program for the first time, and mistakes on the command line.
+
+use crate::support::{Answer, Place};
+use kurabe_testbed::testing;
+use std::net::TcpListener;
+
+const SMALL: [&str; 9] =
+    ["run", "point-read", "sqlite:", "--records", "100", "--requests", "100", "--rounds", "2"];
+
+/// A file in the home directory.
+fn file(place: &Place, name: &str, text: &str) -> String {
+    let path = place.home().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Asserts that the answer is a usage error in one message with all these parts.
+fn refused(answer: &Answer, parts: &[&str]) {
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    for part in parts {
+        assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
+    }
+    assert!(!answer.err.contains("starting throwaway"), "{answer:?}");
+}
+
+#[test]
+fn verdict_is_first_and_the_rest_is_behind_verbose() {
+    let place = Place::new();
+    let args = [
+        "run",
+        "session",
+        "sqlite:",
+        "--payload",
+        "1k,4k",
+        "--requests",
+        "60",
+        "--records",
+        "20",
+        "--rounds",
+        "2",
+    ];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let lines: Vec<&str> = answer.out.lines().collect();
+    assert!(lines[..6].contains(&"Verdict"), "{answer:?}");
+    // An embedded database has no server that could report anything.
+    for part in ["Reported by the server", "\nBasis\n", "Machine: "] {
+        assert!(!answer.out.contains(part), "{part}: {}", answer.out);
+    }
+    assert!(answer.out.contains("--verbose' shows all"), "{}", answer.out);
+    let whole = place.run(&["show", "last", "--verbose"]);
+    for part in ["Reported by the server", "\nBasis\n", "Machine: "] {
+        assert!(whole.out.contains(part), "{part}: {}", whole.out);
+    }
+    assert!(whole.out.lines().count() > lines.len(), "{}", whole.out);
+}
+
+#[test]
+fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
+    let place = Place::new();
+    assert_eq!(place.run(&SMALL).code, Some(0));
+    let shown = |columns: &str| {
+        let answer = Answer::of(&place.command(&["show", "last"]).env("COLUMNS", columns).output().unwrap());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        answer.out
+    };
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+    let (narrow, wide) = (shown("80"), shown("200"));
+    assert!(widest(&narrow) <= 80 && widest(&wide) > 110, "{narrow}\n{wide}");
+    for text in [&narrow, &wide] {
+        let heads = text.lines().find(|line| line.contains("ops/s")).unwrap();
+        assert!(heads.contains("p99") && heads.contains("bottleneck"), "{text}");
+    }
+    assert!(!wide.contains("Not shown in"), "{wide}");
+    let narrowest = shown("60");
+    assert!(narrowest.contains("Not shown in 60 columns: "), "{narrowest}");
+    // Nonsense is ignored.
+    assert_eq!(shown("many"), shown("0"));
+}
+
+#[test]
+fn doctor_without_a_target_examines_the_default_target() {
+    let answer = Place::new().run(&["doctor"]);
+    assert!(answer.code == Some(0) && answer.out.contains("SQLite"), "{answer:?}");
+}
+
+#[test]
+fn dry_run_prints_its_plan_and_starts_no_server() {
+    let place = Place::new();
+    let mut targets = vec!["sqlite:".to_owned()];
+    // A server that is not installed is an error before a run too.
+    let found = kurabe_testbed::available().into_iter().filter(|(_, found)| found.is_ok());
+    targets.extend(found.map(|(engine, _)| format!("up:{engine}")));
+    let mut args = vec!["run", "session", "--dry-run", "--payload", "1k"];
+    args.extend(targets.iter().map(String::as_str));
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.out.starts_with("session on sqlite"), "{answer:?}");
+    assert!(!answer.err.contains("starting"), "{answer:?}");
+    for target in &targets {
+        let name = target.trim_start_matches("up:").trim_end_matches(':');
+        let cell = format!("\n  {name} 1 kB");
+        assert!(answer.out.contains(&cell), "{name}: {answer:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn used_address_is_refused_before_data_is_loaded() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let answer = Place::new().run(&["app", "sqlite:", "--listen", &address]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains(&format!("cannot listen at {address}")), "{answer:?}");
+    assert!(!answer.err.contains("loading"), "{answer:?}");
+}
+
+#[test]
+fn unknown_engine_is_refused_with_the_known_ones_or_a_similar_one() {
+    let place = Place::new();
+    refused(&place.run(&["up", "nosuch"]), &["cannot start 'nosuch'", "there are: up:mysql"]);
+    refused(&place.run(&["up", "postgers"]), &["did you mean up:postgres?"]);
+}
+
+#[test]
+fn missing_tables_of_pgbench_are_an_error_that_names_init() {
+    let place = Place::new();
+    for extra in [&[][..], &["-D", "scale=1"]] {
+        let args = ["run", "pgbench", "sqlite:", "--requests", "10", "--rounds", "1"];
+        let answer = place.run(&[&args[..], extra].concat());
+        assert_ne!(answer.code, Some(0), "{answer:?}");
+        assert!((answer.out + &answer.err).contains("--init"), "{extra:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn statement_may_change_tables_of_throwaway_targets_only() {
+    let place = Place::new();
+    let script = file(&place, "a.sql", "CREATE TABLE IF NOT EXISTS mine (n INTEGER);\n");
+    let made = file(&place, "mine.db", "");
+    let run = |target: &str| {
+        place.run(&[
+            "run",
+            "pgbench",
+            "-f",
+            &script,
+            target,
+            "--requests",
+            "4",
+            "--rounds",
+            "1",
+            "--clients",
+            "1",
+        ])
+    };
+    assert_eq!(run("sqlite:").code, Some(0));
+    refused(&run(&format!("sqlite:{made}")), &["a.sql", "may change data", "--write"]);
+}
+
+#[test]
+fn help_of_run_shows_the_axes_of_every_experiment() {
+    let help = Place::new().run(&["run", "--help"]);
+    for part in ["--clients <LIST>", "--rate <LIST>"] {
+        assert!(help.out.contains(part), "{}", help.out);
+    }
+}
+
+#[test]
+fn list_of_runs_has_date_length_and_verdict() {
+    let place = Place::new();
+    assert_eq!(place.run(&SMALL).code, Some(0));
+    let listed = place.run(&["show"]);
+    let lines: Vec<&str> = listed.out.lines().collect();
+    let [head, verdict] = lines[..] else { panic!("{listed:?}") };
+    assert!(head.contains(" UTC, ") && head.ends_with("s, complete"), "{head}");
+    assert!(verdict.starts_with("    point-read on sqlite:: ") && verdict.ends_with('.'), "{verdict}");
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_in_one_message_before_anything_starts() {
+    let place = Place::new();
+    for (args, parts) in [
+        (&["selftest", "--rounds", "0"][..], &["--rounds 0 is out of range"][..]),
+        (&["selftest", "--duration", "0"], &["--duration 0 is out of range"]),
+        (&["run", "point-read", "sqlite:", "--rounds", "-1"], &["--rounds: '-1' is not a count"]),
+        (&["run", "point-read", "sqlite:", "--clients", "-4"], &["-4"]),
+        (&["run", "point-read", "sqlite:", "--duration", "-1s"], &["--duration: '-1s' is not a time"]),
+        (
+            &["run", "point-read", "sqlite:", "--until", "conclusive", "--margin", "-5"],
+            &["'-5' is not a margin"],
+        ),
+        (&["app", "sqlite:", "--workers", "-1"], &["--workers", "'-1' is not a count"]),
+        (&["compare", "last", "last"], &["both names are those of the same run"]),
+    ] {
+        if args[0] == "compare" {
+            assert_eq!(place.run(&SMALL).code, Some(0));
+        }
+        let answer = place.run(args);
+        refused(&answer, parts);
+        assert!(!answer.err.contains("tip:") && answer.err.lines().count() <= 3, "{answer:?}");
+    }
+}
+
+#[test]
+fn plain_margin_is_in_per_cent_as_plain_budget_is_in_seconds() {
+    let place = Place::new();
+    let args = [
+        "run",
+        "point-read",
+        "sqlite:",
+        "--dry-run",
+        "--until",
+        "conclusive",
+        "--margin",
+        "5",
+        "--budget",
+        "5",
+    ];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.out.contains("conclusive at ±5 %"), "{answer:?}");
+}
+
+#[test]
+fn target_without_results_is_exit_4() {
+    let answer = Place::new().run(&[
+        "run",
+        "point-read",
+        "sqlite:",
+        "null:",
+        "--durability",
+        "synced",
+        "--records",
+        "50",
+        "--requests",
+        "50",
+        "--rounds",
+        "1",
+    ]);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    assert!(answer.out.contains("not available"), "{answer:?}");
+}
+
+const WORKLOAD: &str = "[variables]\nusers = 10\n[collection.people]\nrows = \":users\"\nkey = \"id\"\nfields.id = \"int\"\n\
+     [transaction.one]\ndraw.id = \"random(1, :users)\"\nsteps = [ { get = \"people\", key = \":id\", fields = [\"id\"] } ]\n";
+
+#[test]
+fn empty_ranges_are_found_before_anything_starts_with_file_and_place() {
+    let place = Place::new();
+    let script = file(&place, "a.sql", "\n\\set id random(5, 1)\nSELECT :id;\n");
+    let answer = place.run(&["run", "pgbench", "-f", &script, "up:postgres"]);
+    refused(&answer, &["a.sql", "line 2", "from 5 to 1 is empty"]);
+    let workload = file(&place, "b.toml", WORKLOAD);
+    for (value, part) in [("-5", "-5 is not a valid number of rows"), ("many", "rows")] {
+        let answer = place.run(&["run", "-f", &workload, "up:postgres", "-D", &format!("users={value}")]);
+        refused(&answer, &["b.toml", "line ", part]);
+    }
+    let reversed = file(&place, "c.toml", &WORKLOAD.replace("random(1, :users)", "random(5, 1)"));
+    let answer = place.run(&["run", "-f", &reversed, "up:postgres"]);
+    refused(&answer, &["c.toml", "line ", "from 5 to 1 is empty"]);
+}
+
+#[test]
+fn errors_of_the_operating_system_have_no_numbers() {
+    let place = Place::new();
+    let text = file(&place, "text.db", &"no database\n".repeat(500));
+    for args in [
+        &["run", "-f", "/nowhere/a.toml"][..],
+        &["run", "pgbench", "-f", "/nowhere/a.sql"],
+        &["doctor", &format!("sqlite:{text}")],
+        &["doctor", "sqlite:/nowhere/a.db"],
+        &["doctor", "postgres://127.0.0.1:1/x"],
+        &["run", "point-read", "sqlite:", "--runs-dir", "/proc/x"],
+        &["report", "nosuch"],
+    ] {
+        let answer = place.run(args);
+        assert_ne!(answer.code, Some(0), "{answer:?}");
+        assert!(!answer.err.contains("os error") && !answer.err.contains("[26]"), "{answer:?}");
+        assert!(!answer.errors().is_empty(), "{answer:?}");
+    }
+}
+
+#[test]
+fn options_override_axes_and_variables_of_a_suite() {
+    let place = Place::new();
+    let workload = file(
+        &place,
+        "b.toml",
+        &format!("[axes]\nclients = [1, 2]\n{WORKLOAD}").replacen(
+            "[axes]\nclients = [1, 2]\n",
+            "axes.clients = [1, 2]\n",
+            1,
+        ),
+    );
+    let args = [
+        "run",
+        "-f",
+        &workload,
+        "sqlite:",
+        "--clients",
+        "4",
+        "-D",
+        "users=30",
+        "--requests",
+        "40",
+        "--rounds",
+        "1",
+    ];
+    let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    assert_eq!(report["spec"]["axes"]["clients"], serde_json::json!([4]), "{}", report["spec"]);
+    assert_eq!(report["spec"]["custom"]["define"]["users"], "30", "{}", report["spec"]);
+    let suite = file(&place, "s.toml", "experiment = 'point-read'\naxes.clients = [1, 8]\n");
+    let answer = place.run(&["run", "-f", &suite, "--dry-run", "--clients", "3"]);
+    assert!(
+        answer.code == Some(0) && answer.out.contains("3 clients") && !answer.out.contains("8 clients"),
+        "{answer:?}"
+    );
+    refused(&place.run(&["run", "-f", &suite, "--payload", "1k"]), &["point-read", "unknown axis 'payload'"]);
+    refused(&place.run(&["run", "-f", &suite, "-D", "users=1"]), &["no variables"]);
+    let one = place.run(&["run", "webapp", "sqlite:", "--dry-run", "--clients", "1,5"]);
+    assert!(one.code == Some(0) && !one.out.contains("1 clients"), "{one:?}");
+}
+
+#[test]
+fn misspelt_target_of_a_throwaway_run_starts_nothing() {
+    if testing::server("memcached").is_none() {
+        return;
+    }
+    refused(
+        &Place::new().run(&["run", "point-read", "up:memcached", "up:memcachd"]),
+        &["did you mean up:memcached?"],
+    );
+}

@@ -1,0 +1,179 @@
+//! Many rows at once: `bulk` on every engine that can, its memory, and its ends.
+
+use super::common::{cells, installed, left};
+use crate::support::{Answer, Place, signal};
+use kurabe_testbed::testing;
+use serde_json::Value;
+
+/// The shortest run of all ways.
+const BRIEF: [&str; 13] = [
+    "--rows",
+    "3000",
+    "--row-bytes",
+    "200",
+    "--fetch",
+    "7,1k,whole",
+    "--content",
+    "random,alternating",
+    "--rounds",
+    "1",
+    "--requests",
+    "1",
+    "--no-html",
+];
+
+/// The value of a metric of a cell.
+fn metric(cell: &Value, name: &str) -> Option<f64> {
+    let metrics = cell["metrics"].as_array().unwrap();
+    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
+}
+
+fn value(cell: &Value, name: &str) -> f64 {
+    metric(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"))
+}
+
+fn assert_verified(cell: &Value, rows: u64) {
+    assert_eq!(cell["status"], "ok", "{cell:#}");
+    let (verified, of_all) = (&cell["verified"], |value: &Value| value.as_u64().unwrap() >= rows);
+    assert_eq!(verified["mismatches"], 0, "{cell:#}");
+    if cell["operation"] == "read" {
+        assert!(verified["how"] == "compared" && of_all(&verified["answers"]), "{cell:#}");
+    } else {
+        assert!(verified["how"] == "read-back-all" && of_all(&verified["read_back"]), "{cell:#}");
+    }
+}
+
+/// What an engine cannot do, and a part of the reason.
+fn refusal(target: &str, fetch: &Value, operation: &str) -> Option<&'static str> {
+    match (target, operation, fetch == "whole") {
+        ("sqlite", "read", false) => Some("without round trips"),
+        ("mysql", "write", true) => Some("local_infile"),
+        ("couchdb", "read", true) => Some("holds a JSON answer whole"),
+        ("couchdb", "write", true) => Some("_bulk_docs"),
+        ("redis", "read", _) => Some("no cursor over values"),
+        ("redis", "write", true) => Some("no bulk write"),
+        ("memcached", "read", _) => Some("only the one of a key"),
+        ("memcached", "write", false) => Some("several values"),
+        ("memcached", "write", true) => Some("one value by a request"),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
+    let ups: Vec<String> = installed().iter().map(|engine| format!("up:{engine}")).collect();
+    let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
+    let place = Place::new();
+    let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    assert!(cells(&report).len() >= targets.len() * 12, "{answer:?}");
+    for cell in cells(&report) {
+        let (target, operation) = (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap());
+        let fetch = &cell["axes"]["fetch"];
+        if let Some(reason) = refusal(target, fetch, operation) {
+            assert_eq!(cell["status"], "unavailable", "{cell:#}");
+            assert!(cell["reason"].as_str().unwrap().contains(reason), "{cell:#}");
+            continue;
+        }
+        assert_verified(cell, 3_000);
+        assert!((value(cell, "bytes") - 600_000.0).abs() < 1.0, "{cell:#}");
+        if !["postgres", "mysql", "mariadb"].contains(&target) {
+            continue;
+        }
+        // Text crosses the wire as it is, with a few bytes around each field.
+        let on_wire = value(cell, "wire bytes per byte");
+        assert!((1.0..1.5).contains(&on_wire), "{cell:#}");
+        let trips = value(cell, "round trips");
+        match fetch.as_u64() {
+            Some(each) => {
+                let least = (3_000 / each) as f64;
+                assert!(trips >= least && trips <= least + 5.0, "{cell:#}");
+            }
+            None => assert!(trips <= 3.0, "{cell:#}"),
+        }
+    }
+}
+
+#[test]
+fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
+    if !installed().contains(&"mysql") {
+        return;
+    }
+    let place = Place::new();
+    let target = "up:mysql?local_infile=1";
+    let answer = place.run(&[&["run", "bulk", target, "--operation", "write"], &BRIEF[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let whole = cells(&report).iter().filter(|cell| cell["axes"]["fetch"] == "whole");
+    assert_eq!(whole.inspect(|cell| assert_verified(cell, 3_000)).count(), 2);
+}
+
+#[test]
+fn peak_memory_of_a_read_does_not_grow_with_the_rows() {
+    for engine in ["postgres", "mariadb", "mysql"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let peak = |rows: &str| {
+            let place = Place::new();
+            let rest = ["--rows", rows, "--fetch", "1k,whole", "--operation", "read", "--rounds", "1"];
+            let rest = [&rest[..], &["--requests", "1", "--no-html"]].concat();
+            let answer = place.run(&[&["run", "bulk", server.url()], &rest[..]].concat());
+            assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+            let report = place.report();
+            let peaks: Vec<f64> = cells(&report).iter().map(|cell| value(cell, "peak memory")).collect();
+            peaks.into_iter().fold(0.0, f64::max)
+        };
+        // 20 MB and 200 MB of rows.
+        let (few, many) = (peak("20k"), peak("200k"));
+        assert!(many < few + 10e6, "{engine}: {few} and {many} bytes");
+    }
+}
+
+#[test]
+fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
+    for engine in ["postgres", "mariadb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        // A round trip for each row lasts long enough to be interrupted.
+        let rest =
+            ["--rows", "100k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8", "--requests", "1"];
+        let targets = ["run", "bulk", "sqlite:?synchronous=off", server.url(), "--no-html"];
+        let child = place.spawn(&[&targets[..], &rest].concat());
+        place.wait_for_trials(3);
+        server.kill_hard().unwrap();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(4), "{engine}: {answer:?}");
+        let report = place.report();
+        for cell in cells(&report) {
+            match (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap()) {
+                ("sqlite", "read") => assert_eq!(cell["status"], "unavailable", "{cell:#}"),
+                ("sqlite", _) => assert_verified(cell, 100_000),
+                _ => {
+                    assert_eq!(cell["status"], "failed", "{cell:#}");
+                    let reason = cell["reason"].as_str().unwrap();
+                    let known = ["closed the connection", "nothing listens", "connection", "Connection"];
+                    assert!(known.iter().any(|part| reason.contains(part)), "{engine}: {reason}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_during_a_transfer_keeps_results_and_leaves_no_table() {
+    for engine in ["postgres", "mariadb"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let rest = ["--rows", "100k", "--row-bytes", "100", "--fetch", "1,whole", "--rounds", "8"];
+        let child = place
+            .spawn(&[&["run", "bulk", server.url(), "--requests", "1", "--no-html"], &rest[..]].concat());
+        place.wait_for_trials(2);
+        signal(&child, "-INT");
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(130), "{engine}: {answer:?}");
+        let report = place.report();
+        let measured = cells(&report).iter().filter(|cell| cell["status"] == "ok").count();
+        assert!(report["complete"] == false && measured >= 1, "{report:#}");
+        assert_eq!(left(engine, &server), "", "{engine}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The optimizer's estimates: `estimate` on the engines that give them.
+
+use super::common::{SQL, cells, installed, sql, tables};
+use crate::support::{Answer, Place, signal};
+use kurabe_testbed::testing;
+use serde_json::Value;
+
+/// A small table, and no other repetitions.
+const BRIEF: [&str; 5] = ["--records", "3000", "--rounds", "2", "--no-html"];
+
+fn metric(cell: &Value, name: &str) -> Option<f64> {
+    let metrics = cell["metrics"].as_array().unwrap();
+    metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].as_f64().unwrap())
+}
+
+fn cell<'a>(report: &'a Value, data: &str, state: &str) -> &'a Value {
+    let is = |cell: &&Value| cell["axes"]["data"] == data && cell["axes"]["state"] == state;
+    cells(report).iter().find(|cell| is(cell) && cell["aa_control"] == false).unwrap()
+}
+
+#[test]
+fn estimates_of_every_column_and_state_are_compared_with_counted_rows() {
+    for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
+        let Some(server) = testing::server(engine) else { continue };
+        let place = Place::new();
+        let answer = place.run(&[&["run", "estimate", server.url()], &BRIEF[..]].concat());
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        let report = place.report();
+        // Four kinds of data in three states, and the A/A control.
+        assert_eq!(cells(&report).len(), 13);
+        for cell in cells(&report) {
+            assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
+            assert_eq!(cell["verified"]["how"], "compared", "{engine}: {cell:#}");
+            let [median, p95, worst] =
+                ["q-error median", "q-error p95", "q-error worst"].map(|name| metric(cell, name).unwrap());
+            assert!(1.0 <= median && median <= p95 && p95 <= worst, "{engine}: {cell:#}");
+            assert!(metric(cell, "explain time").unwrap() > 0.0, "{engine}: {cell:#}");
+            // Only PostgreSQL reports it.
+            assert_eq!(metric(cell, "planning time").is_some(), engine == "postgres", "{engine}: {cell:#}");
+            let points = cell["points"][0]["points"].as_array().unwrap();
+            assert_eq!((points.len(), &cell["points"][0]["metric"]), (100, &"estimated rows".into()));
+            let counted = points.iter().map(|point| point[0].as_f64().unwrap());
+            assert!(counted.clone().any(|rows| rows == 0.0) && counted.clone().any(|rows| rows > 500.0));
+        }
+        // Fresh statistics of an evenly distributed column are what every optimizer handles well.
+        let even = metric(cell(&report, "uniform", "fresh"), "q-error median").unwrap();
+        assert!(even < 2.0, "{engine}: {even}");
+        if engine == "postgres" {
+            // It multiplies the shares of both columns, as if they were independent.
+            let p95 = |data| metric(cell(&report, data, "fresh"), "q-error p95").unwrap();
+            assert!(p95("correlated") > 2.0 * p95("uniform"), "{} {}", p95("correlated"), p95("uniform"));
+        }
+        let page = place.run(&["report", "--format", "html", "--output", "-"]);
+        assert!(page.out.contains("<h2>Estimated rows over counted rows</h2>"), "{engine}");
+        assert_eq!(tables(&server).unwrap_or_default().trim(), "", "{engine}");
+    }
+}
+
+#[test]
+fn database_without_estimates_is_unavailable_with_reason() {
+    let place = Place::new();
+    let answer = place.run(&["run", "estimate", "sqlite:", "--no-html"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("no row estimates"), "{answer:?}");
+}
+
+#[test]
+fn own_table_is_only_read() {
+    for engine in installed().into_iter().filter(|engine| SQL.contains(engine)) {
+        let Some(server) = testing::server(engine) else { continue };
+        let make = "CREATE TABLE orders (id INT PRIMARY KEY, total INT); INSERT INTO orders VALUES (1, 10), (2, 20), (3, 30)";
+        let Some(_) = sql(&server, "", make) else { continue };
+        let place = Place::new();
+        let own = "orders WHERE total > 10 AND id IN (1, 2, 3)";
+        let args = ["run", "estimate", server.url(), "--data", own];
+        let refused = place.run(&args);
+        assert!(refused.err.contains("use --state as-is"), "{engine}: {refused:?}");
+        let answer = place.run(&[&args[..], &["--state", "as-is"], &BRIEF].concat());
+        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
+        let report = place.report();
+        let measured = cell(&report, own, "as-is");
+        assert_eq!(measured["points"][0]["points"][0][0], 2.0, "{engine}: {measured:#}");
+        assert!(metric(measured, "q-error worst").unwrap() >= 1.0);
+        let changes = place.run(&[
+            "run",
+            "estimate",
+            server.url(),
+            "--data",
+            "orders; DELETE FROM orders",
+            "--state",
+            "as-is",
+        ]);
+        assert_eq!(changes.code, Some(2), "{engine}: {changes:?}");
+        assert!(changes.err.contains("may change data"), "{engine}: {changes:?}");
+        assert_eq!(sql(&server, "", "SELECT COUNT(*) FROM orders").unwrap().trim(), "3");
+        assert_eq!(tables(&server).unwrap().trim(), "orders", "{engine}");
+    }
+}
+
+/// A run of many trials.
+fn long(target: &str) -> [&str; 8] {
+    ["run", "estimate", target, "--records", "3000", "--rounds", "30", "--no-html"]
+}
+
+#[test]
+fn killed_server_fails_trials_with_reason() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let child = place.spawn(&long(server.url()));
+    place.wait_for_trials(3);
+    server.kill_hard().unwrap();
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        assert_eq!(cell["status"], "failed", "{cell:#}");
+        let reason = cell["reason"].as_str().unwrap();
+        let known = ["closed the connection", "nothing listens", "onnection"];
+        assert!(known.iter().any(|part| reason.contains(part)), "{reason}");
+    }
+    // The next run removes what could not be removed.
+    server.restart().unwrap();
+    let answer = place.run(
+        &[&["run", "estimate", server.url(), "--data", "uniform", "--state", "fresh"], &BRIEF[..]].concat(),
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(tables(&server).unwrap_or_default().trim(), "");
+}
+
+#[test]
+fn ctrl_c_keeps_measured_trials_and_leaves_no_table() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let place = Place::new();
+    let plan = place.run(&[&long(server.url())[..], &["--dry-run"]].concat());
+    assert_eq!(plan.code, Some(0), "{plan:?}");
+    assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "a dry run measures nothing");
+    let child = place.spawn(&long(server.url()));
+    place.wait_for_trials(3);
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    let report = place.report();
+    assert_eq!(report["complete"], false);
+    assert!(cells(&report).iter().any(|cell| metric(cell, "q-error median").is_some()));
+    assert_eq!(tables(&server).unwrap_or_default().trim(), "");
+}

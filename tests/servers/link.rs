@@ -1,0 +1,397 @@
+//! One database reads another's table: `link` on real servers.
+
+use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
+use crate::support::{Answer, Place, eventually, signal};
+use kurabe_testbed::{Server, StartOptions, testing};
+use serde_json::Value;
+
+const SMALL: [&str; 11] = [
+    "--records",
+    "600",
+    "--batch",
+    "200",
+    "--row-bytes",
+    "100",
+    "--requests",
+    "6",
+    "--rounds",
+    "1",
+    "--no-html",
+];
+
+fn run(place: &Place, targets: &[&str], rest: &[&str]) -> Answer {
+    place.run(&[&["run", "link"], targets, rest, &SMALL].concat())
+}
+
+/// The verified cells of a run without A/A controls: way and place of each.
+fn verified(place: &Place, answer: &Answer) -> Vec<(String, String)> {
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let all =
+        cells(&report).iter().filter(|cell| cell["aa_control"] == false && cell["status"] != "unavailable");
+    let mut found: Vec<(String, String)> = all
+        .inspect(|cell| assert_verified(cell))
+        .map(|cell| {
+            let word = |axis: &str| cell["axes"][axis].as_str().unwrap().to_owned();
+            (word("way"), word("where"))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = text
+        .split_whitespace()
+        .map(|pair| pair.split_once('/').map(|(way, place)| (way.to_owned(), place.to_owned())).unwrap())
+        .collect();
+    all.sort();
+    all
+}
+
+/// The number of server definitions, and of extensions for links.
+fn definitions(server: &Server, password: &str) -> String {
+    let text = if server.url().starts_with("postgres") {
+        "SELECT (SELECT count(*) FROM pg_foreign_server) + (SELECT count(*) FROM pg_user_mapping), \
+         (SELECT count(*) FROM pg_extension WHERE extname IN ('postgres_fdw', 'dblink'))"
+    } else {
+        "SELECT COUNT(*) FROM mysql.servers"
+    };
+    sql(server, password, text).unwrap_or_default().replace('\t', "|").trim_end().to_owned()
+}
+
+#[test]
+fn every_way_of_each_engine_reads_verified_rows() {
+    for (engine, ways) in [
+        ("sqlite", "local/same local/second direct/second attach/same attach/second"),
+        ("postgres", "local/same local/second direct/second fdw/same fdw/second dblink/same dblink/second"),
+        ("mysql", "local/same local/second direct/second federated/same federated/second"),
+        ("mariadb", "local/same local/second direct/second federated/same federated/second"),
+    ] {
+        if engine != "sqlite" && !installed().contains(&engine) {
+            continue;
+        }
+        let place = Place::new();
+        let target = if engine == "sqlite" { "sqlite:".to_owned() } else { format!("up:{engine}") };
+        let answer = run(
+            &place,
+            &[&target],
+            &["--way", "local,direct,fdw,dblink,attach,federated,connect,spider,database-link"],
+        );
+        let mut expected = vec![ways.to_owned()];
+        if engine == "mariadb" {
+            for way in ["connect", "spider"] {
+                let plugin = format!("/usr/lib/mysql/plugin/ha_{way}.so");
+                if std::path::Path::new(&plugin).exists() || skip(&format!("{plugin} is not installed")) {
+                    expected.push(format!("{way}/same {way}/second"));
+                }
+            }
+        }
+        assert_eq!(verified(&place, &answer), pairs(&expected.join(" ")), "{engine}: {answer:?}");
+        // What no engine can do has a reason before anything is measured.
+        assert!(answer.err.contains("not available"), "{answer:?}");
+        let report = place.report();
+        let lacking = cells(&report).iter().filter(|cell| cell["axes"]["way"] == "database-link");
+        let reasons: Vec<&str> = lacking.map(|cell| cell["reason"].as_str().unwrap()).collect();
+        assert!(reasons.len() == 2 && reasons[0].contains("another"), "{reasons:?}");
+        if engine == "postgres" {
+            let cell = cells(&report).iter().find(|cell| cell["axes"]["way"] == "fdw").unwrap();
+            let metrics = cell["metrics"].as_array().unwrap();
+            let value =
+                |name: &str| metrics.iter().find(|metric| metric["name"] == name).map(|m| m["value"].clone());
+            for name in ["time per row", "database CPU", "remote CPU"] {
+                assert!(
+                    value(name).and_then(|value| value.as_f64()).is_some_and(|value| value >= 0.0),
+                    "{name}: {cell:#}"
+                );
+            }
+        }
+    }
+}
+
+/// A server with `pg_stat_statements`, and that extension in its database.
+fn with_statements(password: &'static str) -> Option<Server> {
+    let server = testing::server_with("postgres", |options| {
+        options.with_password(password).set("shared_preload_libraries", "pg_stat_statements")
+    })?;
+    sql(&server, password, "CREATE EXTENSION pg_stat_statements")?;
+    Some(server)
+}
+
+#[test]
+fn named_servers_are_linked_and_left_as_they_were_without_any_password_on_record() {
+    let (near, far) = ("ne-ar-secret", "fa'r\\secret");
+    let (Some(first), Some(second)) = (with_statements(near), with_statements(far)) else { return };
+    let encoded = "fa%27r%5Csecret";
+    let place = Place::new();
+    let url = by(&first, &format!("kurabe:{near}"), "kurabe");
+    let remote = by(&second, &format!("kurabe:{encoded}"), "kurabe");
+    let before = [definitions(&first, near), definitions(&second, far)];
+    let rest = [
+        "--remote",
+        &remote,
+        "--where",
+        "remote",
+        "--way",
+        "local,direct,fdw,dblink",
+        "--fetch",
+        "default,50",
+    ];
+    let answer = run(&place, &[&url], &rest);
+    let expected = "local/remote direct/remote fdw/remote fdw/remote dblink/remote";
+    assert_eq!(verified(&place, &answer), pairs(expected));
+    let report = place.run(&["report", "--format", "md"]).out;
+    // The remote's side of a foreign table is a cursor.
+    assert!(report.contains("remote: DECLARE") || report.contains("remote: FETCH"), "{report}");
+    assert_eq!([definitions(&first, near), definitions(&second, far)], before);
+    for (server, password) in [(&first, near), (&second, far)] {
+        let text = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'kurabe%'";
+        assert_eq!(sql(server, password, text).unwrap(), "");
+    }
+    let texts = std::fs::read_dir(place.path())
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path().join("run.jsonl")).unwrap());
+    for text in texts.chain([answer.out, answer.err, report]) {
+        for secret in [near, far, encoded] {
+            assert!(!text.contains(secret), "{secret} is on record");
+        }
+    }
+}
+
+#[test]
+fn foreign_table_of_others_is_refused_by_name_and_left() {
+    let Some(server) = testing::server("postgres") else { return };
+    let made = "CREATE EXTENSION postgres_fdw; \
+                CREATE SERVER kurabe_0_link_100_fdw FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host 'h'); \
+                CREATE FOREIGN TABLE kurabe_0_link_100_fdw (id bigint) SERVER kurabe_0_link_100_fdw";
+    if sql(&server, "", made).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let answer = run(&place, &[server.url()], &["--way", "fdw", "--where", "same"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    let part = "kurabe_0_link_100_fdw exists and was not made by Kurabe";
+    assert!(answer.err.contains(part), "{answer:?}");
+    assert_eq!(left("postgres", &server), "kurabe_0_link_100_fdw\n");
+    // An extension of others stays too.
+    assert_eq!(definitions(&server, ""), "1|1");
+}
+
+fn with_links(options: StartOptions) -> StartOptions {
+    StartOptions { links: true, ..options }
+}
+
+/// Starts a long run from one server to the other, and waits until it reads through the link.
+fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::process::Child {
+    let child = place.spawn(&[
+        "run",
+        "link",
+        near.url(),
+        "--remote",
+        far.url(),
+        "--where",
+        "remote",
+        "--way",
+        way,
+        "--records",
+        "600",
+        "--batch",
+        "200",
+        "--row-bytes",
+        "100",
+        "--duration",
+        "300ms",
+        "--rounds",
+        "200",
+        "--interleave=off",
+        "--no-html",
+    ]);
+    place.wait_for_trials(2);
+    child
+}
+
+#[test]
+fn killed_remote_fails_trial_with_reason_and_target_is_left_clean() {
+    for (engine, way) in
+        [("postgres", "fdw"), ("postgres", "dblink"), ("mariadb", "federated"), ("mysql", "federated")]
+    {
+        let near = testing::server_with(engine, with_links);
+        let (Some(near), Some(far)) = (near, testing::server(engine)) else { continue };
+        let place = Place::new();
+        let child = reading(&place, &near, &far, way);
+        far.kill_hard().unwrap();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(4), "{engine} {way}: {answer:?}");
+        let report = place.report();
+        let failed: Vec<&Value> = cells(&report).iter().filter(|cell| cell["status"] == "failed").collect();
+        assert!(!failed.is_empty(), "{report:#}");
+        for cell in failed {
+            let reason = cell["reason"].as_str().unwrap();
+            assert!(reason.contains("the remote server"), "{engine} {way}: {reason}");
+        }
+        assert_eq!(left(engine, &near), "", "{engine} {way}");
+        let none = if engine == "postgres" { "0|0" } else { "0" };
+        assert_eq!(definitions(&near, ""), none, "{engine} {way}");
+    }
+}
+
+#[test]
+fn links_of_killed_run_are_removed_by_the_next_one() {
+    for (engine, way) in [("postgres", "fdw"), ("mysql", "federated")] {
+        let near = testing::server_with(engine, with_links);
+        let (Some(near), Some(far)) = (near, testing::server(engine)) else { continue };
+        let place = Place::new();
+        let mut child = reading(&place, &near, &far, way);
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        let none = if engine == "postgres" { "0|0" } else { "0" };
+        assert_ne!(definitions(&near, ""), none, "{engine}: the killed run had no link");
+        // Another experiment on the same database.
+        let rest = ["--records", "50", "--requests", "10", "--rounds", "1", "--no-html"];
+        let answer = eventually(20, || {
+            let answer = place.run(&[&["run", "point-read", near.url()], &rest[..]].concat());
+            (answer.code == Some(0)).then_some(answer)
+        });
+        assert!(answer.is_some(), "{engine}");
+        assert_eq!(
+            (left(engine, &near), definitions(&near, "")),
+            (String::new(), none.to_owned()),
+            "{engine}"
+        );
+    }
+}
+
+#[test]
+fn missing_remotes_have_reasons_before_anything_is_measured() {
+    let place = Place::new();
+    let answer = run(&place, &["sqlite:"], &["--where", "second,remote", "--way", "local,attach"]);
+    assert_eq!(verified(&place, &answer), pairs("local/second local/remote attach/second"));
+    assert!(answer.err.contains("no remote server is named: --remote TARGET"), "{answer:?}");
+    let answer = run(&place, &["sqlite:"], &["--remote", "sqlite:x", "--way", "attach"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.err.contains("no cell uses the server that it names"), "{answer:?}");
+    let answer = place.run(&["run", "-f", "/dev/null", "--remote", "sqlite:x"]);
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    let answer = run(&place, &["sqlite:"], &["--dry-run"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("attach") && answer.out.is_empty(), "{answer:?}");
+    if !installed().contains(&"postgres") {
+        tell("postgres is not installed");
+        return;
+    }
+    let answer = run(
+        &place,
+        &["sqlite:"],
+        &["--remote", "up:postgres", "--where", "remote", "--way", "direct,attach"],
+    );
+    assert_eq!(verified(&place, &answer), pairs("direct/remote"));
+    assert!(answer.err.contains("SQLite attaches files of SQLite only, not postgres:"), "{answer:?}");
+}
+
+/// A network namespace with a server in it: another host, as far as the network and the processors are concerned.
+struct Elsewhere {
+    name: String,
+    server: Option<std::process::Child>,
+    folder: tempfile::TempDir,
+}
+
+impl Elsewhere {
+    /// The addresses of this side and of the other one.
+    const HERE: &str = "10.201.77.1";
+    const THERE: &str = "10.201.77.2";
+    const PORT: &str = "5433";
+
+    /// A namespace that is linked to this one; `None` without the rights for it.
+    fn new() -> Option<Self> {
+        let name = format!("kurabe-{}", std::process::id());
+        let folder = tempfile::tempdir().unwrap();
+        let made = ip(&format!("netns add {name}"));
+        let elsewhere = Self { name: name.clone(), server: None, folder };
+        let near = Self::device();
+        let ready = made
+            && ip(&format!("link add {near} type veth peer name far netns {name}"))
+            && ip(&format!("addr add {}/30 dev {near}", Self::HERE))
+            && ip(&format!("link set {near} up"))
+            && ip(&format!("-n {name} addr add {}/30 dev far", Self::THERE))
+            && ip(&format!("-n {name} link set far up"))
+            && ip(&format!("-n {name} link set lo up"));
+        if !ready {
+            tell("no network namespace can be made here");
+        }
+        ready.then_some(elsewhere)
+    }
+
+    fn device() -> String {
+        // At most 15 characters.
+        format!("kb{}", std::process::id())
+    }
+
+    /// Starts PostgreSQL in the namespace, on the last processor.
+    fn start(&mut self, program: &std::path::Path) {
+        use std::os::unix::fs::PermissionsExt;
+        use std::process::{Command, Stdio};
+        let data = self.folder.path().join("data");
+        std::fs::set_permissions(self.folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let own = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
+        let mut initdb = Command::new("setpriv");
+        initdb.args(own).arg(program.with_file_name("initdb")).arg("--pgdata").arg(&data);
+        initdb.args(["--username=kurabe", "--auth=trust", "--no-sync", "--encoding=UTF8", "--no-locale"]);
+        assert!(initdb.stdout(Stdio::null()).status().unwrap().success());
+        let access = data.join("pg_hba.conf");
+        let all = std::fs::read_to_string(&access).unwrap() + "\nhost all all 10.201.77.0/30 trust\n";
+        std::fs::write(&access, all).unwrap();
+        let last = std::thread::available_parallelism().unwrap().get() - 1;
+        let mut server = Command::new("ip");
+        server.args(["netns", "exec", &self.name, "taskset", "-c", &last.to_string(), "setpriv"]).args(own);
+        server.arg(program).arg("-D").arg(&data);
+        for setting in [
+            format!("listen_addresses={}", Self::THERE),
+            format!("port={}", Self::PORT),
+            "unix_socket_directories=".to_owned(),
+            "dynamic_shared_memory_type=mmap".to_owned(),
+        ] {
+            server.args(["-c", &setting]);
+        }
+        self.server = Some(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let address: std::net::SocketAddr = format!("{}:{}", Self::THERE, Self::PORT).parse().unwrap();
+        let wait = std::time::Duration::from_secs(1);
+        eventually(60, || std::net::TcpStream::connect_timeout(&address, wait).ok())
+            .expect("it does not listen");
+    }
+
+    fn url() -> String {
+        format!("postgres://kurabe@{}:{}/postgres", Self::THERE, Self::PORT)
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            // A fast shutdown, which also frees its shared memory.
+            signal(server, "-INT");
+            let _ = server.wait();
+        }
+        ip(&format!("link del {}", Self::device()));
+        ip(&format!("netns del {}", self.name));
+    }
+}
+
+fn ip(arguments: &str) -> bool {
+    let output = std::process::Command::new("ip").args(arguments.split(' ')).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn remote_in_network_namespace_is_another_host_and_its_processes_are_not_observed() {
+    let Some(near) = testing::server("postgres") else { return };
+    let Some(mut elsewhere) = Elsewhere::new() else { return };
+    elsewhere.start(near.program());
+    let place = Place::new();
+    let rest = ["--remote", &Elsewhere::url(), "--where", "second,remote", "--way", "local,direct,fdw"];
+    let answer = run(&place, &["up:postgres"], &rest);
+    let expected = "local/second local/remote direct/second direct/remote fdw/second fdw/remote";
+    assert_eq!(verified(&place, &answer), pairs(expected));
+    let url = Elsewhere::url();
+    let answer = run(&place, &[&url], &["--way", "local", "--where", "same"]);
+    assert_eq!(verified(&place, &answer), pairs("local/same"), "the remote was not left clean");
+}
