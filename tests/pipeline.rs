@@ -3,7 +3,8 @@
 
 use crate::support::{Answer, Place};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A suite on `null:` whose results do not depend on a server.
@@ -15,7 +16,7 @@ fn suite(place: &Place, more: &str) -> PathBuf {
 }
 
 /// Runs a suite with these options.
-fn run(place: &Place, suite: &PathBuf, options: &[&str]) -> Answer {
+fn run(place: &Place, suite: &Path, options: &[&str]) -> Answer {
     let words = ["run", "-f", suite.to_str().unwrap(), "--no-html"];
     place.run(&[&words, options].concat())
 }
@@ -49,7 +50,7 @@ fn slowed(place: &Place, run: &str, factor: f64) -> String {
         let object = line.to_string();
         let body = format!("{},\"crc\":\"", &object[..object.len() - 1]);
         let digits = format!("{:08x}", crc32(format!("{before}{body}").as_bytes()));
-        out.push_str(&format!("{body}{digits}\"}}\n"));
+        let _ = writeln!(out, "{body}{digits}\"}}");
         before = digits;
     }
     let file = place.home().join("slowed.jsonl");

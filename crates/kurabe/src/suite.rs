@@ -145,9 +145,9 @@ impl Request {
     fn targets(&mut self, matches: &ArgMatches, defaults: bool) -> Result<()> {
         let names = || ["target", "more-targets", "via"].into_iter();
         let given = names().any(|name| is_given(matches, name));
-        let counts = |name: &&str| match given {
-            true => is_given(matches, name),
-            false => defaults || self.targets.is_empty() || !is_default(matches, name),
+        let counts = |name: &&str| {
+            let allowed = defaults || self.targets.is_empty() || !is_default(matches, name);
+            if given { is_given(matches, name) } else { allowed }
         };
         let targets: Vec<String> = names()
             .filter(counts)

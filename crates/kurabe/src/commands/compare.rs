@@ -39,7 +39,7 @@ impl Files {
     /// Reads the options.
     ///
     /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for JUnit XML.
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
     pub(super) fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
         let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let criterion = matches.get_one::<String>("fail-on");

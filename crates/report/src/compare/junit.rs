@@ -1,12 +1,12 @@
-//! A gated comparison as JUnit XML, which CI servers show beside tests: a case for each primary result.
+//! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each primary result.
 
 use super::render::change;
 use super::{Compared, Judgement, Row};
 use kurabe_core::{Error, ErrorKind, Result};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-/// The comparison as JUnit XML. Results that are slower are failures. Results that are inconclusive or not judged are
-/// skipped, because JUnit has no third outcome.
+/// The comparison as `JUnit` XML. Results that are slower are failures. Results that are inconclusive or not judged are
+/// skipped, because `JUnit` has no third outcome.
 ///
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if it cannot be serialised.

@@ -10,6 +10,7 @@ use crate::summary::VerdictResult;
 use crate::table::{Column, Table};
 use crate::terminal::{Options, Page};
 use kurabe_core::metric::Unit;
+use std::fmt::Write as _;
 
 /// The comparison for a terminal.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
@@ -67,7 +68,7 @@ pub fn pull_request(compared: &Compared) -> String {
         markdown_table(&mut text, "", &rows_table(&rows, "Primary results".to_owned()));
     }
     if more > 0 {
-        text.push_str(&format!("{more} more rows are left out here.\n\n"));
+        let _ = writeln!(text, "{more} more rows are left out here.\n");
     }
     let warnings = compared.sentences(Section::Warning);
     if !warnings.is_empty() {

@@ -157,7 +157,7 @@ fn bars(times: &Histogram) -> Vec<Value> {
     let width = ((high as f64 / low).ln() / BARS).max(0.03);
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for bucket in times.buckets() {
-        let middle = (bucket.low as f64 + bucket.high as f64) / 2.0;
+        let middle = f64::midpoint(bucket.low as f64, bucket.high as f64);
         let bar = ((middle.max(low) / low).ln() / width).max(0.0) as u32;
         *counts.entry(bar).or_default() += bucket.count;
     }
