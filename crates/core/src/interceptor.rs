@@ -233,7 +233,7 @@ struct InterceptedRows<'a, H> {
 impl<H: Interceptor> RowSource for InterceptedRows<'_, H> {
     fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
         self.sent += 1;
-        if self.sent % EACH == 0 {
+        if self.sent.is_multiple_of(EACH) {
             self.interceptor.before_request()?;
         }
         let Self { rows, interceptor, .. } = self;
@@ -285,7 +285,7 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         let mut received = 0_u64;
         self.inner.read_rows(collection, fields, fetch, &mut |fields| {
             received += 1;
-            if received % EACH == 0 {
+            if received.is_multiple_of(EACH) {
                 interceptor.before_request()?;
             }
             interceptor.read_row(fields, row)

@@ -95,8 +95,8 @@ fn spec(operation: &str, fetch: &[&str]) -> RunSpec {
     let experiment = kurabe_experiments::registry::find("bulk").unwrap();
     let info = experiment.info();
     let mut axes = info.baseline(&[("rows", "1000"), ("row-bytes", "100")]).unwrap().alone();
-    let axis = info.axes.iter().find(|axis| axis.name == "fetch").unwrap();
-    axes.insert("fetch".to_owned(), fetch.iter().map(|value| axis.parse(value).unwrap()).collect());
+    let of_fetch = info.axes.iter().find(|axis| axis.name == "fetch").unwrap();
+    axes.insert("fetch".to_owned(), fetch.iter().map(|value| of_fetch.parse(value).unwrap()).collect());
     let operations = match operation {
         "" => info.operation_names(),
         one => vec![one.to_owned()],

@@ -44,7 +44,6 @@ pub(crate) fn refuse_settings(error: &Error) {
 }
 
 /// The output settings.
-#[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Output {

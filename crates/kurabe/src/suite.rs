@@ -329,18 +329,7 @@ impl Request {
                 requests.entry(operation.name.to_owned()).or_insert(operation.requests);
             }
         }
-        let takes = |option: &str, what: &str, takes: fn(&dyn Experiment) -> bool| {
-            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
-            let names: Vec<&str> = all.map(|experiment| experiment.info().name).collect();
-            Error::usage(format!("{} does not use {what}", info.name))
-                .hint(format!("--{option} is available for {}", names.join(", ")))
-        };
-        if self.cache.is_some() && !experiment.takes_cache() {
-            return Err(takes("cache", "a cache", |experiment| experiment.takes_cache()));
-        }
-        if self.remote.is_some() && !experiment.takes_remote() {
-            return Err(takes("remote", "a second server", |experiment| experiment.takes_remote()));
-        }
+        self.check_other_targets(experiment)?;
         let shown = |url: &Option<String>| -> Result<Option<String>> {
             url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
         };
@@ -375,6 +364,23 @@ impl Request {
             threads: self.threads,
         };
         self.with_restarts(spec, &urls)
+    }
+
+    /// Checks that the experiment uses the cache and the second server, if there are any.
+    fn check_other_targets(&self, experiment: &dyn Experiment) -> Result<()> {
+        let refuse = |option: &str, what: &str, takes: fn(&dyn Experiment) -> bool| {
+            let all = registry::EXPERIMENTS.iter().filter(|experiment| takes(**experiment));
+            let names: Vec<&str> = all.map(|experiment| experiment.info().name).collect();
+            Err(Error::usage(format!("{} does not use {what}", experiment.info().name))
+                .hint(format!("--{option} is available for {}", names.join(", "))))
+        };
+        if self.cache.is_some() && !experiment.takes_cache() {
+            return refuse("cache", "a cache", |experiment| experiment.takes_cache());
+        }
+        if self.remote.is_some() && !experiment.takes_remote() {
+            return refuse("remote", "a second server", |experiment| experiment.takes_remote());
+        }
+        Ok(())
     }
 }
 

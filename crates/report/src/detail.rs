@@ -129,7 +129,7 @@ mod tests {
         let trial = Measurement { observed: Some(Box::new(observed)), ..Measurement::default() };
         let found = usage(&BTreeMap::from([(0, &trial)]));
         assert!((30..=POINTS as usize).contains(&found.len()), "{}", found.len());
-        assert!(found.iter().all(|one| one.client == 1.0 && one.host == 3.0 && one.server.is_none()));
+        assert!(found.iter().all(|one| (one.client, one.host, one.server) == (1.0, 3.0, None)));
         assert!(usage(&BTreeMap::new()).is_empty());
     }
 }

@@ -7,7 +7,7 @@ mod common;
 use common::{At, INFO, Scenario};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Compared, Decision, Judgement, gate};
-use kurabe_report::{Summary, analyse};
+use kurabe_report::{Summary, analyse, terminal};
 
 fn summary(run: &Run) -> Summary {
     analyse(run, Some(&INFO))
@@ -67,7 +67,7 @@ fn another_machine_is_not_judged() {
     let compared = judged(&base, &other, 0.05);
     let found = compared.gate.as_ref().unwrap();
     assert_eq!((found.decision, found.slower, found.passed), (Decision::Inconclusive, 0, 0), "{found:?}");
-    let text = compare::terminal(&compared, &Default::default());
+    let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processor differs") && text.contains("Another CPU"), "{text}");
 }
 

@@ -117,6 +117,19 @@ impl Wish {
 }
 
 impl Opened {
+    /// No targets.
+    fn none(cpu_partition: Option<CpuPartition>) -> Self {
+        Self {
+            targets: Vec::new(),
+            records: Vec::new(),
+            reached: Vec::new(),
+            observers: Vec::new(),
+            cpu_partition,
+            servers: Vec::new(),
+            shared: HashSet::new(),
+        }
+    }
+
     /// The caches of one target: a throwaway server per size, or the external one.
     fn caches(&mut self, url: &TargetUrl, wish: &Wish, reporter: &dyn Reporter) -> Result<Vec<Member>> {
         let throwaway = url.scheme == UP;
@@ -183,15 +196,7 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         check_scheme(url)?;
     }
     let names = names(&parsed);
-    let mut opened = Opened {
-        targets: Vec::new(),
-        records: Vec::new(),
-        reached: Vec::new(),
-        observers: Vec::new(),
-        cpu_partition: wish.cpu_partition.clone(),
-        servers: Vec::new(),
-        shared: HashSet::new(),
-    };
+    let mut opened = Opened::none(wish.cpu_partition.clone());
     let mut seen = HashSet::new();
     let cache = wish.cache.as_deref().map(TargetUrl::parse).transpose()?;
     if let Some(cache) = &cache {

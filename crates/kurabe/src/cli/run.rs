@@ -202,6 +202,7 @@ pub(super) fn record() -> [Arg; 2] {
     ]
 }
 
+#[allow(clippy::too_many_lines, reason = "a list of options")]
 pub(super) fn how() -> [Arg; 20] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {

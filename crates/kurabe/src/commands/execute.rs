@@ -337,12 +337,17 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
         output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
         return Ok((exit::INTERRUPTED, run));
     }
+    Ok((exit_of(&run), run))
+}
+
+/// The exit code of a complete run.
+fn exit_of(run: &Run) -> Exit {
     let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
     let cells = &run.header.cells;
     let unmeasured = (0..run.header.targets.len()).any(|target| {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
     });
-    Ok((if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }, run))
+    if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
 }
 
 /// Seconds since 1970-01-01 UTC.

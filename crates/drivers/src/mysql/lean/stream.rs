@@ -1,6 +1,6 @@
 //! Many rows of a table: one result that is read as it arrives, or a server-side cursor that is read in parts.
 //!
-//! MySQL Source Code Documentation, "COM_STMT_EXECUTE", "COM_STMT_FETCH", "Binary Protocol Resultset". A cursor's rows
+//! MySQL Source Code Documentation, "`COM_STMT_EXECUTE`", "`COM_STMT_FETCH`", "Binary Protocol Resultset". A cursor's rows
 //! are collected on the server before the first is sent.
 
 use super::answer::{Kind, column, int};
@@ -41,10 +41,11 @@ impl<S: Peer + Send> Lean<S> {
             Fetch::Rows(rows) => Some(u32::try_from(rows.max(1)).unwrap_or(u32::MAX)),
             Fetch::Whole => None,
         };
-        let [a, b, c, d] = statement.number.to_le_bytes();
+        let number = statement.number.to_le_bytes();
         let cursor = if part.is_some() { READ_ONLY_CURSOR } else { 0 };
         self.packets.wire.widen();
-        self.command(COM_STMT_EXECUTE, &[a, b, c, d, cursor, 1, 0, 0, 0])?;
+        let once = [cursor, 1, 0, 0, 0];
+        self.command(COM_STMT_EXECUTE, &[&number[..], &once].concat())?;
         let columns = &mut statement.column_kinds;
         // With preparing.
         let (mut received, mut round_trips) = (0, 2);
@@ -57,8 +58,7 @@ impl<S: Peer + Send> Lean<S> {
             let Some(part) = part.filter(|_| status & CURSOR != 0 && status & LAST_PART == 0) else {
                 return Ok(Ok(Moved { rows: received, round_trips: Some(round_trips) }));
             };
-            let [e, f, g, h] = part.to_le_bytes();
-            self.command(COM_STMT_FETCH, &[a, b, c, d, e, f, g, h])?;
+            self.command(COM_STMT_FETCH, &[number, part.to_le_bytes()].concat())?;
             round_trips += 1;
         }
     }
