@@ -34,7 +34,7 @@ fn metric(cell: &Value, name: &str) -> Option<f64> {
 #[test]
 fn streams_and_round_trips_are_verified_with_buffers_as_the_kernel_reports_them() {
     let place = Place::new();
-    let axes = ["--buffer", "auto,64KiB", "--write", "2000,8KiB", "--clients", "1,3"];
+    let axes = ["--buffer", "auto,64KiB", "--write-size", "2000,8KiB", "--clients", "1,3"];
     let answer = place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
@@ -67,7 +67,7 @@ fn streams_and_round_trips_are_verified_with_buffers_as_the_kernel_reports_them(
 #[test]
 fn published_figures_are_shown_beside_ours_with_their_fault() {
     let place = Place::new();
-    let axes = ["--operation", "stream", "--buffer", "64KiB,128KiB", "--write", "8KiB"];
+    let axes = ["--operation", "stream", "--buffer", "64KiB,128KiB", "--write-size", "8KiB"];
     let answer = place.run(&net("up:tcp", &[&axes[..], &BRIEF].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let html = place.run(&["report", "--format", "html", "--published", "-o", "-"]).out;
@@ -98,7 +98,7 @@ fn buffer_that_the_kernel_does_not_allow_is_not_available_with_the_remedy() {
     }
     let place = Place::new();
     let answer =
-        place.run(&net("up:tcp", &[&["--buffer", "64KiB,1GiB", "--write", "8KiB"], &BRIEF[..]].concat()));
+        place.run(&net("up:tcp", &[&["--buffer", "64KiB,1GiB", "--write-size", "8KiB"], &BRIEF[..]].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let unavailable: Vec<&Value> =
@@ -113,7 +113,7 @@ fn buffer_that_the_kernel_does_not_allow_is_not_available_with_the_remedy() {
 #[test]
 fn dry_run_measures_nothing_and_names_the_cells() {
     let place = Place::new();
-    let answer = place.run(&net("up:tcp", &["--buffer", "64KiB", "--write", "8KiB", "--dry-run"]));
+    let answer = place.run(&net("up:tcp", &["--buffer", "64KiB", "--write-size", "8KiB", "--dry-run"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.err.contains("stream, round-trip") && answer.err.contains("buffer 65.5 kB"), "{answer:?}");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
@@ -124,7 +124,7 @@ fn killed_listener_fails_its_trials_with_reason() {
     for operation in ["stream", "round-trip"] {
         let Some(server) = testing::server("tcp") else { return };
         let place = Place::new();
-        let long = ["--operation", operation, "--buffer", "64KiB", "--write", "8KiB", "--rounds", "50"];
+        let long = ["--operation", operation, "--buffer", "64KiB", "--write-size", "8KiB", "--rounds", "50"];
         let child =
             place.spawn(&net(server.url(), &[&long[..], &["--duration", "200ms", "--no-html"]].concat()));
         place.wait_for_trials(3);
@@ -144,7 +144,7 @@ fn killed_listener_fails_its_trials_with_reason() {
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
     let place = Place::new();
-    let long = ["--buffer", "auto", "--write", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
+    let long = ["--buffer", "auto", "--write-size", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
     let child = place.spawn(&net("up:tcp", &long));
     place.wait_for_trials(2);
     signal(&child, "-INT");
@@ -211,7 +211,7 @@ fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
     let place = Place::new();
     let mut listening = Listening::start(place.spawn(&["listen", "127.0.0.1:0"]));
     assert!(listening.url.starts_with("tcp://127.0.0.1:"), "{}", listening.url);
-    let cell = ["--buffer", "64KiB", "--write", "8KiB"];
+    let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
     let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let taken = place.run(&["listen", listening.url.trim_start_matches("tcp://")]);
@@ -272,7 +272,7 @@ fn between_two_networks() {
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let listening = Listening::start(child);
     assert_eq!(listening.url, format!("tcp://{FAR}:7007"));
-    let cell = ["--buffer", "64KiB", "--write", "8KiB"];
+    let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
     let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();

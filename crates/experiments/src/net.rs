@@ -31,7 +31,7 @@ const BUFFER: AxisInfo = AxisInfo {
 };
 
 const WRITE: AxisInfo = AxisInfo {
-    name: "write",
+    name: "write-size",
     help: "bytes of each send and receive, and of each message of round-trip",
     kind: AxisKind::Size { least: 1, most: LONGEST },
     default: &["8KiB", "128KiB"],

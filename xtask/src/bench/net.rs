@@ -178,7 +178,7 @@ fn ours(program: &Path, url: &str, scratch: &Path, buffer: u32, write: u32) -> R
         "1",
     ]);
     command.args(["--duration", "1s", "--interleave=off", "--no-html", "--quiet"]);
-    command.arg("--buffer").arg(buffer.to_string()).arg("--write").arg(write.to_string());
+    command.arg("--buffer").arg(buffer.to_string()).arg("--write-size").arg(write.to_string());
     kurabe(&mut command)?;
     let csv = kurabe(Command::new(program).args(["report", "--format", "csv"]))?;
     rate(&csv).ok_or_else(|| format!("a report without a rate: {csv}"))
