@@ -23,7 +23,7 @@ fn measured(place: &Place) -> Vec<(u64, Value)> {
 }
 
 fn run(place: &Place, what: &[&str]) -> Answer {
-    place.run(&[&["run"], what, &BRIEF[..]].concat())
+    place.run(&[&["run"], what, &BRIEF[..], &["--verbose"]].concat())
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn buffer_that_the_kernel_does_not_allow_is_not_available_with_the_remedy() {
         return;
     }
     let place = Place::new();
-    let answer =
-        place.run(&net("up:tcp", &[&["--buffer", "64KiB,1GiB", "--write-size", "8KiB"], &BRIEF[..]].concat()));
+    let answer = place
+        .run(&net("up:tcp", &[&["--buffer", "64KiB,1GiB", "--write-size", "8KiB"], &BRIEF[..]].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let unavailable: Vec<&Value> =
@@ -115,7 +115,7 @@ fn dry_run_measures_nothing_and_names_the_cells() {
     let place = Place::new();
     let answer = place.run(&net("up:tcp", &["--buffer", "64KiB", "--write-size", "8KiB", "--dry-run"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("stream, round-trip") && answer.err.contains("buffer 65.5 kB"), "{answer:?}");
+    assert!(answer.out.contains("stream, round-trip") && answer.out.contains("buffer 65.5 kB"), "{answer:?}");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -144,7 +144,8 @@ fn killed_listener_fails_its_trials_with_reason() {
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
     let place = Place::new();
-    let long = ["--buffer", "auto", "--write-size", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
+    let long =
+        ["--buffer", "auto", "--write-size", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
     let child = place.spawn(&net("up:tcp", &long));
     place.wait_for_trials(2);
     signal(&child, "-INT");

@@ -109,7 +109,7 @@ fn dry_run_names_orders_and_tools() {
     let answer = place.run(&reload("sqlite:", &["--dry-run"]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for word in ["key", "index", "random", "engine", "kurabe"] {
-        assert!(answer.err.contains(word), "{word}: {answer:?}");
+        assert!(answer.out.contains(word), "{word}: {answer:?}");
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The shortest run of all ways.
 const BRIEF: [&str; 13] = [
     "--rows",
-    "3000",
+    "600",
     "--row-bytes",
     "200",
     "--fetch",
@@ -46,22 +46,23 @@ fn assert_verified(cell: &Value, rows: u64) {
 /// What an engine cannot do, and a part of the reason.
 fn refusal(target: &str, fetch: &Value, operation: &str) -> Option<&'static str> {
     match (target, operation, fetch == "whole") {
+        ("firebird", "read", _) => Some("stream of rows"),
+        ("firebird", "write", true) => Some("bulk write"),
         ("sqlite", "read", false) => Some("without round trips"),
         ("mysql", "write", true) => Some("local_infile"),
         ("couchdb", "read", true) => Some("holds a JSON answer whole"),
         ("couchdb", "write", true) => Some("_bulk_docs"),
-        ("redis", "read", _) => Some("no cursor over values"),
-        ("redis", "write", true) => Some("no bulk write"),
-        ("memcached", "read", _) => Some("only the one of a key"),
-        ("memcached", "write", false) => Some("several values"),
-        ("memcached", "write", true) => Some("one value by a request"),
+        ("redis" | "valkey", "read", _) => Some("no cursor over values"),
+        ("redis" | "valkey", "write", true) => Some("no bulk write"),
         _ => None,
     }
 }
 
 #[test]
 fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
-    let ups: Vec<String> = installed().iter().map(|engine| format!("up:{engine}")).collect();
+    // memcached reads no rows but by their keys, and a listener has none: a run on them has no results.
+    let ups = installed().into_iter().filter(|engine| !["memcached", "tcp"].contains(engine));
+    let ups: Vec<String> = ups.map(|engine| format!("up:{engine}")).collect();
     let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
     let place = Place::new();
     let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat());
@@ -76,8 +77,8 @@ fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
             assert!(cell["reason"].as_str().unwrap().contains(reason), "{cell:#}");
             continue;
         }
-        assert_verified(cell, 3_000);
-        assert!((value(cell, "bytes") - 600_000.0).abs() < 1.0, "{cell:#}");
+        assert_verified(cell, 600);
+        assert!((value(cell, "bytes") - 120_000.0).abs() < 1.0, "{cell:#}");
         if !["postgres", "mysql", "mariadb"].contains(&target) {
             continue;
         }
@@ -87,7 +88,7 @@ fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
         let trips = value(cell, "round trips");
         match fetch.as_u64() {
             Some(each) => {
-                let least = (3_000 / each) as f64;
+                let least = (600 / each) as f64;
                 assert!(trips >= least && trips <= least + 5.0, "{cell:#}");
             }
             None => assert!(trips <= 3.0, "{cell:#}"),
@@ -106,7 +107,7 @@ fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let whole = cells(&report).iter().filter(|cell| cell["axes"]["fetch"] == "whole");
-    assert_eq!(whole.inspect(|cell| assert_verified(cell, 3_000)).count(), 2);
+    assert_eq!(whole.inspect(|cell| assert_verified(cell, 600)).count(), 2);
 }
 
 #[test]
@@ -116,15 +117,15 @@ fn peak_memory_of_a_read_does_not_grow_with_the_rows() {
         let peak = |rows: &str| {
             let place = Place::new();
             let rest = ["--rows", rows, "--fetch", "1k,whole", "--operation", "read", "--rounds", "1"];
-            let rest = [&rest[..], &["--requests", "1", "--no-html"]].concat();
+            let rest = [&rest[..], &["--content", "random", "--requests", "1", "--no-html"]].concat();
             let answer = place.run(&[&["run", "bulk", server.url()], &rest[..]].concat());
             assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
             let report = place.report();
             let peaks: Vec<f64> = cells(&report).iter().map(|cell| value(cell, "peak memory")).collect();
             peaks.into_iter().fold(0.0, f64::max)
         };
-        // 20 MB and 200 MB of rows.
-        let (few, many) = (peak("20k"), peak("200k"));
+        // 10 MB and 60 MB of rows.
+        let (few, many) = (peak("10k"), peak("60k"));
         assert!(many < few + 10e6, "{engine}: {few} and {many} bytes");
     }
 }
@@ -136,7 +137,7 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
         let place = Place::new();
         // A round trip for each row lasts long enough to be interrupted.
         let rest =
-            ["--rows", "100k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8", "--requests", "1"];
+            ["--rows", "30k", "--row-bytes", "100", "--fetch", "1", "--rounds", "8", "--requests", "1"];
         let targets = ["run", "bulk", "sqlite:?synchronous=off", server.url(), "--no-html"];
         let child = place.spawn(&[&targets[..], &rest].concat());
         place.wait_for_trials(3);
@@ -147,7 +148,7 @@ fn server_killed_during_a_transfer_fails_its_trials_with_reason() {
         for cell in cells(&report) {
             match (cell["target"].as_str().unwrap(), cell["operation"].as_str().unwrap()) {
                 ("sqlite", "read") => assert_eq!(cell["status"], "unavailable", "{cell:#}"),
-                ("sqlite", _) => assert_verified(cell, 100_000),
+                ("sqlite", _) => assert_verified(cell, 30_000),
                 _ => {
                     assert_eq!(cell["status"], "failed", "{cell:#}");
                     let reason = cell["reason"].as_str().unwrap();

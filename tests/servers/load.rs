@@ -35,7 +35,10 @@ fn thousand_clients_fit_into_150_megabytes() {
             continue;
         };
         let place = Place::new();
-        let args = point_read(&[server.url()], "--clients 1000 --records 1000 --requests 10000 --rounds 1");
+        let args = point_read(
+            &[server.url()],
+            "--clients 1000 --threads per-client --records 1000 --requests 10000 --rounds 1",
+        );
         let mut child = piped(&mut place.command(&args));
         let (mut most, mut threads) = (0, 0);
         let ended = eventually(120, || {

@@ -130,7 +130,8 @@ impl Request {
         for axis in crate::cli::suite_axes() {
             let Some(values) = matches.get_many::<String>(axis.name) else { continue };
             known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
-            self.axes.insert(axis.name.to_owned(), values.cloned().collect());
+            let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
+            self.axes.insert(axis.name.to_owned(), values.collect());
         }
         Ok(())
     }

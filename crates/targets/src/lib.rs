@@ -394,6 +394,10 @@ pub fn check_scheme(url: &TargetUrl) -> Result<()> {
         },
         |near| format!("did you mean up:{near}?"),
     );
+    // A URL may hold a password.
+    if url.path.contains(':') {
+        return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));
+    }
     Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
 }
 

@@ -38,6 +38,7 @@ pub(super) fn gate() -> Command {
         )
         .arg(fail_on().default_value("slower"))
         .args(files())
+        .args(run::axes_of_suites())
         .args(run::own())
         .args(run::record())
         .args(run::how())

@@ -51,7 +51,7 @@ pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
 }
 
 /// Options for [`suite_axes`]. Help shows those that nearly every experiment has.
-fn axes_of_suites() -> impl Iterator<Item = Arg> {
+pub(super) fn axes_of_suites() -> impl Iterator<Item = Arg> {
     suite_axes().into_iter().map(|info| {
         let shown = [kurabe_experiments::custom::axes()[0].name, RATE.name].contains(&info.name);
         axis(info)

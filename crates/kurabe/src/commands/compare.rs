@@ -17,8 +17,11 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (one, first) = named_run(matches, "a", output)?;
     let (other, second) = named_run(matches, "b", output)?;
     if one.folder == other.folder {
-        let error = Error::usage(format!("both names are those of the same run, {}", one.name));
-        return Err(error.hint("name two runs; 'kurabe show' lists them").into());
+        let same = format!("both names are those of the same run, {}", one.name);
+        if files.margin.is_some() {
+            return Err(Error::usage(same).hint("name two runs; 'kurabe show' lists them").into());
+        }
+        output.warning(&same);
     }
     let view = report::view(matches);
     let infos = [report::info(&first, output), report::info(&second, output)];
