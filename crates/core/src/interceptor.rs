@@ -115,12 +115,20 @@ pub trait Interceptor: Send {
 pub struct DriverLayer<F> {
     inner: Box<dyn Driver>,
     interceptor: F,
+    shares_threads: bool,
 }
 
 impl<F> DriverLayer<F> {
     /// Wraps `inner`; `interceptor` makes an interceptor for each session that it opens.
     pub fn new(inner: Box<dyn Driver>, interceptor: F) -> Self {
-        Self { inner, interceptor }
+        Self { inner, interceptor, shares_threads: false }
+    }
+
+    /// Allows clients to share threads, as [`Capabilities::shared_threads`] of the inner driver says. The interceptor
+    /// must wait only in calls of the inner session: while it waits elsewhere, no client of its thread works.
+    #[must_use]
+    pub fn sharing_threads(self) -> Self {
+        Self { shares_threads: true, ..self }
     }
 }
 
@@ -138,9 +146,12 @@ where
     }
 
     fn capabilities(&self) -> Capabilities {
+        let inner = self.inner.capabilities();
+        if self.shares_threads {
+            return inner;
+        }
         // An interceptor may block the thread.
-        let shared_threads = Support::no("its requests are intercepted");
-        Capabilities { shared_threads, ..self.inner.capabilities() }
+        Capabilities { shared_threads: Support::no("its requests are intercepted"), ..inner }
     }
 
     fn supports_transfer(&self, transfer: Transfer) -> Support {

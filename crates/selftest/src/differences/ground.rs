@@ -219,7 +219,7 @@ impl Ground<'_> {
         // 5 % slower is 1 ÷ 0.95 times as long.
         let share = 1.0 / (1.0 - effect) - 1.0;
         let seeds = AtomicU64::new(0);
-        Box::new(DriverLayer::new(driver, move || Doubling {
+        let layer = DriverLayer::new(driver, move || Doubling {
             writes,
             share,
             due: 0.0,
@@ -227,7 +227,9 @@ impl Ground<'_> {
             largest_key: 0,
             rng: Rng::new(seeds.fetch_add(1, Ordering::Relaxed)),
             added: Arc::clone(&added),
-        }))
+        });
+        // A comparison uses the threads that a run uses by default.
+        Box::new(layer.sharing_threads())
     }
 
     /// Makes the run, and compares its verdicts with what was added to the second target.
