@@ -42,7 +42,7 @@ fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
 }
 
 /// Monitors a run until its end: the servers that it had, and the maximum at a time.
-fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
+pub(crate) fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
     let (mut ever, mut most) = (BTreeSet::new(), 0);
     while child.try_wait().unwrap().is_none() {
         let now = descendants(child.id(), name);

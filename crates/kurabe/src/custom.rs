@@ -18,17 +18,32 @@ const MOST: u64 = 1_000_000;
 /// The custom workload in a suite file, if it contains one, including its value lists.
 pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
-    if !["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key)) {
+    if !is_custom(&table) {
         return Ok(None);
     }
+    of_file(path, text, define(matches)?, may_write(matches, table.get("targets"))).map(Some)
+}
+
+/// Whether a file contains a custom workload.
+pub(crate) fn is_custom(table: &Table) -> bool {
+    ["transaction", "collection", "table"].iter().any(|key| table.contains_key(*key))
+}
+
+/// The custom workload in a file, including its value lists. `define` sets its variables; `write`: whether its statements
+/// may change existing tables.
+pub(crate) fn of_file(
+    path: &Path,
+    text: &str,
+    define: BTreeMap<String, String>,
+    write: bool,
+) -> Result<CustomWorkload> {
     let mut files = vec![CustomFile { name: path.display().to_string(), text: text.to_owned(), weight: 1 }];
     let folder = path.parent().unwrap_or(Path::new("."));
     for name in custom::value_files(text) {
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    let (define, write) = (define(matches)?, may_write(matches, table.get("targets")));
-    Ok(Some(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write }))
+    Ok(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write })
 }
 
 /// The workload of `run pgbench`.
@@ -69,8 +84,13 @@ fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
         });
         urls.extend(named.into_iter().filter_map(Value::as_str).map(str::to_owned));
     }
+    may_write_to(&urls, matches)
+}
+
+/// The same for these targets.
+pub(crate) fn may_write_to(urls: &[String], matches: &ArgMatches) -> bool {
     // An invalid target is refused where targets are read.
-    !urls.is_empty() && targets::are_throwaway(&urls).unwrap_or(false)
+    matches.get_flag("write") || !urls.is_empty() && targets::are_throwaway(urls).unwrap_or(false)
 }
 
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
@@ -95,7 +115,8 @@ fn weighted(name: &str) -> Result<(&str, u64)> {
     }
 }
 
-fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
+/// The variables that the command line sets.
+pub(crate) fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
     let given = matches.get_many::<String>("define").into_iter().flatten();
     given
         .map(|text| match text.split_once('=') {

@@ -9,7 +9,7 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const CUT: Duration = Duration::from_secs(3);
 /// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
 
+/// The flag that [`watch`] returned: there is one handler for all runs of the program.
+static WATCHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// Set by the first Ctrl-C.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// What the program waits for: "the trial of read on mysql to end".
@@ -42,11 +44,14 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// Handles interrupts from now on, and returns the flag that the first one sets. If the program does not end in time,
-/// it exits with `late`.
+/// it exits with `late`. Called again, it returns the same flag and changes nothing.
 ///
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if the handler cannot be installed.
 pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
+    if let Some(stop) = WATCHED.get() {
+        return Ok(Arc::clone(stop));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, output) = (Arc::clone(&stop), *output);
     handle(move || {
@@ -69,7 +74,7 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
             std::process::exit(exit::INTERRUPTED.code());
         }
     })?;
-    Ok(stop)
+    Ok(Arc::clone(WATCHED.get_or_init(|| stop)))
 }
 
 /// Exits at the first interrupt; for commands without anything to keep or to close.

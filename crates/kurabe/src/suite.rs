@@ -2,6 +2,7 @@
 
 use crate::settings::{is_default, is_given};
 use clap::ArgMatches;
+use file::{parse, text_of};
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
@@ -17,14 +18,17 @@ use kurabe_experiments::{custom, registry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use toml::{Table, Value};
 use until::percentage;
-use words::{arrivals, known, parse_requests, several, word, words};
+use words::{arrivals, known, one_target, parse_requests};
 
+mod file;
 mod interleave;
+mod lines;
 mod restarts;
+mod several;
 
 pub(crate) use interleave::Interleave;
+pub(crate) use several::{Several, SuiteRun};
 pub(crate) mod until;
 mod words;
 
@@ -105,8 +109,12 @@ impl Request {
 
     /// Reads a suite file. Options on the command line override it.
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))?;
+        let text = text_of(path)?;
+        if several::has_runs(&text) {
+            return Err(Error::usage(format!("{} has several runs", path.display())).hint(
+                "a gate compares one run; give each run a file of its own, which the suite names by 'file'",
+            ));
+        }
         let custom = crate::custom::of_suite(path, &text, matches)?;
         let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
@@ -127,11 +135,9 @@ impl Request {
     /// Replaces the values of the axes that are options too.
     fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        for axis in crate::cli::suite_axes() {
-            let Some(values) = matches.get_many::<String>(axis.name) else { continue };
-            known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
-            let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
-            self.axes.insert(axis.name.to_owned(), values.collect());
+        for (axis, values) in axis_options(matches) {
+            known(axis, &names, "axis").map_err(|error| error.context(info.name))?;
+            self.axes.insert(axis.to_owned(), values);
         }
         Ok(())
     }
@@ -154,7 +160,7 @@ impl Request {
             .filter(counts)
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
-            .map(|text| several(text))
+            .map(|text| one_target(text))
             .collect::<Result<_>>()?;
         if !targets.is_empty() {
             self.targets = targets;
@@ -391,85 +397,12 @@ fn seed_of_the_clock() -> u64 {
     kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
-const KEYS: [&str; 22] = [
-    "experiment",
-    "targets",
-    "axes",
-    "operations",
-    "requests",
-    "duration",
-    "budget",
-    "rounds",
-    "seed",
-    "records",
-    "arrivals",
-    "slo",
-    "timeout",
-    "durability",
-    "until",
-    "margin",
-    "max-rounds",
-    "interleave",
-    "restarts",
-    "threads",
-    "cache",
-    "remote",
-];
-
-/// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the
-/// suite does not say.
-fn parse(
-    text: &str,
-    custom: Option<CustomWorkload>,
-    default: &dyn Fn(&str) -> Option<String>,
-) -> Result<Request> {
-    let table: Table = text.parse().map_err(|e: toml::de::Error| {
-        let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
-        Error::usage(format!("line {line}: {}", e.message()))
-    })?;
-    // A custom workload's own keys replace the experiment's name.
-    let more = if custom.is_some() { custom::KEYS } else { &KEYS[..1] };
-    let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
-    for key in table.keys() {
-        known(key, &keys, "key")?;
-    }
-    let experiment = match (&custom, table.get("experiment")) {
-        (Some(_), _) => None,
-        (None, Some(name)) => Some(word(name, "experiment")?),
-        (None, None) => {
-            return Err(Error::usage("the suite has no experiment")
-                .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
-        }
-    };
-    let mut request = Request { experiment, custom, ..Request::default() };
-    let info = request.find()?.info();
-    request.settings(info, "--", |name| Ok(default(name)))?;
-    let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
-    if let Some(targets) = table.get("targets") {
-        request.targets = words(targets, "targets")?;
-    }
-    if let Some(axes) = table.get("axes") {
-        let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is not a table"))?;
-        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        for (axis, values) in axes {
-            known(axis, &names, "axis")?;
-            request.axes.insert(axis.clone(), words(values, axis)?);
-        }
-    }
-    if let Some(names) = table.get("operations") {
-        request.operations = words(names, "operations")?;
-        for name in &request.operations {
-            known(name, &operations, "operation")?;
-        }
-    }
-    request.settings(info, "", |key| match table.get(key) {
-        Some(Value::Table(parts)) if key == "requests" => {
-            let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
-            Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))
-        }
-        value => value.map(|value| word(value, key)).transpose(),
-    })?;
-    Ok(request)
+/// The axes that options set, with their values.
+fn axis_options(matches: &ArgMatches) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+    crate::cli::suite_axes().into_iter().filter_map(|axis| {
+        let values = matches.get_many::<String>(axis.name)?;
+        Some((axis.name, values.flat_map(|text| axis.list(text)).map(str::to_owned).collect()))
+    })
 }
 
 /// The text of an option. Not every command has every option.

@@ -12,6 +12,7 @@
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
+//! | [`suite_table`] | what the runs of a suite measured on which target |
 
 mod analysis;
 mod anonymise;
@@ -43,6 +44,7 @@ pub mod hgrm;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod suite_table;
 pub mod terminal;
 pub mod windows;
 

@@ -127,7 +127,7 @@ impl Page {
         self.line(&text);
     }
 
-    fn paragraph(&mut self, text: &str) {
+    pub fn paragraph(&mut self, text: &str) {
         for part in wrap(text, self.width) {
             self.line(&part);
         }

@@ -5,6 +5,7 @@
 
 mod observers;
 mod remotes;
+mod shared;
 
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
@@ -22,9 +23,13 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
 use kurabe_testbed::{Server, StartOptions, TestbedError};
+use shared::{REUSED, Started};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
+
+pub use shared::SharedServers;
 
 /// The scheme of a throwaway server: `up:postgres`.
 pub const UP: &str = "up";
@@ -59,6 +64,9 @@ pub struct Opened {
     pub observers: Vec<(Endpoint, Remote)>,
     /// Separate processors for clients and throwaway servers.
     pub cpu_partition: Option<CpuPartition>,
+    /// The positions of the URLs that could not be opened, with the reasons; only with [`Wish::tolerant`]. They are
+    /// none of the targets.
+    pub unopened: Vec<(usize, Error)>,
     servers: Vec<Arc<Server>>,
     /// External caches that are leased already, by URL.
     shared: HashSet<String>,
@@ -88,6 +96,11 @@ pub struct Wish {
     pub second_instances: Vec<bool>,
     /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
     pub dry: bool,
+    /// Whether a target that cannot be opened is left out, and no error.
+    pub tolerant: bool,
+    /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches
+    /// and remotes are always its own.
+    pub shared: Option<Arc<SharedServers>>,
 }
 
 impl Wish {
@@ -106,6 +119,8 @@ impl Wish {
                 .map(|target| plan.wants_second_instance(target))
                 .collect(),
             dry: false,
+            tolerant: false,
+            shared: None,
         }
     }
 
@@ -125,6 +140,7 @@ impl Opened {
             reached: Vec::new(),
             observers: Vec::new(),
             cpu_partition,
+            unopened: Vec::new(),
             servers: Vec::new(),
             shared: HashSet::new(),
         }
@@ -170,10 +186,10 @@ impl Opened {
         Ok(reached)
     }
 
-    /// Stops the throwaway servers and removes their data.
+    /// Stops the throwaway servers and removes their data. Shared servers go on.
     pub fn close(self, reporter: &dyn Reporter) {
         drop(self.targets);
-        // Other holders were dropped with the targets.
+        // Other holders were dropped with the targets, except those of shared servers.
         for server in self.servers.into_iter().filter_map(Arc::into_inner) {
             if let Err(error) = server.stop() {
                 reporter.warning(&error.to_string());
@@ -186,9 +202,8 @@ impl Opened {
 /// cannot provide the class is opened with a [skip reason](Target::skip_reason).
 ///
 /// # Errors
-/// If one cannot be used; the message begins with the target.
+/// If one cannot be used, unless the wish is [tolerant](Wish::tolerant); the message begins with the target.
 pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Opened> {
-    let Wish { durability, connections, .. } = *wish;
     let whole = urls.iter().map(|text| TargetUrl::parse(text)).collect::<Result<Vec<_>>>()?;
     let mut parsed = whole.clone();
     let observers: Vec<Option<String>> = parsed.iter_mut().map(observers::taken).collect();
@@ -207,8 +222,45 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         reporter.check()?;
+        let one = One { at, url, name, whole, observer, cache: cache.as_ref(), remote: remote.as_ref() };
+        match opened.open(one, wish, &mut seen, reporter) {
+            Err(error) if wish.tolerant && error.kind() != ErrorKind::Interrupted => {
+                opened.unopened.push((at, error));
+            }
+            result => result?,
+        }
+    }
+    Ok(opened)
+}
+
+/// A target to open.
+struct One<'a> {
+    /// Its position.
+    at: usize,
+    /// Its URL without the observer.
+    url: TargetUrl,
+    name: String,
+    /// Its URL as given.
+    whole: &'a TargetUrl,
+    observer: Option<String>,
+    cache: Option<&'a TargetUrl>,
+    remote: Option<&'a TargetUrl>,
+}
+
+impl Opened {
+    /// Opens a target and adds it. `seen` has the URLs by which the earlier ones are reached.
+    fn open(
+        &mut self,
+        one: One<'_>,
+        wish: &Wish,
+        seen: &mut HashSet<String>,
+        reporter: &dyn Reporter,
+    ) -> Result<()> {
+        let One { at, url, name, whole, observer, cache, remote } = one;
+        let Wish { durability, connections, .. } = *wish;
         let twice = wish.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
+        let mut reused = false;
         let dry = wish.dry && url.scheme == UP;
         let open_one = |reached: &TargetUrl| {
             if dry { without_server(reached) } else { open_one(reached, durability) }
@@ -222,16 +274,24 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
             reached
         } else if url.scheme == UP {
             reporter.wait_for(format!("a throwaway {} to start", url.path));
-            let mut options = of_url(&url, durability, connections, reporter)?;
+            let mut options = options_of(&url, durability, connections)?;
             options.links = !wish.remotes.is_empty();
-            let (server, other) = start_twice(&url, &options, twice, wish.cpu_partition.as_ref())?;
+            // A server with links has other settings than those that runs share.
+            let shared = wish.shared.as_deref().filter(|_| !options.links);
+            let cpu_partition = wish.cpu_partition.as_ref();
+            if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
+                announce(&url, reporter);
+            }
+            let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
+            let server = Arc::clone(&started.server);
+            reused = started.reused;
             own = Some(Arc::clone(&server));
             restart = Some(restarting(vec![Arc::clone(&server)]));
-            restrict = Some(restricting(&server));
-            let reached = opened.reached(&url, server)?;
+            restrict = Some(restricting(&started));
+            let reached = self.reached(&url, server)?;
             if let Some(other) = other {
-                let (restart, restrict) = (restarting(vec![Arc::clone(&other)]), restricting(&other));
-                second = Some((opened.reached(&url, other)?, Some(restart), Some(restrict)));
+                let (restart, restrict) = (restarting(vec![Arc::clone(&other.server)]), restricting(&other));
+                second = Some((self.reached(&url, other.server)?, Some(restart), Some(restrict)));
             }
             reached
         } else {
@@ -239,6 +299,9 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         };
         reporter.wait_for(format!("{url} to answer"));
         let (mut driver, mut facts, skip_reason) = open_one(&reached).map_err(|error| error.context(&url))?;
+        if reused {
+            facts.notes.push(REUSED.to_owned());
+        }
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None, None));
         }
@@ -251,36 +314,36 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         if let Some(observer) = observer {
             let observer =
                 observers::named(&observer, &driver.endpoint()).map_err(|error| error.context(&url))?;
-            opened.observers.push((driver.endpoint(), observer));
+            self.observers.push((driver.endpoint(), observer));
         }
         let claims = seen.insert(reached.to_string());
         if !wish.caches.is_empty() {
-            let caches = match &cache {
-                Some(cache) => opened.caches(cache, wish, reporter)?,
+            let caches = match cache {
+                Some(cache) => self.caches(cache, wish, reporter)?,
                 None => Vec::new(),
             };
             Cached::add_facts(&mut facts, &caches);
             driver = Box::new(Cached::new(driver, caches));
         }
         if !wish.remotes.is_empty() {
-            let beside = remotes::Beside { url: &url, reached: &reached, given: remote.as_ref() };
-            let linked = opened.linked(driver, &mut facts, &beside, wish, reporter)?;
+            let beside = remotes::Beside { url: &url, reached: &reached, given: remote };
+            let linked = self.linked(driver, &mut facts, &beside, wish, reporter)?;
             driver = linked.driver;
             let servers = linked.servers;
             restart = own.map(|own| restarting([own].into_iter().chain(servers).collect()));
         }
-        opened.records.push(TargetRecord {
+        self.records.push(TargetRecord {
             name: name.clone(),
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             facts: facts.clone(),
         });
-        opened.reached.push(reached);
+        self.reached.push(reached);
         let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
-        opened.targets.push(target);
+        self.targets.push(target);
+        Ok(())
     }
-    Ok(opened)
 }
 
 /// The null target, on which the tool's own overhead is measured.
@@ -422,20 +485,38 @@ fn of_url(
     connections: u64,
     reporter: &dyn Reporter,
 ) -> Result<StartOptions> {
-    let mut options = up_options(url, connections)?;
-    options.durability = durability.map(|class| class.name().to_owned());
-    reporter.note(&format!("starting throwaway {} …", url.path));
+    let options = options_of(url, durability, connections)?;
+    announce(url, reporter);
     Ok(options)
 }
 
-/// Starts a server, and a second instance at the same time if needed.
+/// Its start options.
+fn options_of(
+    url: &TargetUrl,
+    durability: Option<DurabilityClass>,
+    connections: u64,
+) -> Result<StartOptions> {
+    let mut options = up_options(url, connections)?;
+    options.durability = durability.map(|class| class.name().to_owned());
+    Ok(options)
+}
+
+fn announce(url: &TargetUrl, reporter: &dyn Reporter) {
+    reporter.note(&format!("starting throwaway {} …", url.path));
+}
+
+/// Starts a server, and a second instance at the same time if needed; or takes them from the shared ones.
 fn start_twice(
     url: &TargetUrl,
     options: &StartOptions,
     twice: bool,
+    shared: Option<&SharedServers>,
     cpu_partition: Option<&CpuPartition>,
-) -> Result<(Arc<Server>, Option<Arc<Server>>)> {
-    let start = || with_server_affinity(cpu_partition, || start(url, options)).map(Arc::new);
+) -> Result<(Started, Option<Started>)> {
+    let start = || match shared {
+        Some(shared) => shared.take(url, options, cpu_partition),
+        None => with_server_affinity(cpu_partition, || start(url, options)).map(Started::new),
+    };
     if !twice {
         return Ok((start()?, None));
     }
@@ -501,9 +582,10 @@ fn restarting(servers: Vec<Arc<Server>>) -> Restart {
 }
 
 /// A function that restricts a throwaway server to processors.
-fn restricting(server: &Arc<Server>) -> Restrict {
-    let server = Arc::clone(server);
+fn restricting(started: &Started) -> Restrict {
+    let Started { server, restricted, .. } = started.clone();
     Box::new(move |cpus, pinned| {
+        restricted.store(true, Ordering::Relaxed);
         let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
         server.restrict(cpus, pinned).map_err(failed)
     })
@@ -537,7 +619,7 @@ fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
 }
 
 /// A short unique name for each target: the engine, then its options if they differ, then a number.
-fn names(urls: &[TargetUrl]) -> Vec<String> {
+pub fn names(urls: &[TargetUrl]) -> Vec<String> {
     let short = |url: &TargetUrl| if url.scheme == UP { url.path.clone() } else { url.scheme.clone() };
     let long = |url: &TargetUrl| {
         let options: Vec<String> =

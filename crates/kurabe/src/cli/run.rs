@@ -29,6 +29,7 @@ pub(super) fn command() -> Command {
         .args(own())
         .args(axes_of_suites())
         .args(record())
+        .args(of_several())
         .args(how());
     EXPERIMENTS
         .iter()
@@ -186,6 +187,24 @@ fn axis(axis: &'static AxisInfo) -> Arg {
         .action(ArgAction::Append)
         .help_heading("Axes: each takes a comma-separated list; cells are their product")
         .help(format!("{help} [default: {default}]"))
+}
+
+/// Options of suites with several runs.
+fn of_several() -> [Arg; 3] {
+    let heading = "Suites of several runs";
+    let file = |name: &'static str, help: &'static str| {
+        option(name, "FILE", help)
+            .value_hint(ValueHint::FilePath)
+            .value_parser(clap::value_parser!(PathBuf))
+            .help_heading(heading)
+    };
+    [
+        option("only", "NAMES", "Makes only the runs with these names, in the order of the suite")
+            .value_delimiter(',')
+            .help_heading(heading),
+        file("markdown", "Writes the table of runs and targets as Markdown ('-': print only that)"),
+        file("json", "Writes the table of runs and targets as JSON ('-': print only that)"),
+    ]
 }
 
 /// Options of the record and of its progress.

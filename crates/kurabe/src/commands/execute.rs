@@ -8,7 +8,7 @@ use super::warnings::{refuse_unseen, scattered, warnings};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::targets::{self, Opened, Wish};
+use crate::targets::{self, Opened, SharedServers, Wish};
 use crate::{git, signals, timeout};
 use anyhow::Result;
 use jiff::Timestamp;
@@ -47,22 +47,72 @@ pub(super) struct Job {
     pub(super) origin: Origin,
     /// Only print the plan.
     pub(super) dry: bool,
+    /// How it belongs to a suite of several runs; `None`: it is the only one.
+    pub(super) in_suite: Option<InSuite>,
+}
+
+/// What a run of a suite of several runs does differently: a target that cannot be opened is left out.
+pub(super) struct InSuite {
+    /// The throwaway servers that it shares with the other runs, if it does.
+    pub(super) shared: Option<Arc<SharedServers>>,
+    /// Whether its plan and its report are printed to standard output.
+    pub(super) print: bool,
+}
+
+/// What is known of a run so far, also if it ends with an error.
+#[derive(Default)]
+pub(super) struct Account {
+    /// The positions of the URLs that could not be opened, with the reasons. The run's targets are the others.
+    pub(super) unopened: Vec<(usize, Error)>,
+    /// The cells as planned, on the run's targets.
+    pub(super) cells: Vec<CellRecord>,
+    /// The run, once it was recorded.
+    pub(super) run: Option<Run>,
 }
 
 /// Executes a new run. Returns the run too, if anything was to be measured.
 pub(super) fn execute(job: &Job, output: &Output) -> Result<(Exit, Option<Run>)> {
+    let mut account = Account::default();
+    let exit = attempt(job, &mut account, output)?;
+    Ok((exit, account.run))
+}
+
+/// The same, with an account that is kept if the run ends with an error.
+pub(super) fn attempt(job: &Job, account: &mut Account, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
-    let wish = Wish { dry: job.dry, ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref()) };
+    let wish = Wish {
+        dry: job.dry,
+        tolerant: job.in_suite.is_some(),
+        shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
+        ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref())
+    };
     timeout::of_run(&plan);
     let mut opened = targets::open(&job.urls, &wish, output)?;
-    refuse_unseen(&plan, &mut opened);
-    let made =
-        scale::count(&mut plan, &opened, output).and_then(|()| make(job, plan, &opened, &cancel, output));
+    account.unopened = std::mem::take(&mut opened.unopened);
+    let made = without(&mut plan, job, &account.unopened).and_then(|()| {
+        refuse_unseen(&plan, &mut opened);
+        scale::count(&mut plan, &opened, output)?;
+        make(job, plan, &opened, &cancel, account, output)
+    });
     signals::wait_for("the servers to end");
     opened.close(output);
     made
+}
+
+/// Plans the run without the targets that could not be opened.
+fn without(plan: &mut Plan, job: &Job, unopened: &[(usize, Error)]) -> Result<()> {
+    let Some((_, first)) = unopened.first() else { return Ok(()) };
+    let opened = |at: &usize| unopened.iter().all(|(other, _)| other != at);
+    let urls: Vec<String> = (0..job.urls.len()).filter(opened).map(|at| job.urls[at].clone()).collect();
+    if urls.is_empty() {
+        return Err(first.clone().into());
+    }
+    let names = (0..job.urls.len()).filter(opened).map(|at| job.spec.targets[at].clone()).collect();
+    let spec = RunSpec { targets: names, ..job.spec.clone() };
+    *plan = Plan::draft(plan.experiment, spec, &targets::applications(&urls)?)?;
+    Ok(())
 }
 
 fn make(
@@ -70,8 +120,10 @@ fn make(
     mut plan: Plan,
     opened: &Opened,
     cancel: &AtomicBool,
+    account: &mut Account,
     output: &Output,
-) -> Result<(Exit, Option<Run>)> {
+) -> Result<Exit> {
+    let print = job.in_suite.as_ref().is_none_or(|suite| suite.print);
     let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
@@ -83,6 +135,7 @@ fn make(
             .note(&format!("loading {records} records, so that each trial changes each record at most once"));
     }
     plan.complete(targets)?;
+    account.cells = plan.records();
     if plan.trials() == 0 {
         let reasons = unavailable(&plan, targets);
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
@@ -91,7 +144,7 @@ fn make(
     let text = planned(&plan, targets, fit.as_ref(), job.dry);
     let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
     let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    if job.dry {
+    if job.dry && print {
         output.result(&text)?;
     } else {
         output.note(&text);
@@ -109,7 +162,7 @@ fn make(
         if !unknown.is_empty() {
             output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
         }
-        return Ok((exit::DONE, None));
+        return Ok(exit::DONE);
     }
     let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
     found.extend(warnings(&plan, opened));
@@ -147,10 +200,9 @@ fn make(
     header.warnings.extend(unanalysed);
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
-    let run = Run::new(header);
-    let sitting = Sitting { plan: &plan, opened, fixtures, writer, cancel, html: job.html, output };
-    let (exit, run) = measure(sitting, run)?;
-    Ok((exit, Some(run)))
+    let run = account.run.insert(Run::new(header));
+    let html = job.html;
+    measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html, print, output }, run)
 }
 
 /// Continues an interrupted run.
@@ -220,11 +272,13 @@ pub(super) fn go_on(
     };
     writer.resumed(&resumption)?;
     run.resumptions.push(resumption);
-    let sitting = Sitting { plan: &plan, opened: &opened, fixtures, writer, cancel: &cancel, html, output };
-    let made = measure(sitting, run);
+    let cancel = &cancel;
+    let sitting =
+        Sitting { plan: &plan, opened: &opened, fixtures, writer, cancel, html, print: true, output };
+    let made = measure(sitting, &mut run);
     signals::wait_for("the servers to end");
     opened.close(output);
-    Ok(made?.0)
+    made
 }
 
 /// What a new run and a resumed run have in common.
@@ -235,11 +289,13 @@ struct Sitting<'a> {
     writer: Writer,
     cancel: &'a AtomicBool,
     html: bool,
+    /// Whether the report is printed.
+    print: bool,
     output: &'a Output,
 }
 
-fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
-    let Sitting { plan, opened, fixtures, mut writer, cancel, html, output } = sitting;
+fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
+    let Sitting { plan, opened, fixtures, mut writer, cancel, html, print, output } = sitting;
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
@@ -257,7 +313,7 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
         }
         observer.use_agent(server.clone(), remote.clone());
     }
-    let mut ending = StoppingRule::new(&run, began);
+    let mut ending = StoppingRule::new(run, began);
     let runner = Runner {
         plan,
         run: &header.run,
@@ -316,9 +372,11 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
     if run.trials.is_empty() {
         output.note("nothing was measured");
     } else {
-        output.result(&report::terminal(&run, output))?;
+        if print {
+            output.result(&report::terminal(run, output))?;
+        }
         if html {
-            match report::write_html(&run, writer.path()) {
+            match report::write_html(run, writer.path()) {
                 Ok(path) => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
                 // The first error is the cause: a full disk, for example, also ends the run.
@@ -335,9 +393,9 @@ fn measure(sitting: Sitting<'_>, mut run: Run) -> Result<(Exit, Run)> {
     ended?;
     if !complete {
         output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
-        return Ok((exit::INTERRUPTED, run));
+        return Ok(exit::INTERRUPTED);
     }
-    Ok((exit_of(&run), run))
+    Ok(exit_of(run))
 }
 
 /// The exit code of a complete run.

@@ -52,6 +52,7 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         html: !matches.get_flag("no-html"),
         origin,
         dry: matches.get_flag("dry-run"),
+        in_suite: None,
     };
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };

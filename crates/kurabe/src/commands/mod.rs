@@ -18,6 +18,7 @@ mod selftest;
 mod show;
 mod stopping_rule;
 mod store;
+mod suite;
 mod up;
 mod warnings;
 mod wire;

@@ -7,7 +7,7 @@ use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
 use crate::places;
-use crate::suite::Request;
+use crate::suite::{Request, Several};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
@@ -30,6 +30,10 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         let Some(suite) = matches.get_one::<PathBuf>("suite") else {
             return Err(no_experiment(matches).into());
         };
+        if let Some(several) = Several::read(suite, matches)? {
+            return super::suite::run(suite, &several, matches, output);
+        }
+        super::suite::refuse_options(matches)?;
         (Request::of_suite(suite, matches)?, matches, Some(suite.as_path()))
     };
     let spec = request.spec()?;
@@ -44,6 +48,7 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         html: !matches.get_flag("no-html"),
         origin: origin(suite, matches)?,
         dry,
+        in_suite: None,
     };
     Ok(execute(&job, output)?.0)
 }
@@ -80,6 +85,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         html: !matches.get_flag("no-html"),
         origin,
         dry: false,
+        in_suite: None,
     };
     Ok(execute(&job, output)?.0)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// Converts `http://a:1,http://b:2`, several applications of one database, to one target: `http://a:1,b:2`.
-pub(super) fn several(text: &str) -> Result<String> {
+pub(super) fn one_target(text: &str) -> Result<String> {
     let of_scheme = |scheme: &'static str| Some((scheme, text.strip_prefix(scheme)?));
     let Some((scheme, rest)) = ["http://", "https://"].into_iter().find_map(of_scheme) else {
         return Ok(text.to_owned());

@@ -1,0 +1,289 @@
+//! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
+//! target.
+
+use super::execute::{Account, InSuite, Job, attempt};
+use super::gate::origin;
+use super::report;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::suite::{Several, SuiteRun};
+use crate::targets::{self, SharedServers};
+use crate::{places, signals};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_engine::plan::Plan;
+use kurabe_experiments::registry;
+use kurabe_report::suite_table::{self, Ending, Entry, Row, State, SuiteTable};
+use kurabe_report::terminal;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// The width of the table if standard output is no terminal and the environment sets none.
+const WIDTH: usize = 160;
+
+/// A run with the columns of its targets.
+struct Planned<'a> {
+    run: &'a SuiteRun,
+    job: Job,
+    columns: Vec<usize>,
+}
+
+/// Executes a suite.
+pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let files = Files::of(matches)?;
+    let dry = matches.get_flag("dry-run");
+    let mut all: Vec<Planned<'_>> = suite
+        .runs
+        .iter()
+        .map(|run| Ok(Planned { run, job: job(path, run, &files, matches)?, columns: Vec::new() }))
+        .collect::<Result<_>>()?;
+    // An error in the last run must not show up after all others.
+    let mut connections = 0;
+    for Planned { run, job, .. } in &all {
+        let planned = plan(job).map_err(|error| suite.located(run, error))?;
+        connections = connections.max(planned.connections());
+    }
+    let names = columns(&mut all)?;
+    signals::watch(exit::INTERRUPTED, output)?;
+    let shared = suite.shares_servers.then(|| Arc::new(SharedServers::new(connections)));
+    let mut table = table(path, names, dry);
+    let began = Instant::now();
+    let mut error_exit = None;
+    for (at, Planned { run, job, columns }) in all.iter_mut().enumerate() {
+        let (name, experiment) = (run.name.clone(), job.spec.experiment.clone());
+        if signals::stopped() {
+            let cells = columns.iter().map(|column| Entry::not_begun(*column)).collect();
+            table.runs.push(Row { name, experiment, run: None, seconds: 0.0, cells });
+            continue;
+        }
+        announce(at, suite.runs.len(), run, &experiment, output);
+        if let Some(in_suite) = &mut job.in_suite {
+            in_suite.shared.clone_from(&shared);
+        }
+        let started = Instant::now();
+        let mut account = Account::default();
+        let ended = attempt(job, &mut account, output);
+        for (at, error) in &account.unopened {
+            output.warning(&format!("{}: left out of {name}: {error}", table.targets[columns[*at]]));
+        }
+        let cells = entries(job, columns, &account, &ended);
+        if let Err(error) = ended
+            && is_new(&cells, &account)
+        {
+            output.error(&error);
+            error_exit = error_exit.or(Some(exit::of(&error)));
+        }
+        let recorded = account.run.as_ref().filter(|run| !run.trials.is_empty());
+        let recorded = recorded.map(|run| run.header.run.clone());
+        table.runs.push(Row {
+            name,
+            experiment,
+            run: recorded,
+            seconds: started.elapsed().as_secs_f64(),
+            cells,
+        });
+    }
+    table.complete = !signals::stopped();
+    table.seconds = began.elapsed().as_secs_f64();
+    let written = files.write(&table, output);
+    if output.json {
+        output.event(&json!({ "event": "suite-ends", "suite": table.suite, "complete": table.complete }));
+    }
+    if !table.complete {
+        output.hint(&how_to_go_on(path, &table));
+    }
+    if let Some(shared) = shared {
+        signals::wait_for("the servers to end");
+        shared.stop(output);
+    }
+    written?;
+    Ok(match error_exit {
+        _ if !table.complete => exit::INTERRUPTED,
+        Some(exit) => exit,
+        None if table.has_failures() && !dry => exit::FAILED_CELLS,
+        None => exit::DONE,
+    })
+}
+
+fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Result<Job> {
+    let dry = matches.get_flag("dry-run");
+    let request = &run.request;
+    Ok(Job {
+        spec: request.spec()?,
+        free: request.free()?,
+        urls: request.target_urls(),
+        cache: request.cache.clone(),
+        remote: request.remote.clone(),
+        store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
+        html: !matches.get_flag("no-html"),
+        origin: origin(Some(path), matches)?,
+        dry,
+        in_suite: Some(InSuite { shared: None, print: !files.prints() }),
+    })
+}
+
+fn plan(job: &Job) -> kurabe_core::Result<Plan> {
+    Plan::draft(registry::of(&job.spec)?, job.spec.clone(), &targets::applications(&job.urls)?)
+}
+
+/// Sets the columns of each run's targets, and returns their names. Runs with the same target share its column.
+fn columns(all: &mut [Planned<'_>]) -> Result<Vec<String>> {
+    let mut known: Vec<(TargetUrl, usize)> = Vec::new();
+    for planned in all {
+        let mut own: Vec<(TargetUrl, usize)> = Vec::new();
+        for text in &planned.job.spec.targets {
+            let url = TargetUrl::parse(text)?;
+            // A run may have a target twice.
+            let number = own.iter().filter(|(other, _)| *other == url).count();
+            own.push((url, number));
+        }
+        for target in own {
+            let at = known.iter().position(|other| *other == target);
+            let at = at.unwrap_or_else(|| {
+                known.push(target);
+                known.len() - 1
+            });
+            planned.columns.push(at);
+        }
+    }
+    let urls: Vec<TargetUrl> = known.into_iter().map(|(url, _)| url).collect();
+    Ok(targets::names(&urls))
+}
+
+fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
+    let suite = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    SuiteTable {
+        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+        command: targets::without_passwords(std::env::args()),
+        dry,
+        ..SuiteTable::new(suite, began, kurabe_observe::machine_facts(), names)
+    }
+}
+
+fn announce(at: usize, of: usize, run: &SuiteRun, experiment: &str, output: &Output) {
+    let number = at + 1;
+    if output.json {
+        let name = &run.name;
+        let event = json!({ "event": "suite-run", "name": name, "experiment": experiment, "number": number, "of": of });
+        output.event(&event);
+    } else {
+        output.note(&format!("run {number} of {of}: {}", run.name));
+    }
+}
+
+/// What became of a run on each of its targets.
+fn entries(job: &Job, columns: &[usize], account: &Account, ended: &Result<Exit>) -> Vec<Entry> {
+    let text;
+    let ending = match ended {
+        Ok(exit::INTERRUPTED) => Ending::Stopped,
+        Err(_) if signals::stopped() => Ending::Stopped,
+        Ok(_) if job.dry => Ending::Planned,
+        Ok(_) => Ending::Complete,
+        Err(error) => {
+            text = format!("{error:#}");
+            Ending::Error(&text)
+        }
+    };
+    let trials = account.run.as_ref().map_or(&[][..], |run| &run.trials);
+    let mut opened = 0..;
+    let entry = |(at, column): (usize, &usize)| {
+        if let Some((_, error)) = account.unopened.iter().find(|(other, _)| *other == at) {
+            return Entry::unopened(*column, &error.to_string(), is_missing(error));
+        }
+        let target = opened.next().unwrap_or(0);
+        Entry::of(*column, target, &account.cells, &job.spec.operations, trials, ending)
+    };
+    columns.iter().enumerate().map(entry).collect()
+}
+
+/// Whether an error says more than what the table has: which targets could not be opened, and what is not available.
+fn is_new(cells: &[Entry], account: &Account) -> bool {
+    let is_opened = |at: usize| account.unopened.iter().all(|(other, _)| *other != at);
+    cells.iter().enumerate().any(|(at, cell)| is_opened(at) && cell.state == State::Failed)
+}
+
+/// Whether a target cannot be used on this machine, which is no failure of it.
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported)
+}
+
+/// How to make the rest of a stopped suite.
+fn how_to_go_on(path: &Path, table: &SuiteTable) -> String {
+    let stopped = |row: &&Row| row.cells.iter().any(|cell| cell.state == State::Stopped);
+    let (begun, rest): (Vec<&Row>, Vec<&Row>) =
+        table.runs.iter().filter(stopped).partition(|row| row.run.is_some());
+    let mut commands: Vec<String> =
+        begun.iter().filter_map(|row| Some(format!("'kurabe resume {}'", row.run.as_ref()?))).collect();
+    if !rest.is_empty() {
+        let names: Vec<&str> = rest.iter().map(|row| row.name.as_str()).collect();
+        commands.push(format!("'kurabe run -f {} --only {}'", path.display(), names.join(",")));
+    }
+    if commands.is_empty() {
+        return "stopped".to_owned();
+    }
+    format!("stopped; the rest: {}", commands.join(", then "))
+}
+
+/// Where the table is written besides the terminal.
+struct Files {
+    markdown: Option<PathBuf>,
+    json: Option<PathBuf>,
+}
+
+impl Files {
+    fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
+        let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+        let files = Self { markdown: file("markdown"), json: file("json") };
+        if [&files.markdown, &files.json].into_iter().flatten().filter(|file| is_output(file)).count() > 1 {
+            return Err(Error::usage("only one of --markdown and --json can be '-'"));
+        }
+        Ok(files)
+    }
+
+    /// Whether standard output is for one of them alone.
+    fn prints(&self) -> bool {
+        [&self.markdown, &self.json].into_iter().flatten().any(|file| is_output(file))
+    }
+
+    fn write(&self, table: &SuiteTable, output: &Output) -> Result<()> {
+        let markdown = self.markdown.as_ref().map(|file| (file, suite_table::markdown(table)));
+        let json = self.json.as_ref().map(|file| (file, suite_table::json(table)));
+        if !self.prints() {
+            output.result("")?;
+            let options = report::terminal_options(output);
+            // Without a terminal, one wide table is easier to read than several.
+            let options = terminal::Options { width: output.width.unwrap_or(WIDTH), ..options };
+            output.result(&suite_table::terminal(table, &options))?;
+        }
+        for (file, text) in [markdown, json].into_iter().flatten() {
+            if is_output(file) {
+                output.result(&text)?;
+            } else {
+                report::write(file, &text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_output(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Refuses the options of suites of several runs for anything else.
+///
+/// # Errors
+/// [`Usage`](ErrorKind::Usage) with the option.
+pub(super) fn refuse_options(matches: &ArgMatches) -> kurabe_core::Result<()> {
+    let given = |name: &&str| matches.contains_id(name);
+    match ["only", "markdown", "json"].into_iter().find(given) {
+        None => Ok(()),
+        Some(name) => Err(Error::usage(format!("--{name} is for a suite of several runs"))
+            .hint("write several [[run]] into the suite file; 'kurabe report' writes the report of one run")),
+    }
+}

@@ -1,0 +1,110 @@
+//! Suite files of one run.
+
+use super::words::{known, word, words};
+use super::{Request, axes_of, lines};
+use kurabe_core::custom::CustomWorkload;
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::{Error, Result};
+use kurabe_experiments::custom;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The keys of a run in a suite.
+pub(super) const KEYS: [&str; 22] = [
+    "experiment",
+    "targets",
+    "axes",
+    "operations",
+    "requests",
+    "duration",
+    "budget",
+    "rounds",
+    "seed",
+    "records",
+    "arrivals",
+    "slo",
+    "timeout",
+    "durability",
+    "until",
+    "margin",
+    "max-rounds",
+    "interleave",
+    "restarts",
+    "threads",
+    "cache",
+    "remote",
+];
+
+/// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the
+/// suite does not say.
+pub(super) fn parse(
+    text: &str,
+    custom: Option<CustomWorkload>,
+    default: &dyn Fn(&str) -> Option<String>,
+) -> Result<Request> {
+    parse_table(&lines::table(text)?, custom, default)
+}
+
+/// The same for a table.
+pub(super) fn parse_table(
+    table: &Table,
+    custom: Option<CustomWorkload>,
+    default: &dyn Fn(&str) -> Option<String>,
+) -> Result<Request> {
+    // A custom workload's own keys replace the experiment's name.
+    let more = if custom.is_some() { custom::KEYS } else { &KEYS[..1] };
+    let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
+    for key in table.keys() {
+        known(key, &keys, "key")?;
+    }
+    let experiment = match (&custom, table.get("experiment")) {
+        (Some(_), _) => None,
+        (None, Some(name)) => Some(word(name, "experiment")?),
+        (None, None) => {
+            return Err(Error::usage("the suite has no experiment")
+                .hint("write experiment = \"session\", or [transaction.NAME] for a custom workload"));
+        }
+    };
+    let mut request = Request { experiment, custom, ..Request::default() };
+    let info = request.find()?.info();
+    request.settings(info, "--", |name| Ok(default(name)))?;
+    request.overlay(info, table)?;
+    Ok(request)
+}
+
+impl Request {
+    /// Adds what a table of a suite says, which precedes what is known.
+    pub(super) fn overlay(&mut self, info: &ExperimentInfo, table: &Table) -> Result<()> {
+        let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+        if let Some(targets) = table.get("targets") {
+            self.targets = words(targets, "targets")?;
+        }
+        if let Some(axes) = table.get("axes") {
+            let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is not a table"))?;
+            let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+            for (axis, values) in axes {
+                known(axis, &names, "axis")?;
+                self.axes.insert(axis.clone(), words(values, axis)?);
+            }
+        }
+        if let Some(names) = table.get("operations") {
+            self.operations = words(names, "operations")?;
+            for name in &self.operations {
+                known(name, &operations, "operation")?;
+            }
+        }
+        self.settings(info, "", |key| match table.get(key) {
+            Some(Value::Table(parts)) if key == "requests" => {
+                let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
+                Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))
+            }
+            value => value.map(|value| word(value, key)).transpose(),
+        })
+    }
+}
+
+/// The text of a suite file.
+pub(super) fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))
+}

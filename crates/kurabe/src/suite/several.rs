@@ -1,0 +1,386 @@
+//! Suite files with several runs.
+//!
+//! Each `[[run]]` names an experiment, or the file of another suite. Where several places have a value, the first of these
+//! counts: the command line, the run, the keys above the runs, the run's file, the settings file. A run's own targets
+//! precede those of the command line, since an experiment may need targets of its kind.
+
+use super::file::{KEYS, parse_table, text_of};
+use super::lines::{self, Lines, RunLines};
+use super::words::{known, word, words};
+use super::{Request, axes_of, axis_options, option};
+use crate::custom;
+use crate::settings::is_default;
+use crate::targets;
+use clap::ArgMatches;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// The key of the runs.
+const RUN: &str = "run";
+/// The key that says whether runs share throwaway servers.
+const SERVERS: &str = "servers";
+const SHARED: &str = "shared";
+const PER_RUN: &str = "per-run";
+/// The keys that hold for all runs.
+const COMMON: [&str; 13] = [
+    "targets",
+    "duration",
+    "budget",
+    "rounds",
+    "seed",
+    "records",
+    "timeout",
+    "durability",
+    "until",
+    "margin",
+    "max-rounds",
+    "interleave",
+    "restarts",
+];
+/// The keys of a run besides those of a suite of one run.
+const OF_RUN: [&str; 3] = ["name", "file", "define"];
+
+/// A suite of several runs.
+#[derive(Debug)]
+pub(crate) struct Several {
+    path: PathBuf,
+    /// The runs that were asked for, in the order of the file.
+    pub(crate) runs: Vec<SuiteRun>,
+    /// Whether the runs share throwaway servers.
+    pub(crate) shares_servers: bool,
+}
+
+/// A run of a suite.
+#[derive(Debug)]
+pub(crate) struct SuiteRun {
+    /// Its name, which no other run of the suite has.
+    pub(crate) name: String,
+    /// What it runs.
+    pub(crate) request: Request,
+    /// The line where it begins.
+    line: usize,
+}
+
+/// Whether a suite file has several runs.
+pub(super) fn has_runs(text: &str) -> bool {
+    text.parse::<Table>().is_ok_and(|table| table.contains_key(RUN))
+}
+
+impl Several {
+    /// Reads a suite file; `None` if it has no runs of its own, as a suite of one run.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) with file and line if a key or a value is invalid.
+    pub(crate) fn read(path: &Path, matches: &ArgMatches) -> Result<Option<Self>> {
+        let text = text_of(path)?;
+        if !has_runs(&text) {
+            return Ok(None);
+        }
+        let read = || {
+            let (mut common, lines) = (lines::table(&text)?, Lines::of(&text, RUN)?);
+            let runs = common.remove(RUN);
+            let reader = Reader { path, common, lines, matches };
+            let shares_servers = reader.common_keys()?;
+            let runs = reader.runs(runs.as_ref())?;
+            let runs = only(runs, matches)?;
+            reader.check_options(&runs)?;
+            Ok(Self { path: path.to_owned(), runs, shares_servers })
+        };
+        read().map(Some).map_err(|error: Error| error.context(path.display()))
+    }
+
+    /// An error of a run, with the place of the run in the file.
+    pub(crate) fn located(&self, run: &SuiteRun, error: Error) -> Error {
+        let error = error.context(format!("run '{}'", run.name)).context(format!("line {}", run.line));
+        error.context(self.path.display())
+    }
+}
+
+/// The runs that `--only` names, or all.
+fn only(runs: Vec<SuiteRun>, matches: &ArgMatches) -> Result<Vec<SuiteRun>> {
+    let Ok(Some(wanted)) = matches.try_get_many::<String>("only") else { return Ok(runs) };
+    let wanted: Vec<&String> = wanted.collect();
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    for name in &wanted {
+        known(name, &names, "run").map_err(|error| error.context("--only"))?;
+    }
+    Ok(runs.into_iter().filter(|run| wanted.contains(&&run.name)).collect())
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    /// The keys above the runs.
+    common: Table,
+    lines: Lines,
+    matches: &'a ArgMatches,
+}
+
+impl Reader<'_> {
+    /// Checks the keys above the runs. Returns whether runs share their throwaway servers.
+    fn common_keys(&self) -> Result<bool> {
+        let all: Vec<&str> = COMMON.into_iter().chain([SERVERS, RUN]).collect();
+        for key in self.common.keys() {
+            let check = || {
+                if !all.contains(&key.as_str())
+                    && (KEYS.contains(&key.as_str()) || OF_RUN.contains(&key.as_str()))
+                {
+                    let error = Error::usage(format!("'{key}' cannot hold for all runs"));
+                    return Err(error.hint("write it below the [[run]] that it belongs to"));
+                }
+                known(key, &all, "key")
+            };
+            check().map_err(|error| at_line(self.lines.common.get(key).copied(), error))?;
+        }
+        let servers = self.common.get(SERVERS).map(|value| word(value, SERVERS)).transpose();
+        let shares = servers.and_then(|servers| match servers.as_deref() {
+            Some(SHARED) => Ok(true),
+            None | Some(PER_RUN) => Ok(false),
+            Some(other) => {
+                Err(Error::usage(format!("'{SERVERS}' is neither '{SHARED}' nor '{PER_RUN}': '{other}'"))
+                    .hint(format!(
+                        "'{SHARED}' keeps throwaway servers for the next runs, '{PER_RUN}' starts new ones"
+                    )))
+            }
+        });
+        shares.map_err(|error| at_line(self.lines.common.get(SERVERS).copied(), error))
+    }
+
+    fn runs(&self, runs: Option<&Value>) -> Result<Vec<SuiteRun>> {
+        let tables = runs
+            .and_then(Value::as_array)
+            .filter(|runs| !runs.is_empty())
+            .and_then(|runs| runs.iter().map(Value::as_table).collect::<Option<Vec<&Table>>>());
+        let Some(tables) = tables else {
+            let error = Error::usage(format!("'{RUN}' is not a list of runs"))
+                .hint("write [[run]], and below it experiment = \"session\"");
+            return Err(at_line(self.lines.common.get(RUN).copied(), error));
+        };
+        let none = RunLines::default();
+        let mut read: Vec<SuiteRun> = Vec::new();
+        for (at, table) in tables.into_iter().enumerate() {
+            let lines = self.lines.runs.get(at).unwrap_or(&none);
+            let run = self.run(table, lines)?;
+            if let Some(other) = read.iter().find(|other| other.name == run.name) {
+                let error = Error::usage(format!(
+                    "two runs are named '{}', here and in line {}",
+                    run.name, other.line
+                ));
+                let key = if lines.keys.contains_key("name") { "another" } else { "one of them a" };
+                let error = error.hint(format!("give {key} name: name = \"{}-2\"", run.name));
+                return Err(at_line(Some(run.line), error));
+            }
+            read.push(run);
+        }
+        Ok(read)
+    }
+
+    /// Reads a run.
+    fn run(&self, table: &Table, lines: &RunLines) -> Result<SuiteRun> {
+        let name = name(table).map_err(|error| at_line(Some(lines.key("name")), error))?;
+        let request = self.request(table).and_then(|request| request.spec().map(|_| request));
+        let request = request.map_err(|error| {
+            let line = self.line_of(&error, table, lines);
+            at_line(Some(line), error.context(format!("run '{name}'")))
+        })?;
+        Ok(SuiteRun { name, request, line: lines.first })
+    }
+
+    /// What a run's table, the keys above it and the command line ask for.
+    fn request(&self, table: &Table) -> Result<Request> {
+        let keys: Vec<&str> = KEYS.into_iter().chain(OF_RUN).collect();
+        for key in table.keys() {
+            known(key, &keys, "key")?;
+        }
+        let mut request = match (table.get("experiment"), table.get("file")) {
+            (Some(name), None) => {
+                if table.contains_key("define") {
+                    return Err(Error::usage("'define' sets variables, and an experiment has none")
+                        .hint("only a custom workload has variables: file = \"workload.toml\""));
+                }
+                let alone = Table::from_iter([("experiment".to_owned(), name.clone())]);
+                parse_table(&alone, None, &|name| self.default(name))?
+            }
+            (None, Some(file)) => self.of_file(&word(file, "file")?, table)?,
+            (Some(_), Some(_)) => {
+                return Err(
+                    Error::usage("the run has an experiment and a file").hint("leave one of them out")
+                );
+            }
+            (None, None) => {
+                return Err(Error::usage("the run has no experiment")
+                    .hint("write experiment = \"session\", or file = \"other-suite.toml\""));
+            }
+        };
+        let info = request.find()?.info();
+        let of_file = std::mem::take(&mut request.targets);
+        request.overlay(info, &self.common)?;
+        request.overlay(info, table)?;
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
+        for (axis, values) in given.filter(|(axis, _)| names.contains(axis)) {
+            request.axes.insert(axis.to_owned(), values);
+        }
+        let given = |name: &str| option(self.matches, name).filter(|_| !is_default(self.matches, name));
+        request.settings(info, "--", |name| Ok(given(name)))?;
+        request.targets = self.targets(table, of_file)?;
+        for url in &request.targets {
+            let checked = TargetUrl::parse(url).and_then(|url| targets::check_scheme(&url));
+            checked.map_err(|error| error.context("targets"))?;
+        }
+        Ok(request)
+    }
+
+    /// The targets of a run; `of_file` are those that its file names.
+    fn targets(&self, table: &Table, of_file: Vec<String>) -> Result<Vec<String>> {
+        let targets = if let Some(own) = table.get("targets") {
+            words(own, "targets")?
+        } else {
+            let common = self.common.get("targets").map(|common| words(common, "targets")).transpose()?;
+            let mut request = Request { targets: common.unwrap_or(of_file), ..Request::default() };
+            request.targets(self.matches, false)?;
+            request.targets
+        };
+        if targets.is_empty() {
+            return Err(Error::usage("the run has no targets").hint(
+                "write targets = [\"sqlite:\", \"up:postgres\"] in it, or above the first [[run]] for all runs",
+            ));
+        }
+        Ok(targets)
+    }
+
+    /// The request of another suite file, of one run.
+    fn of_file(&self, name: &str, run: &Table) -> Result<Request> {
+        let path = self.path.parent().unwrap_or(Path::new(".")).join(name);
+        let read = || {
+            let text = text_of(&path)?;
+            let table = lines::table(&text)?;
+            if table.contains_key(RUN) {
+                return Err(Error::usage("it has several runs itself").hint("name one of a single run"));
+            }
+            let define = self.define(run)?;
+            let custom = if custom::is_custom(&table) {
+                let targets = table.get("targets").map(|targets| words(targets, "targets")).transpose()?;
+                let write =
+                    custom::may_write_to(&self.targets(run, targets.unwrap_or_default())?, self.matches);
+                Some(custom::of_file(&path, &text, define, write)?)
+            } else if run.contains_key("define") {
+                return Err(Error::usage("it has no variables").hint("leave out 'define'"));
+            } else {
+                None
+            };
+            parse_table(&table, custom, &|name| self.default(name))
+        };
+        read().map_err(|error: Error| error.context(path.display()).context("file"))
+    }
+
+    /// The variables that a run and the command line set.
+    fn define(&self, run: &Table) -> Result<BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        if let Some(define) = run.get("define") {
+            let define = define.as_table().ok_or_else(|| {
+                Error::usage("'define' is not a table").hint("write define = { rows = 1000 }")
+            })?;
+            for (name, value) in define {
+                all.insert(name.clone(), word(value, name)?);
+            }
+        }
+        all.extend(custom::define(self.matches)?);
+        Ok(all)
+    }
+
+    /// The value of the settings file.
+    fn default(&self, name: &str) -> Option<String> {
+        option(self.matches, name).filter(|_| is_default(self.matches, name))
+    }
+
+    /// The line of the key that causes an error by itself; otherwise that of the run.
+    fn line_of(&self, error: &Error, table: &Table, lines: &RunLines) -> usize {
+        let message = error.to_string();
+        let fails = |part: &Table| {
+            let result = self.request(part).and_then(|request| request.spec());
+            result.err().is_some_and(|error| error.to_string() == message)
+        };
+        let first = |key: &&String| matches!(key.as_str(), "experiment" | "file" | "define" | "targets");
+        let base: Table = table
+            .iter()
+            .filter(|(key, _)| first(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if fails(&base) {
+            let named = |key: &&&str| base.contains_key(**key) && message.contains(**key);
+            let key = ["targets", "define", "file", "experiment"].iter().find(named);
+            return key.map_or(lines.first, |key| lines.key(key));
+        }
+        let with = |key: &str, value: Value| {
+            let mut part = base.clone();
+            part.insert(key.to_owned(), value);
+            part
+        };
+        for (axis, value) in table.get("axes").and_then(Value::as_table).into_iter().flatten() {
+            let axes = Table::from_iter([(axis.clone(), value.clone())]);
+            if fails(&with("axes", Value::Table(axes))) {
+                return lines.axes.get(axis).copied().unwrap_or_else(|| lines.key("axes"));
+            }
+        }
+        let found = table.iter().find(|(key, value)| !first(key) && fails(&with(key, (*value).clone())));
+        found.map_or(lines.first, |(key, _)| lines.key(key))
+    }
+
+    /// Refuses options that no run can use.
+    fn check_options(&self, runs: &[SuiteRun]) -> Result<()> {
+        let mut axes = BTreeSet::new();
+        for run in runs {
+            axes.extend(axes_of(run.request.find()?.info()).map(|axis| axis.name));
+        }
+        let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
+        for (axis, _) in given.filter(|(axis, _)| !axes.contains(axis)) {
+            return Err(Error::usage(format!("--{axis}: no run of the suite has this axis")));
+        }
+        let is_custom = |run: &SuiteRun| run.request.custom.is_some();
+        if !custom::define(self.matches)?.is_empty() && !runs.iter().any(is_custom) {
+            return Err(
+                Error::usage("--define: no run has variables").hint("only custom workloads have variables")
+            );
+        }
+        Ok(())
+    }
+}
+
+impl RunLines {
+    /// The line of a key, or that of the run.
+    fn key(&self, key: &str) -> usize {
+        self.keys.get(key).copied().unwrap_or(self.first)
+    }
+}
+
+fn at_line(line: Option<usize>, error: Error) -> Error {
+    match line {
+        Some(line) => error.context(format!("line {line}")),
+        None => error,
+    }
+}
+
+/// The name of a run: its own, or that of its experiment or file.
+fn name(table: &Table) -> Result<String> {
+    let stem = |file: String| {
+        Path::new(&file).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    let name = match (table.get("name"), table.get("experiment"), table.get("file")) {
+        (Some(name), ..) => word(name, "name")?,
+        (None, Some(experiment), _) => word(experiment, "experiment")?,
+        (None, None, Some(file)) => stem(word(file, "file")?),
+        (None, None, None) => return Ok("?".to_owned()),
+    };
+    let plain = |character: char| character.is_alphanumeric() || "._-".contains(character);
+    if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
+        return Err(Error::usage(format!("'{name}' is not a name of a run"))
+            .hint("use letters, digits, '.', '_' and '-', at most 100 bytes"));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests;
