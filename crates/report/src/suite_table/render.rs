@@ -16,7 +16,10 @@ const GAP: usize = 2;
 
 /// The notes of a table: the reasons of an entry, with the places that have just these. Entries name them by their
 /// number, from 1.
-struct Notes(Vec<(Vec<String>, Vec<(String, Vec<String>)>)>);
+struct Notes(Vec<(Vec<String>, Vec<Place>)>);
+
+/// A run and its targets.
+type Place = (String, Vec<String>);
 
 impl Notes {
     fn of(table: &SuiteTable) -> Self {
@@ -36,8 +39,8 @@ impl Notes {
 
     /// `link on redis and memcached, bulk on tcp: the reason`.
     fn lines(&self) -> Vec<String> {
-        let place = |(run, targets): &(String, Vec<String>)| format!("{run} on {}", list(targets));
-        let line = |(reasons, places): &(Vec<String>, Vec<(String, Vec<String>)>)| {
+        let place = |(run, targets): &Place| format!("{run} on {}", list(targets));
+        let line = |(reasons, places): &(Vec<String>, Vec<Place>)| {
             let places: Vec<String> = places.iter().map(place).collect();
             format!("{}: {}", places.join(", "), reasons.join("; "))
         };
