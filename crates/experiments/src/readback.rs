@@ -108,7 +108,9 @@ pub(crate) fn numbered(
     mut check: impl FnMut(i64, Found<'_>) -> Result<()>,
 ) -> Result<()> {
     let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };
-    let with_key = [&[0], fields].concat();
+    // Firebird refuses to order by a column that is selected twice.
+    let (with_key, column) =
+        if fields.first() == Some(&0) { (fields.to_vec(), 0) } else { ([&[0], fields].concat(), 1) };
     let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: with_key };
     if keys.is_empty() {
         return Ok(());
@@ -133,7 +135,7 @@ pub(crate) fn numbered(
         session.execute(&range, &[Value::Int(part.start), Value::Int(part.end)], &mut reply)?;
         rows_are(part.clone(), &reply)?;
         for (row, key) in part.clone().enumerate() {
-            check(key, Found { reply: &reply, row, column: 1 })?;
+            check(key, Found { reply: &reply, row, column })?;
         }
         first = part.end;
     }
