@@ -335,8 +335,8 @@ impl Reader<'_> {
         for run in runs {
             axes.extend(axes_of(run.request.find()?.info()).map(|axis| axis.name));
         }
-        let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
-        for (axis, _) in given.filter(|(axis, _)| !axes.contains(axis)) {
+        let mut given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
+        if let Some((axis, _)) = given.find(|(axis, _)| !axes.contains(axis)) {
             return Err(Error::usage(format!("--{axis}: no run of the suite has this axis")));
         }
         let is_custom = |run: &SuiteRun| run.request.custom.is_some();
