@@ -200,9 +200,9 @@ fn push(page: &mut Page, class: Class, random: u64) {
             return page.push(Cell::Bytes(&random.to_le_bytes().repeat(20)[..random as usize % 160]));
         }
         Class::Decimal => format!("{}.{}", random as i32, 1 + random % 9),
-        // Halves and quarters, which every floating-point type holds.
+        // Quarters, which every floating-point type holds, of few digits: Firebird reads no more exactly.
         Class::Float32 => format!("{:?}", f32::from((random >> 20) as i16) / 4.0),
-        Class::Float64 => format!("{:?}", (random as i32 as f64) / 1_024.0),
+        Class::Float64 => format!("{:?}", f64::from(random as i32) / 4.0),
         Class::Char => format!("{:08x}", random as u32),
         Class::Varchar => format!("{} {}-{}", word(0), word(1), random % 100_000),
         Class::Text => format!("{} {} {:016x} ", word(0), word(1), random).repeat(1 + random as usize % 5),
