@@ -5,6 +5,7 @@ mod agent;
 mod completions;
 mod conclusive;
 mod conformance;
+mod copy;
 mod custom;
 mod durability;
 mod exit_codes;

@@ -62,7 +62,7 @@ pub(crate) fn tell(why: &str) {
 }
 
 /// The server's URL for another user, `bob` or `bob:password`; with another database if one is named.
-pub(super) fn by(server: &Server, user: &str, database: &str) -> String {
+pub(crate) fn by(server: &Server, user: &str, database: &str) -> String {
     let (scheme, _) = server.url().split_once("://").unwrap();
     let at = if user.is_empty() { "" } else { "@" };
     let path = if database.is_empty() { String::new() } else { format!("/{database}") };
@@ -121,7 +121,7 @@ pub(crate) fn tables(server: &Server) -> Option<String> {
 
 /// Our remaining objects on a server, queried without the driver; empty if there are none, or if there is no program
 /// to query with.
-pub(super) fn left(engine: &str, server: &Server) -> String {
+pub(crate) fn left(engine: &str, server: &Server) -> String {
     match engine {
         "memcached" => ["kurabe_marker", "kurabe_claim"]
             .map(|key| ask_line(server, &format!("get {key}")))

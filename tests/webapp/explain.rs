@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// All rows of a statement, one per line.
 fn rows(session: &mut dyn Session, sql: &str) -> String {
     let text = RawText { engine: None, pieces: vec![RawPiece::Text(sql.to_owned())] };
-    let statement = RawStatement { place: "a test".into(), texts: vec![text], parameters: 0 };
+    let statement =
+        RawStatement { place: "a test".into(), texts: vec![text], parameters: 0, collection: None };
     let prepared = session.prepare(&Operation::Raw { statement: Arc::new(statement) }).unwrap();
     let mut reply = Reply::new();
     session.execute(&prepared, &[], &mut reply).unwrap();

@@ -10,6 +10,9 @@ use crate::server_root::{MYSQL, VALKEY};
 use crate::shell::Root;
 use crate::{Outcome, apt, ferretdb, in_ci, pouchdb, programs};
 
+/// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
+const PEERS: &[Server] = &[Server { engine: "pgloader", package: "pgloader", there: || on_path("pgloader") }];
+
 /// A server of the distribution, or another program that tests need: its package, and how to detect it.
 struct Server {
     engine: &'static str,
@@ -52,6 +55,9 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let started = Instant::now();
     let still = install();
+    for note in install_peers() {
+        eprintln!("setup: {note}");
+    }
     for problem in &still {
         eprintln!("setup: {problem}");
     }
@@ -64,6 +70,23 @@ pub fn run(args: &[String]) -> Outcome {
         _ => eprintln!("setup: tests that need missing servers will be skipped"),
     }
     Ok(())
+}
+
+/// Installs peers that are missing, where that is possible, and says which still are.
+fn install_peers() -> Vec<String> {
+    let missing: Vec<&Server> = PEERS.iter().filter(|peer| !(peer.there)()).collect();
+    let (debian, root) = (Path::new("/etc/debian_version").exists() && on_path("apt-get"), Root::find());
+    // CI compares with none of them.
+    if !missing.is_empty() && debian && root != Root::No && !in_ci() {
+        let packages: Vec<&str> = missing.iter().map(|peer| peer.package).collect();
+        let _ = apt::install(root, &packages);
+    }
+    let still = missing.into_iter().filter(|peer| !(peer.there)());
+    still
+        .map(|peer| {
+            format!("{} is not there; to compare with it: apt-get install {}", peer.engine, peer.package)
+        })
+        .collect()
 }
 
 /// Installs what is missing, and returns what is still missing, with instructions.

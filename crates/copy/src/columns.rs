@@ -127,7 +127,7 @@ impl OneTable<'_> {
     fn column(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<ColumnPlan> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
-        let identity = if column.identity { target.identity(table, column) } else { None };
+        let identity = if column.identity { target.identity(table, column, mapped) } else { None };
         let default = ddl::default(self.source.engine, target, &column.default, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {

@@ -93,6 +93,11 @@ impl Accepted {
         words.into_iter().map(read).collect::<Result<_>>().map(Self)
     }
 
+    /// All kinds.
+    pub fn all() -> Self {
+        Self(IssueKind::ALL.iter().map(|kind| (*kind, None)).collect())
+    }
+
     /// Whether the user accepts this difference.
     pub fn has(&self, kind: IssueKind, object: &str) -> bool {
         let table = object.split('.').next();

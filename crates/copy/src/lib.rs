@@ -23,6 +23,7 @@ pub mod page;
 pub mod plan;
 pub mod rows;
 pub mod run;
+pub mod sample;
 pub mod scan;
 pub mod sql;
 pub mod state;

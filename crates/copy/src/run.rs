@@ -94,7 +94,8 @@ impl Copy<'_> {
         plan(&mut self.source, self.target.engine, &facts, wanted)
     }
 
-    /// Copies. With `restart`, removes what an unfinished copy made before.
+    /// Copies. With `restart`, removes what an unfinished copy made before. `namespace` is that of the target, which the
+    /// caller has claimed.
     ///
     /// # Errors
     /// [`NotOurs`](ErrorKind::NotOurs) for a table that exists on the target; [`Mismatch`](ErrorKind::Mismatch) for a value
@@ -107,8 +108,6 @@ impl Copy<'_> {
         restart: bool,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<TableDone>> {
-        let named = |error: Error| error.context(&self.target.name);
-        namespace.claim("copy").map_err(named)?;
         let whole = Whole {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),

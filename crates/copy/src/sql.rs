@@ -1,6 +1,7 @@
 //! A session with SQL as text, on either side of a copy.
 
-use crate::engines::Engine;
+use crate::engines::{ALL, Engine};
+use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
@@ -24,8 +25,8 @@ pub struct Side {
 /// A field of a row of the catalogue.
 pub type Row = Vec<Option<String>>;
 
-/// The operation of a statement whose parameters are [`GAP`]s.
-pub fn operation(sql: &str) -> Operation {
+/// The parts of a text whose parameters are [`GAP`]s.
+fn pieces(sql: &str) -> Vec<RawPiece> {
     let mut pieces = Vec::new();
     for (number, text) in sql.split(GAP).enumerate() {
         if number > 0 {
@@ -35,9 +36,55 @@ pub fn operation(sql: &str) -> Operation {
             pieces.push(RawPiece::Text(text.to_owned()));
         }
     }
+    pieces
+}
+
+/// The operation of a statement that each engine writes in its own way, for a collection of any server. All texts have
+/// the same parameters. An engine whose tables cannot be copied has no such statement.
+pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static dyn Engine) -> String) -> Operation {
+    let (mut texts, mut parameters) = (Vec::new(), 0);
+    for engine in ALL {
+        let sql = text(*engine);
+        parameters = sql.matches(GAP).count();
+        texts.push(RawText {
+            engine: engine.schemes().first().map(|name| (*name).to_owned()),
+            pieces: pieces(&sql),
+        });
+    }
+    let collection = Some(Arc::clone(collection));
+    let statement = RawStatement { place: "a copy".to_owned(), texts, parameters, collection };
+    Operation::Raw { statement: Arc::new(statement) }
+}
+
+/// The operation by which a session's server names its engine.
+pub fn which(collection: &Arc<Collection>) -> Operation {
+    of_each(collection, |engine| {
+        let of = engine.one_row();
+        format!("SELECT '{}'{of}", engine.name())
+    })
+}
+
+/// The engine of a collection's server.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if its tables cannot be copied; or the server's error.
+pub fn engine_of(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<&'static dyn Engine> {
+    let which = session.prepare(&which(collection))?;
+    let mut reply = Reply::new();
+    session.execute(&which, &[], &mut reply)?;
+    session.release(which)?;
+    let name = String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()).into_owned();
+    let found = ALL.iter().copied().find(|engine| engine.name() == name.trim_end());
+    found.ok_or_else(|| Error::unsupported(format!("tables of '{name}' cannot be copied")))
+}
+
+/// The operation of a statement whose parameters are [`GAP`]s.
+pub fn operation(sql: &str) -> Operation {
+    let pieces = pieces(sql);
     let parameters = sql.matches(GAP).count();
     let texts = vec![RawText { engine: None, pieces }];
-    Operation::Raw { statement: Arc::new(RawStatement { place: "copy".to_owned(), texts, parameters }) }
+    let statement = RawStatement { place: "copy".to_owned(), texts, parameters, collection: None };
+    Operation::Raw { statement: Arc::new(statement) }
 }
 
 impl Side {

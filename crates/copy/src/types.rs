@@ -187,6 +187,11 @@ pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
     if from.name() == to.name() {
         return Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None });
     }
+    new_column(to, kind)
+}
+
+/// What a new column of an engine is for a type, from its table of new columns.
+pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
     let rule = to.rules().iter().find(|rule| rule.class == kind.class && kind.n <= rule.most)?;
     let sql = rule.becomes.replace("{n}", &kind.n.to_string()).replace("{s}", &kind.s.to_string());
     let stored = Kind { class: rule.stored, n: kind.n, s: kind.s, declared: sql.clone() };

@@ -86,6 +86,14 @@ pub trait Driver: Send + Sync {
         let _ = remote;
     }
 
+    /// The driver of a remote server, for what the client does there over connections of its own.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if the run has no such server.
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        Err(Error::unsupported(format!("this run has no remote '{}'", server.name())))
+    }
+
     /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
     /// the remote is not known yet, it is not considered.
     fn links(&self, server: RemoteServer, link: &Link) -> Support {
@@ -176,6 +184,18 @@ pub trait Session: Send {
     fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
         let _ = (collection, rows);
         Err(Error::unsupported("this client has no bulk write other than inserts of many rows"))
+    }
+
+    /// Executes a statement that takes rows from this connection in the engine's own text format, such as PostgreSQL's
+    /// `COPY … FROM STDIN`, with these rows. It may be a part of a transaction. Returns the number of rows that the
+    /// server added.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) if the client knows no such statement; the server's error, after
+    /// which the session stays usable as after [`Session::execute`].
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        let _ = (statement, rows);
+        Err(Error::unsupported("this client sends no rows as text"))
     }
 
     /// Flushes this session's statistics on the server, so that they are not counted for a later trial. Takes a

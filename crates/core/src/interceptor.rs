@@ -183,6 +183,10 @@ where
         self.inner.add_remote(remote);
     }
 
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        self.inner.remote(server)
+    }
+
     fn links(&self, server: RemoteServer, link: &Link) -> Support {
         self.inner.links(server, link)
     }
@@ -307,6 +311,11 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.before_request()?;
         let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
         self.inner.write_rows(collection, &mut rows)
+    }
+
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        self.interceptor.before_request()?;
+        self.inner.load_text(statement, rows)
     }
 
     fn flush_stats(&mut self) -> Result<()> {

@@ -161,16 +161,13 @@ impl Operation {
         }
     }
 
-    /// The collection that it works on; `None` for `Ping`, transactions, pages, a user's statement and flows.
+    /// The collection that it works on; `None` for `Ping`, transactions, pages, flows, and a statement without one.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
-            Self::Ping
-            | Self::Begin
-            | Self::Commit
-            | Self::Rollback
-            | Self::Page { .. }
-            | Self::Raw { .. }
-            | Self::Flow(_) => None,
+            Self::Ping | Self::Begin | Self::Commit | Self::Rollback | Self::Page { .. } | Self::Flow(_) => {
+                None
+            }
+            Self::Raw { statement } => statement.collection.as_ref(),
             Self::Get { collection, .. }
             | Self::Insert { collection }
             | Self::InsertMany { collection, .. }

@@ -1,5 +1,8 @@
 //! User-written statements: SQL with placeholders, as one text for all engines or one per engine.
 
+use crate::collection::Collection;
+use std::sync::Arc;
+
 /// A user-written statement. The driver sends it unchanged, apart from placeholders and table names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawStatement {
@@ -9,6 +12,8 @@ pub struct RawStatement {
     pub texts: Vec<RawText>,
     /// The number of placeholders of each text.
     pub parameters: usize,
+    /// A collection of the server that executes it, such as one of a second server; `None`: the target's own server.
+    pub collection: Option<Arc<Collection>>,
 }
 
 /// A text of a statement.
@@ -72,8 +77,12 @@ mod tests {
             "SELECT 1 FROM (SELECT 2 FROM inner_one) t WHERE x IN (SELECT EXTRACT(day FROM 'x'))",
         ];
         let text = |sql: &&str| RawText { engine: None, pieces: vec![RawPiece::Text((*sql).to_owned())] };
-        let statement =
-            RawStatement { place: String::new(), texts: texts.iter().map(text).collect(), parameters: 0 };
+        let statement = RawStatement {
+            place: String::new(),
+            texts: texts.iter().map(text).collect(),
+            parameters: 0,
+            collection: None,
+        };
         assert_eq!(statement.tables(), ["pgbench_accounts", "shop.branches", "orders", "log", "inner_one"]);
     }
 
@@ -87,6 +96,7 @@ mod tests {
             place: String::new(),
             texts: vec![text(None, "all"), text(Some("mysql"), "own")],
             parameters: 0,
+            collection: None,
         };
         assert_eq!(statement.text(&["mysql", "mariadb"]), Some(&text(Some("mysql"), "own")));
         assert_eq!(statement.text(&["postgres"]), Some(&text(None, "all")));

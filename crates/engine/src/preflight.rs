@@ -86,7 +86,7 @@ pub fn unanalysed(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixtur
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         for operation in &cell.demand.operations {
             let named = match operation {
-                Operation::Raw { statement } => statement.tables(),
+                Operation::Raw { statement } if statement.collection.is_none() => statement.tables(),
                 other => other.collection().map(|collection| collection.name.as_str()).into_iter().collect(),
             };
             for table in named.into_iter().filter(|name| !name.starts_with(NAMESPACE_PREFIX)) {

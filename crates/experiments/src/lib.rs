@@ -9,6 +9,7 @@ mod cache;
 mod codec;
 mod connect;
 mod content;
+mod copy;
 mod cpus;
 pub mod custom;
 mod defect;

@@ -20,6 +20,7 @@ pub static EXPERIMENTS: &[&dyn Experiment] = &[
     &crate::bulk::BULK,
     &crate::estimate::ESTIMATE,
     &crate::cpus::SCALING,
+    &crate::copy::COPY,
 ];
 
 /// The experiment that a run's spec names: a built-in one, or a custom workload.

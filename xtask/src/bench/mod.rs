@@ -7,11 +7,13 @@
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
 //! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
 //! `bulk [OPTIONS]`: the client's CPU time to read a whole table, beside psql and mariadb.
+//! `copy [OPTIONS]`: a table copied from MySQL to PostgreSQL, beside pgloader.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
 mod app;
 mod bulk;
+mod copy;
 mod net;
 mod options;
 mod pairs;
@@ -29,10 +31,13 @@ pub fn run(args: &[String]) -> Outcome {
         Some("aa") => aa::run(&args[1..]),
         Some("app") => app::run(&args[1..]),
         Some("bulk") => bulk::run(&args[1..]),
+        Some("copy") => copy::run(&args[1..]),
         Some("net") => net::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, net, peers, suites".to_owned()),
+        _ => {
+            Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, net, peers, suites".to_owned())
+        }
     }
 }
 

@@ -142,10 +142,22 @@ pub trait Engine: Sync {
     /// The maximum numbers of rows and parameters of an insert.
     fn insert_limits(&self) -> (usize, usize);
 
+    /// The statement that takes rows as text ([`Session::load_text`](kurabe_core::driver::Session::load_text)), for a quoted
+    /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
+    fn load_text(&self, table: &str, columns: &str) -> Option<String> {
+        let _ = (table, columns);
+        None
+    }
+
     /// What follows the type of a text column that compares by its bytes, or by the rules of that name on the same engine.
     ///
     /// `same`: the source is of the same engine.
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String;
+
+    /// What follows the columns of a query that has one row, and needs no table.
+    fn one_row(&self) -> &'static str {
+        ""
+    }
 
     /// What follows the column list of a table.
     fn table_options(&self, target: &TargetFacts) -> String {
@@ -159,8 +171,8 @@ pub trait Engine: Sync {
         Ok(TargetFacts::default())
     }
 
-    /// How a column is declared whose numbers the server gives. `None` if this column cannot be one.
-    fn identity(&self, table: &Table, column: &Column) -> Option<Identity>;
+    /// How a column of this new type is declared whose numbers the server gives. `None` if it cannot be one.
+    fn identity(&self, table: &Table, column: &Column, mapped: &Mapped) -> Option<Identity>;
 
     /// The clause of a column that can be null, with a leading space.
     fn nullable(&self) -> &'static str {

@@ -52,6 +52,7 @@ pub fn watched(
     }
     let driver = driver(to);
     let mut namespace = driver.namespace()?;
+    namespace.claim("copy")?;
     let done = copy.run(&plan, &mut *namespace, false, events)?;
     Ok((plan, done))
 }

@@ -111,6 +111,12 @@ pub trait Link: Query {
         Err(Error::unsupported("this client has no bulk load"))
     }
 
+    /// Executes a statement that takes rows as text ([`Session::load_text`]).
+    fn load_text(&mut self, sql: &str, rows: &[u8]) -> Result<u64> {
+        let _ = (sql, rows);
+        Err(Error::unsupported("this client sends no rows as text"))
+    }
+
     /// Closes a prepared statement on the server.
     fn forget(&mut self, statement: Self::Statement) -> Result<()>;
 }
@@ -266,6 +272,10 @@ impl<L: Link> Session for LinkSession<L> {
 
     fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved> {
         self.link.write_rows(&RowsText::of_all(&self.dialect, collection)?, rows)
+    }
+
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        self.link.load_text(statement, rows)
     }
 
     fn estimate(&mut self, operation: &Operation, parameters: &[Value<'_>]) -> Result<RowEstimate> {

@@ -127,6 +127,17 @@ impl Driver for Linked {
         self.target.add_remote(remote);
     }
 
+    fn remote(&self, server: RemoteServer) -> Result<&dyn Driver> {
+        if server == RemoteServer::Same {
+            return Ok(&*self.target);
+        }
+        let found = self.remotes.iter().find(|remote| remote.name == server.name());
+        found.map(|remote| &*remote.driver).ok_or_else(|| {
+            let why = self.why_missing(server).unwrap_or("it was not opened");
+            Error::unsupported(format!("this run has no {}: {why}", role(server)))
+        })
+    }
+
     fn links(&self, server: RemoteServer, link: &Link) -> Support {
         match self.why_missing(server) {
             Some(why) => Support::no(why),

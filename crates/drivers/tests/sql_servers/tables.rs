@@ -17,7 +17,8 @@ pub fn raw(texts: &[&str]) -> Operation {
     let pieces = texts.iter().map(text).flat_map(|text| [RawPiece::Parameter, text]).skip(1).collect();
     let texts_of_all = vec![RawText { engine: None, pieces }];
     let (place, parameters) = ("test".to_owned(), texts.len() - 1);
-    Operation::Raw { statement: Arc::new(RawStatement { place, texts: texts_of_all, parameters }) }
+    let statement = RawStatement { place, texts: texts_of_all, parameters, collection: None };
+    Operation::Raw { statement: Arc::new(statement) }
 }
 
 fn execute(session: &mut dyn Session, sql: &str) {

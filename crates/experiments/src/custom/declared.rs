@@ -371,7 +371,8 @@ impl Raw {
                 pieces: pieces.iter().map(piece).collect(),
             })
             .collect();
-        RawStatement { place: place.to_owned(), texts, parameters: self.variables().len() }
+        let parameters = self.variables().len();
+        RawStatement { place: place.to_owned(), texts, parameters, collection: None }
     }
 
     /// The values of its placeholders.

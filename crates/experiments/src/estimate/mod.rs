@@ -126,7 +126,8 @@ fn demand(query: Operation) -> Demand {
 /// A query of a user or of this experiment: text of standard SQL, the same for all engines.
 fn raw(place: &str, pieces: Vec<RawPiece>) -> Operation {
     let texts = vec![RawText { engine: None, pieces }];
-    Operation::Raw { statement: Arc::new(RawStatement { place: place.to_owned(), texts, parameters: 0 }) }
+    let statement = RawStatement { place: place.to_owned(), texts, parameters: 0, collection: None };
+    Operation::Raw { statement: Arc::new(statement) }
 }
 
 #[cfg(test)]

@@ -103,7 +103,9 @@ fn work(
     if let Some(error) = refused {
         return Err(error.into());
     }
-    let mut namespace = to.driver.namespace().map_err(|e| e.context(&copy.target.name))?;
+    let named = |error: Error| error.context(&copy.target.name);
+    let mut namespace = to.driver.namespace().map_err(named)?;
+    namespace.claim("copy").map_err(named)?;
     signals::wait_for("the current rows to be copied");
     let mut progress = Progress::new(*output);
     let done =

@@ -244,6 +244,10 @@ impl<S: Peer + Send> Link for Lean<S> {
         self.copy_in(text, rows)
     }
 
+    fn load_text(&mut self, sql: &str, rows: &[u8]) -> Result<u64> {
+        self.copy_text_in(sql, rows)
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         request::close(&mut self.closes, &statement.name);
         Ok(())

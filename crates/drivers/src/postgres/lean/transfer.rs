@@ -146,6 +146,29 @@ impl<S: Peer + Send> Lean<S> {
         })
     }
 
+    /// Executes a `COPY … FROM STDIN` with rows in its text format.
+    pub(super) fn copy_text_in(&mut self, sql: &str, rows: &[u8]) -> Result<u64> {
+        self.exchange(|this| {
+            this.begin_simple();
+            usable!(request::query(&mut this.out, sql));
+            this.send()?;
+            if let Err(error) = this.until_copy_in()? {
+                return Ok(Err(error));
+            }
+            for part in rows.chunks(CHUNK) {
+                this.out.clear();
+                this.out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+                this.out.extend_from_slice(part);
+                request::close_message(&mut this.out, 1)?;
+                this.wire.send(&this.out)?;
+            }
+            this.out.clear();
+            request::copy_done(&mut this.out);
+            this.wire.send(&this.out)?;
+            this.copied_in().map(|ended| ended.map(|moved| moved.rows))
+        })
+    }
+
     /// The forms of the columns, which are those of both directions. `COPY` has one format for all columns.
     fn binary_forms(&mut self, text: &RowsText) -> Result<Vec<Form>> {
         let (name, Described { column_forms, .. }) = self.describe(&text.select)?;

@@ -1,5 +1,6 @@
-//! Rows: read in pages in the order of a key, and inserted many at a time.
+//! Rows of a table in pages, in the order of a key.
 
+use super::{Encoded, encode, page_rows};
 use crate::canonical::{Reading, mend, push};
 use crate::engines::{Engine, Keyless};
 use crate::issue::IssueKind;
@@ -8,17 +9,8 @@ use crate::plan::{ColumnPlan, TablePlan};
 use crate::sql::{GAP, Side, quoted};
 use crate::types::{Class, Kind};
 use kurabe_core::driver::Prepared;
-use kurabe_core::operation::Operation;
 use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-
-/// The bytes of a page's values of unlimited length, at most, unless a single row has more.
-const PAGE_BYTES: u64 = 4 << 20;
-
-/// The rows of a page, at most.
-const PAGE_ROWS: usize = 2_000;
+use kurabe_core::{Error, Result};
 
 /// Which side of a copy a reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +45,6 @@ struct Field {
     stored: Kind,
     reading: Reading,
     mend: Vec<IssueKind>,
-}
-
-/// The number of rows of a table's pages.
-pub fn page_rows(table: &TablePlan) -> usize {
-    usize::try_from(PAGE_BYTES / table.longest_row.max(1)).unwrap_or(PAGE_ROWS).clamp(1, PAGE_ROWS)
 }
 
 impl<'a> Reader<'a> {
@@ -249,180 +236,4 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
-}
-
-/// A parameter.
-pub enum Encoded<'a> {
-    /// As it is.
-    Value(Value<'a>),
-    /// Rewritten: bytes as hexadecimal digits, or a number.
-    Text(String),
-}
-
-impl Encoded<'_> {
-    /// The parameter's value.
-    pub fn value(&self) -> Value<'_> {
-        match self {
-            Self::Value(value) => *value,
-            Self::Text(text) => Value::Text(text),
-        }
-    }
-}
-
-/// A value as a parameter for a column that an engine stores as this class.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
-pub fn encode<'a>(engine: &dyn Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
-    Ok(Encoded::Value(match cell {
-        Cell::Null => Value::Null,
-        Cell::Int(number) if stored == Class::Bool => Value::Bool(number != 0),
-        Cell::Int(number) => Value::Int(number),
-        Cell::Bytes(bytes) if stored.is_bytes() => {
-            if engine.bytes_as_hex() {
-                let mut text = String::with_capacity(2 * bytes.len() + 2);
-                text.push_str("\\x");
-                kurabe_driver_common::sql::hex(&mut text, bytes);
-                return Ok(Encoded::Text(text));
-            }
-            Value::Bytes(bytes)
-        }
-        // The shortest text of the largest number is more than an engine that reads it with 64 bits allows.
-        Cell::Bytes(bytes) if stored == Class::Float32 => {
-            let text = String::from_utf8_lossy(bytes);
-            let number = text.parse::<f32>().ok().filter(|number| number.is_finite());
-            return Ok(Encoded::Text(
-                number.map_or_else(|| text.into_owned(), |number| format!("{:e}", f64::from(number))),
-            ));
-        }
-        Cell::Bytes(bytes) => Value::Text(std::str::from_utf8(bytes).map_err(|_| {
-            let what = format!("the text {} is not UTF-8", cell.shown());
-            Error::new(ErrorKind::Mismatch, what)
-                .hint("correct it on the source, or leave the table out with --tables")
-        })?),
-    }))
-}
-
-/// Inserts pages into a table of the target.
-pub struct Writer<'a> {
-    table: &'a TablePlan,
-    /// Rows of a full statement.
-    batch: usize,
-    full: Option<Prepared>,
-}
-
-impl<'a> Writer<'a> {
-    /// A writer.
-    pub fn new(engine: &dyn Engine, table: &'a TablePlan) -> Self {
-        let (rows, parameters) = engine.insert_limits();
-        let batch = rows.min(parameters / table.columns.len().max(1)).max(1);
-        Self { table, batch: batch.min(page_rows(table)), full: None }
-    }
-
-    /// Inserts all rows of a page. The caller's transaction makes that atomic.
-    pub fn insert(&mut self, side: &mut Side, page: &Page) -> Result<()> {
-        for from in (0..page.rows()).step_by(self.batch) {
-            let rows = self.batch.min(page.rows() - from);
-            let mut parameters = Vec::with_capacity(rows * page.width());
-            for row in from..from + rows {
-                for (at, column) in self.table.columns.iter().enumerate() {
-                    let encoded = encode(side.engine, column.mapped.stored.class, page.cell(row, at));
-                    parameters.push(
-                        encoded.map_err(|e| e.context(format!("{}.{}", self.table.name, column.name)))?,
-                    );
-                }
-            }
-            let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
-            let mut reply = Reply::new();
-            if rows == self.batch {
-                if self.full.is_none() {
-                    self.full = Some(side.prepare(&self.statement(side.engine, rows))?);
-                }
-                let Some(full) = &self.full else { continue };
-                side.session.execute(full, &values, &mut reply)
-            } else {
-                side.execute(&self.statement(side.engine, rows), &values, &mut reply)
-            }
-            .map_err(|error| error.context(&side.name))?;
-            if reply.affected() != rows as u64 && rows > 1 {
-                let what = format!("{}: {} of {rows} rows were inserted", side.name, reply.affected());
-                return Err(Error::new(ErrorKind::Mismatch, what));
-            }
-        }
-        Ok(())
-    }
-
-    fn statement(&self, engine: &dyn Engine, rows: usize) -> String {
-        let columns = &self.table.columns;
-        let names: Vec<String> = columns.iter().map(|column| quoted(engine, &column.name)).collect();
-        let row: Vec<String> = columns.iter().map(|column| engine.write(&column.mapped.stored)).collect();
-        let row = format!("({})", row.join(", "));
-        let all = vec![row.as_str(); rows].join(", ");
-        format!("INSERT INTO {} ({}) VALUES {all}", quoted(engine, &self.table.name), names.join(", "))
-    }
-
-    /// Frees the prepared statement.
-    pub fn end(self, side: &mut Side) -> Result<()> {
-        self.full.map_or(Ok(()), |prepared| side.session.release(prepared))
-    }
-}
-
-/// Does something in a transaction of a side, and rolls it back if it fails.
-pub fn in_transaction<T>(side: &mut Side, work: impl FnOnce(&mut Side) -> Result<T>) -> Result<T> {
-    side.control(&Operation::Begin)?;
-    match work(side) {
-        Ok(done) => side.control(&Operation::Commit).map(|()| done),
-        Err(error) => {
-            // The first error is the one to report.
-            let _ = side.control(&Operation::Rollback);
-            Err(error)
-        }
-    }
-}
-
-/// A page, and the key of its last row as the side has it.
-pub type Read = Result<(Page, Option<Page>)>;
-
-/// Reads pages in a thread of their own, two ahead of `work`, until the table ends, something fails or the user stops.
-pub fn stream<T>(
-    side: &mut Side,
-    mut reader: Reader<'_>,
-    stop: &AtomicBool,
-    work: impl FnOnce(&Receiver<Read>) -> Result<T>,
-) -> Result<T> {
-    std::thread::scope(|scope| {
-        let (send, receive) = sync_channel(2);
-        scope.spawn(move || {
-            loop {
-                if let Err(error) = check(stop) {
-                    let _ = send.send(Err(error));
-                    break;
-                }
-                let read = match reader.page(side) {
-                    Ok(None) => break,
-                    Ok(Some(page)) => Ok((page, reader.last().cloned())),
-                    Err(error) => Err(error),
-                };
-                let failed = read.is_err();
-                if send.send(read).is_err() || failed {
-                    break;
-                }
-            }
-        });
-        let done = work(&receive);
-        // A reader that waits for a place ends.
-        drop(receive);
-        done
-    })
-}
-
-/// Fails after the user has stopped the program.
-///
-/// # Errors
-/// [`Interrupted`](ErrorKind::Interrupted).
-pub fn check(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) {
-        return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-    }
-    Ok(())
 }

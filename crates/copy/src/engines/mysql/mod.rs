@@ -1,0 +1,209 @@
+//! MySQL and MariaDB.
+
+mod catalog;
+mod types;
+
+use super::{Engine, Identity, Keyless, TargetFacts};
+use crate::catalog::{Catalog, Collation, Column, Table};
+use crate::issue::IssueKind;
+use crate::sql::{GAP, Side, text};
+use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED};
+use kurabe_core::Result;
+
+/// MySQL and MariaDB.
+pub struct Mysql;
+
+/// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17; then that
+/// of every version, which ignores trailing spaces.
+const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_bin"];
+
+impl Engine for Mysql {
+    fn name(&self) -> &'static str {
+        "MySQL"
+    }
+
+    fn schemes(&self) -> &'static [&'static str] {
+        &["mysql", "mariadb"]
+    }
+
+    fn quote(&self) -> char {
+        '`'
+    }
+
+    fn longest_name(&self) -> usize {
+        64
+    }
+
+    fn reading(&self) -> &'static [&'static str] {
+        &[
+            "SET SESSION sql_mode = ''",
+            "SET SESSION time_zone = '+00:00'",
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "SET SESSION TRANSACTION READ ONLY",
+        ]
+    }
+
+    /// Zero dates and zeros in columns whose numbers the server gives are stored as they are. Foreign keys are checked
+    /// when they are added.
+    fn writing(&self) -> &'static [&'static str] {
+        &[
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
+            "SET SESSION time_zone = '+00:00'",
+        ]
+    }
+
+    fn types(&self) -> &'static [(&'static str, Class)] {
+        types::TYPES
+    }
+
+    fn default_fraction(&self) -> u32 {
+        0
+    }
+
+    fn default_decimal(&self) -> (u32, u32) {
+        (10, 0)
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        types::RULES
+    }
+
+    fn catalog(&self, side: &mut Side) -> Result<Catalog> {
+        catalog::read(side)
+    }
+
+    /// Integers, floating-point numbers, bytes and text come as they are. All else is text: a date may be one that no
+    /// calendar has, and an unsigned integer may have 64 bits.
+    fn read(&self, kind: &Kind, column: &str) -> String {
+        match kind.class {
+            Class::UInt64 | Class::Date | Class::Time | Class::Timestamp | Class::TimestampTz => {
+                format!("CAST({column} AS CHAR)")
+            }
+            Class::Bits => format!("CAST(CAST({column} AS UNSIGNED) AS CHAR)"),
+            _ => column.to_owned(),
+        }
+    }
+
+    fn write(&self, stored: &Kind) -> String {
+        match stored.class {
+            Class::Bits => format!("CAST({GAP} AS UNSIGNED)"),
+            _ => GAP.to_string(),
+        }
+    }
+
+    /// A number is not compared with text, which would make both floating-point.
+    fn compared(&self, stored: &Kind) -> String {
+        match stored.class {
+            Class::UInt64 | Class::Bits => format!("CAST({GAP} AS UNSIGNED)"),
+            Class::Decimal => format!("CAST({GAP} AS DECIMAL(65,30))"),
+            _ => GAP.to_string(),
+        }
+    }
+
+    fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
+        match stored.class {
+            Class::Float32 | Class::Float64 | Class::Decimal => &[IssueKind::NotANumber],
+            Class::Date | Class::Timestamp | Class::TimestampTz => &[IssueKind::DateRange],
+            _ => &[],
+        }
+    }
+
+    fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
+        let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
+        match unfit {
+            IssueKind::ZeroDate | IssueKind::DateRange if date => {
+                Some(format!("(YEAR({column}) = 0 OR MONTH({column}) = 0 OR DAYOFMONTH({column}) = 0)"))
+            }
+            IssueKind::TimeRange if kind.class == Class::Time => {
+                Some(format!("({column} < '00:00:00' OR {column} >= '24:00:00')"))
+            }
+            IssueKind::NulCharacter if kind.class.is_text() => {
+                Some(format!("LOCATE(x'00', CAST({column} AS BINARY)) > 0"))
+            }
+            IssueKind::Fraction if kind.n > 4 => Some(format!("MICROSECOND({column}) % 100 <> 0")),
+            _ => None,
+        }
+    }
+
+    fn octets(&self, column: &str) -> String {
+        format!("LENGTH({column})")
+    }
+
+    fn keyless(&self) -> Keyless {
+        Keyless::Offset
+    }
+
+    fn compares_rows(&self) -> bool {
+        false
+    }
+
+    fn insert_limits(&self) -> (usize, usize) {
+        (500, 60_000)
+    }
+
+    fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
+        match collation {
+            Collation::Named(name) | Collation::Binary(name) if same && target.collations.contains(name) => {
+                let charset = name.split('_').next().unwrap_or_default();
+                format!(" CHARACTER SET {charset} COLLATE {name}")
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn table_options(&self, target: &TargetFacts) -> String {
+        format!(" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE={}", target.by_bytes)
+    }
+
+    fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
+        let rows = side.rows("SELECT collation_name FROM information_schema.collations")?;
+        let collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
+        let found = BY_BYTES.iter().find(|name| collations.iter().any(|known| known == *name));
+        Ok(TargetFacts { by_bytes: (*found.unwrap_or(&BY_BYTES[2])).to_owned(), collations })
+    }
+
+    fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {
+        let leads = |columns: &[String]| columns.first() == Some(&column.name);
+        // One column of a table, which is the first of a key.
+        let only = table.columns.iter().filter(|other| other.identity).count() == 1;
+        let keyed = leads(&table.primary);
+        (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
+    }
+
+    /// Without it, a TIMESTAMP of an older server is not null.
+    fn nullable(&self) -> &'static str {
+        " NULL"
+    }
+
+    /// Types that are stored outside the row have none.
+    fn has_literal_default(&self, mapped: &Mapped) -> bool {
+        let name = mapped.sql.to_ascii_lowercase();
+        !(name.contains("text") || name.contains("blob") || name == "json")
+    }
+
+    /// InnoDB refuses it.
+    fn has_action(&self, action: &str) -> bool {
+        action != "SET DEFAULT"
+    }
+
+    /// The server continues after the largest number.
+    fn restart_identity(&self, _: &str, _: &str, _: i128) -> Option<String> {
+        None
+    }
+
+    fn now(&self, stored: &Kind) -> String {
+        match stored.n {
+            0 | UNLIMITED => "CURRENT_TIMESTAMP".to_owned(),
+            n => format!("CURRENT_TIMESTAMP({})", n.min(6)),
+        }
+    }
+
+    fn index_names_are_shared(&self) -> bool {
+        false
+    }
+
+    /// An index entry has at most 3,072 bytes, and a character up to four.
+    fn longest_key(&self) -> Option<u32> {
+        Some(760)
+    }
+}

@@ -1,0 +1,229 @@
+//! Pages as many rows of an insert, or as text in the engine's own way to load it.
+
+use super::page_rows;
+use crate::engines::Engine;
+use crate::page::{Cell, Page};
+use crate::plan::TablePlan;
+use crate::sql::{Side, quoted};
+use crate::types::Class;
+use kurabe_core::driver::Prepared;
+use kurabe_core::value::{Reply, Value};
+use kurabe_core::{Error, ErrorKind, Result};
+use std::io::Write as _;
+
+/// A parameter.
+pub enum Encoded<'a> {
+    /// As it is.
+    Value(Value<'a>),
+    /// Rewritten: bytes as hexadecimal digits, or a number.
+    Text(String),
+}
+
+impl Encoded<'_> {
+    /// The parameter's value.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Value(value) => *value,
+            Self::Text(text) => Value::Text(text),
+        }
+    }
+}
+
+/// A value as a parameter for a column that an engine stores as this class.
+///
+/// # Errors
+/// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
+pub fn encode<'a>(engine: &dyn Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
+    Ok(Encoded::Value(match cell {
+        Cell::Null => Value::Null,
+        Cell::Int(number) if stored == Class::Bool => Value::Bool(number != 0),
+        Cell::Int(number) => Value::Int(number),
+        Cell::Bytes(bytes) if stored.is_bytes() => {
+            if engine.bytes_as_hex() {
+                let mut text = String::with_capacity(2 * bytes.len() + 2);
+                text.push_str("\\x");
+                kurabe_driver_common::sql::hex(&mut text, bytes);
+                return Ok(Encoded::Text(text));
+            }
+            Value::Bytes(bytes)
+        }
+        // The shortest text of the largest number is more than an engine that reads it with 64 bits allows.
+        Cell::Bytes(bytes) if stored == Class::Float32 => {
+            let text = String::from_utf8_lossy(bytes);
+            let number = text.parse::<f32>().ok().filter(|number| number.is_finite());
+            return Ok(Encoded::Text(
+                number.map_or_else(|| text.into_owned(), |number| format!("{:e}", f64::from(number))),
+            ));
+        }
+        Cell::Bytes(bytes) => Value::Text(std::str::from_utf8(bytes).map_err(|_| {
+            let what = format!("the text {} is not UTF-8", cell.shown());
+            Error::new(ErrorKind::Mismatch, what)
+                .hint("correct it on the source, or leave the table out with --tables")
+        })?),
+    }))
+}
+
+/// Inserts pages into a table of the target.
+pub struct Writer<'a> {
+    table: &'a TablePlan,
+    /// Rows of a full statement.
+    batch: usize,
+    full: Option<Prepared>,
+    /// The statement that takes rows as text, unless the client has none.
+    load: Option<String>,
+    text: Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    /// A writer.
+    pub fn new(engine: &dyn Engine, table: &'a TablePlan) -> Self {
+        let (rows, parameters) = engine.insert_limits();
+        let batch = rows.min(parameters / table.columns.len().max(1)).max(1);
+        let load = engine.load_text(&quoted(engine, &table.name), &names(engine, table));
+        Self { table, batch: batch.min(page_rows(table)), full: None, load, text: Vec::new() }
+    }
+
+    /// Inserts all rows of a page. The caller's transaction makes that atomic.
+    pub fn insert(&mut self, side: &mut Side, page: &Page) -> Result<()> {
+        if self.load.is_some() && self.load(side, page)? {
+            return Ok(());
+        }
+        for from in (0..page.rows()).step_by(self.batch) {
+            let rows = self.batch.min(page.rows() - from);
+            let mut parameters = Vec::with_capacity(rows * page.width());
+            for row in from..from + rows {
+                for at in 0..page.width() {
+                    parameters.push(self.encode(side.engine, page, row, at)?);
+                }
+            }
+            let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
+            let mut reply = Reply::new();
+            if rows == self.batch {
+                if self.full.is_none() {
+                    self.full = Some(side.prepare(&self.statement(side.engine, rows))?);
+                }
+                let Some(full) = &self.full else { continue };
+                side.session.execute(full, &values, &mut reply)
+            } else {
+                side.execute(&self.statement(side.engine, rows), &values, &mut reply)
+            }
+            .map_err(|error| error.context(&side.name))?;
+            if rows > 1 {
+                inserted(side, reply.affected(), rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a page as text; `false` if the client cannot.
+    fn load(&mut self, side: &mut Side, page: &Page) -> Result<bool> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        for row in 0..page.rows() {
+            for at in 0..page.width() {
+                if at > 0 {
+                    text.push(b'\t');
+                }
+                push_text(&mut text, self.encode(side.engine, page, row, at)?.value())?;
+            }
+            text.push(b'\n');
+        }
+        let statement = self.load.as_deref().unwrap_or_default();
+        let loaded = side.session.load_text(statement, &text);
+        self.text = text;
+        match loaded {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                self.load = None;
+                Ok(false)
+            }
+            Err(error) => Err(error.context(&side.name)),
+            Ok(rows) => inserted(side, rows, page.rows()).map(|()| true),
+        }
+    }
+
+    fn encode<'p>(
+        &self,
+        engine: &dyn Engine,
+        page: &'p Page,
+        row: usize,
+        column: usize,
+    ) -> Result<Encoded<'p>> {
+        let of = &self.table.columns[column];
+        encode(engine, of.mapped.stored.class, page.cell(row, column))
+            .map_err(|error| error.context(format!("{}.{}", self.table.name, of.name)))
+    }
+
+    fn statement(&self, engine: &dyn Engine, rows: usize) -> String {
+        let columns = &self.table.columns;
+        let row: Vec<String> = columns.iter().map(|column| engine.write(&column.mapped.stored)).collect();
+        let row = format!("({})", row.join(", "));
+        let all = vec![row.as_str(); rows].join(", ");
+        let table = quoted(engine, &self.table.name);
+        format!("INSERT INTO {table} ({}) VALUES {all}", names(engine, self.table))
+    }
+
+    /// Frees the prepared statement.
+    pub fn end(self, side: &mut Side) -> Result<()> {
+        self.full.map_or(Ok(()), |prepared| side.session.release(prepared))
+    }
+}
+
+/// The quoted names of a table's columns.
+fn names(engine: &dyn Engine, table: &TablePlan) -> String {
+    let names: Vec<String> = table.columns.iter().map(|column| quoted(engine, &column.name)).collect();
+    names.join(", ")
+}
+
+fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
+    if acknowledged == rows as u64 {
+        return Ok(());
+    }
+    let what = format!("{}: {acknowledged} of {rows} rows were inserted", side.name);
+    Err(Error::new(ErrorKind::Mismatch, what))
+}
+
+/// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format").
+fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Null => out.extend_from_slice(b"\\N"),
+        Value::Int(number) => {
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, "{number}");
+        }
+        Value::Bool(truth) => out.push(if truth { b't' } else { b'f' }),
+        Value::Text(text) => {
+            for byte in text.bytes() {
+                match byte {
+                    b'\\' => out.extend_from_slice(b"\\\\"),
+                    b'\n' => out.extend_from_slice(b"\\n"),
+                    b'\r' => out.extend_from_slice(b"\\r"),
+                    b'\t' => out.extend_from_slice(b"\\t"),
+                    byte => out.push(byte),
+                }
+            }
+        }
+        Value::Bytes(_) | Value::Time(_) => {
+            return Err(Error::new(ErrorKind::Internal, "a value that is not text was to be loaded as text"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loaded_text_has_escapes_where_the_format_needs_them() {
+        let text = |value| {
+            let mut out = Vec::new();
+            push_text(&mut out, value).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(Value::Null), "\\N");
+        assert_eq!(text(Value::Int(i64::MIN)), i64::MIN.to_string());
+        assert_eq!(text(Value::Bool(true)), "t");
+        assert_eq!(text(Value::Text("a\tb\nc\rd\\N é")), "a\\tb\\nc\\rd\\\\N é");
+        assert_eq!(text(Value::Text("")), "");
+    }
+}

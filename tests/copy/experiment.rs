@@ -1,0 +1,169 @@
+//! Experiment copy: between all engines, refusals, and a server that is killed.
+
+use super::side;
+use crate::firebird::isql;
+use crate::servers::common::{cells, left, skip, sql, tables};
+use crate::support::{Answer, Place, eventually, piped};
+use kurabe_testbed::{Server, testing};
+use serde_json::Value;
+
+const SMALL: [&str; 6] = ["--rows", "300", "--rounds", "1", "--no-html", "--interleave=off"];
+
+fn run(place: &Place, targets: &[&str], rest: &[&str]) -> Answer {
+    place.run(&[&["run", "copy"], targets, rest, &SMALL].concat())
+}
+
+fn metric(cell: &Value, name: &str) -> Option<f64> {
+    let metrics = cell["metrics"].as_array()?;
+    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
+}
+
+fn assert_measured(cell: &Value) {
+    assert_eq!(cell["status"], "ok", "{cell:#}");
+    assert_eq!(cell["verified"]["how"], "read-back-all", "{cell:#}");
+    let rows = cell["axes"]["rows"].as_u64().or_else(|| cell["axes"]["rows"].as_str()?.parse().ok());
+    let counted = cell["verified"]["counted"].as_u64().unwrap();
+    assert!(counted > 0 && rows.is_none_or(|rows| counted.is_multiple_of(rows)), "{cell:#}");
+    for name in ["rows copied per second", "plan", "copy", "compare", "data per second", "client CPU per MB"]
+    {
+        assert!(metric(cell, name).is_some_and(|value| value > 0.0), "{name}: {cell:#}");
+    }
+}
+
+/// Kurabe's tables on a server.
+fn ours(engine: &str, server: &Server) -> String {
+    if engine == "firebird" {
+        let sql =
+            "SELECT RDB$RELATION_NAME FROM RDB$RELATIONS WHERE RDB$RELATION_NAME STARTING WITH 'kurabe_';";
+        return isql(server, sql);
+    }
+    left(engine, server)
+}
+
+#[test]
+fn both_tables_are_copied_both_ways_between_all_engines() {
+    let servers: Vec<(&str, Server)> = ["postgres", "mysql", "mariadb", "firebird"]
+        .into_iter()
+        .filter_map(|engine| testing::server(engine).map(|server| (engine, server)))
+        .collect();
+    let place = Place::new();
+    let file = format!("sqlite:{}", place.home().join("shop.db").display());
+    let urls: Vec<&str> = servers.iter().map(|(_, server)| server.url()).chain([&file[..]]).collect();
+    for (at, remote) in urls.iter().enumerate() {
+        let targets = &urls[at + 1..];
+        if targets.is_empty() {
+            break;
+        }
+        let answer = run(&place, targets, &["--where", "remote", "--remote", remote]);
+        assert_eq!(answer.code, Some(0), "{remote}: {answer:?}");
+        let report = place.report();
+        // Each target has an A/A control.
+        assert_eq!(cells(&report).len(), 5 * targets.len(), "{remote}");
+        cells(&report).iter().for_each(assert_measured);
+    }
+    for (engine, server) in &servers {
+        assert_eq!(ours(engine, server), "", "{engine}");
+    }
+    let left = side(&file).value("SELECT count(*) FROM sqlite_schema").unwrap();
+    assert_eq!(left.as_deref(), Some("0"));
+}
+
+#[test]
+fn second_instances_are_copied_between_and_other_cells_have_reasons() {
+    let place = Place::new();
+    let answer = run(&place, &["sqlite:"], &["--table", "types"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for cell in cells(&place.report()) {
+        if cell["axes"]["where"] == "second" {
+            assert_measured(cell);
+        } else {
+            assert_eq!(cell["status"], "unavailable", "{cell:#}");
+            assert!(cell["reason"].as_str().unwrap().contains("--remote TARGET"), "{cell:#}");
+        }
+    }
+    let answer = run(&place, &["null:"], &["--where", "second"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("null: has no SQL"), "{answer:?}");
+    // The other end is asked, too.
+    let Some(redis) = testing::server("redis") else { return };
+    let answer = run(&place, &["sqlite:"], &["--where", "remote", "--remote", redis.url()]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("Redis"), "{answer:?}");
+}
+
+#[test]
+fn dry_run_names_what_is_varied_and_starts_nothing() {
+    let place = Place::new();
+    let answer = run(&place, &["sqlite:"], &["--dry-run"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for word in ["plain", "types", "out", "into"] {
+        assert!(answer.out.contains(word), "{word}: {answer:?}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn table_of_others_is_refused_by_name_and_left() {
+    let (Some(postgres), Some(mariadb)) = (testing::server("postgres"), testing::server("mariadb")) else {
+        return;
+    };
+    let name = "kurabe_0_copy_por_300";
+    if sql(&mariadb, "", &format!("CREATE TABLE {name} (id int PRIMARY KEY)")).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let given = ["--where", "remote", "--remote", mariadb.url(), "--table", "plain", "--direction", "out"];
+    let answer = run(&place, &[postgres.url()], &given);
+    assert_ne!(answer.code, Some(0), "{answer:?}");
+    let told = format!("{} {}", answer.err, answer.out);
+    assert!(told.contains(name) && told.contains("was not made by Kurabe"), "{answer:?}");
+    assert_eq!(tables(&mariadb).unwrap(), format!("{name}\n"));
+    assert_eq!(tables(&postgres).unwrap(), "");
+}
+
+#[test]
+fn killed_server_fails_the_trial_with_its_reason_and_leaves_nothing() {
+    for killed_is_source in [true, false] {
+        let (Some(postgres), Some(mariadb)) = (testing::server("postgres"), testing::server("mariadb"))
+        else {
+            skip("PostgreSQL and MariaDB are needed");
+            return;
+        };
+        let place = Place::new();
+        let direction = if killed_is_source { "into" } else { "out" };
+        let child = piped(&mut place.command(&[
+            "run",
+            "copy",
+            postgres.url(),
+            "--remote",
+            mariadb.url(),
+            "--where",
+            "remote",
+            "--table",
+            "plain",
+            "--direction",
+            direction,
+            "--rows",
+            "60k",
+            "--rounds",
+            "40",
+            "--requests",
+            "1",
+            "--no-html",
+        ]));
+        // The state of a copy is on its target while it runs.
+        let of = if killed_is_source { &postgres } else { &mariadb };
+        let copies = || tables(of).is_some_and(|names| names.contains("kurabe_copy\n")).then_some(());
+        eventually(120, copies).expect("no copy was begun");
+        mariadb.kill_hard().unwrap();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(4), "{answer:?}");
+        let report = place.report();
+        let failed: Vec<&str> = cells(&report).iter().filter_map(|cell| cell["reason"].as_str()).collect();
+        assert!(!failed.is_empty(), "{report:#}");
+        for reason in failed {
+            assert!(reason.contains("the remote server"), "{reason}");
+        }
+        assert_eq!(tables(&postgres).unwrap(), "", "{answer:?}");
+    }
+}
