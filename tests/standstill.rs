@@ -39,9 +39,9 @@ fn stop_in_a_trial(child: &Child, file: &Path) -> Option<usize> {
         std::thread::sleep(STOPPED);
         signal(child, "-CONT");
         eventually(60, || (records(file).len() > before).then_some(()))?;
-        let stopped = (before..).zip(&records(file)[before..]).find(|(_, trial)| was_stopped(trial));
-        if let Some((at, _)) = stopped {
-            return Some(at);
+        let stopped = records(file).iter().skip(before).position(was_stopped);
+        if let Some(at) = stopped {
+            return Some(before + at);
         }
     }
     None
