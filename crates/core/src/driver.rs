@@ -386,6 +386,8 @@ pub struct Capabilities {
     pub pipelining: Support,
     /// Whether the optimizer's row estimates can be read ([`Session::estimate`]).
     pub estimates: Support,
+    /// Whether text can be stored in Latin-1 ([`Charset::Latin1`](crate::collection::Charset)).
+    pub latin1: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
     /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
     pub is_application: bool,
@@ -408,6 +410,9 @@ impl Capabilities {
             literals: Support::Native,
             pipelining,
             estimates: Support::no("its driver does not read the optimizer's estimates"),
+            latin1: Support::no(
+                "a table has the character set of its database, which Kurabe does not create",
+            ),
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -422,6 +427,7 @@ impl Capabilities {
             literals: no,
             pipelining,
             estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
+            latin1: Support::No(format!("{engine} has no character sets")),
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -441,6 +447,7 @@ impl Capabilities {
             Capability::Literals => &self.literals,
             Capability::Pipelining => &self.pipelining,
             Capability::Estimates => &self.estimates,
+            Capability::Latin1 => &self.latin1,
         }
     }
 }
@@ -456,6 +463,8 @@ pub enum Capability {
     Pipelining,
     /// [`Capabilities::estimates`].
     Estimates,
+    /// [`Capabilities::latin1`].
+    Latin1,
 }
 
 /// How a session is opened.
