@@ -143,7 +143,7 @@ pub(super) fn create(
         Charset::Unicode => {
             dialect.create_tail.find(" DEFAULT CHARSET").map_or("", |at| &dialect.create_tail[at..])
         }
-        other => charset_clause(other),
+        Charset::Latin1 => charset_clause(Charset::Latin1),
     };
     let dialect = Dialect { create_tail: format!("{tail}{charset}").into(), ..dialect.clone() };
     Ok([

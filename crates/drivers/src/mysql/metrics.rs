@@ -39,8 +39,8 @@ pub(super) struct MysqlStatsProbe {
     binlog: bool,
     /// Whether the performance schema is enabled.
     digests: bool,
-    /// Whether it accounts the CPU time of statements.
-    cpu: bool,
+    /// The column with the CPU time of statements; `None` if the server does not account it.
+    cpu: Option<&'static str>,
     /// The probe's connection ID.
     own: u64,
     /// The database of the probe and the clients.
@@ -71,7 +71,17 @@ impl MysqlStatsProbe {
         let has_light =
             !mariadb && value(&mut link, &in_light).is_ok_and(|rows| rows.as_deref() == Some("1"));
         let processlist = if has_light { light } else { "information_schema.processlist" };
-        Ok(Self { link, mariadb, binlog, digests, cpu, own, database, last: None, processlist })
+        Ok(Self {
+            link,
+            mariadb,
+            binlog,
+            digests,
+            cpu: cpu.then_some("SUM_CPU_TIME"),
+            own,
+            database,
+            last: None,
+            processlist,
+        })
     }
 
     fn status(&mut self, scope: &str) -> Result<Reported> {
@@ -148,7 +158,7 @@ impl MysqlStatsProbe {
             return Ok(());
         }
         // Excludes statements of the probe and of the namespace.
-        let cpu = if self.cpu { "SUM_CPU_TIME" } else { "NULL" };
+        let cpu = self.cpu.unwrap_or("NULL");
         let sql = format!(
             "SELECT DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, \
              SUM_ROWS_SENT, {cpu} FROM performance_schema.events_statements_summary_by_digest \
@@ -168,7 +178,7 @@ impl MysqlStatsProbe {
                 calls: number(1),
                 // The performance schema counts picoseconds.
                 time_ns: number(2) / 1_000,
-                cpu_ns: self.cpu.then(|| number(6) / 1_000),
+                cpu_ns: self.cpu.map(|_| number(6) / 1_000),
                 rows_examined: Some(number(3)),
                 rows: number(4),
             });
