@@ -75,6 +75,37 @@ fn published_figures_are_shown_beside_ours_with_their_fault() {
 }
 
 #[test]
+fn listener_behind_a_link_has_segments_of_its_mtu_and_leaves_no_device() {
+    let place = Place::new();
+    for wrong in ["mtu=100", "mtu=x", "size=3"] {
+        let answer = place.run(&net(&format!("up:tcp?{wrong}"), &BRIEF));
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+    }
+    let axes = ["--operation", "stream", "--buffer", "64KiB", "--write-size", "8KiB"];
+    let answer = place.run(&net("up:tcp?mtu=1500", &[&["up:tcp?mtu=9000"], &axes[..], &BRIEF].concat()));
+    if answer.err.contains("takes root") || answer.err.contains("unshare") {
+        tell("a network namespace cannot be made here: that takes root, unshare, nsenter and ip");
+        return;
+    }
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    for cell in cells(&report) {
+        let expected = if cell["target"].as_str().unwrap().contains("1500") {
+            1_400.0..1_461.0
+        } else {
+            8_900.0..8_961.0
+        };
+        let segment = metric(cell, "MSS").unwrap();
+        assert!(expected.contains(&segment), "{segment}: {cell:#}");
+    }
+    let gone = || {
+        let output = Command::new("ip").args(["-o", "link", "show", "type", "veth"]).output().unwrap();
+        (!String::from_utf8_lossy(&output.stdout).contains(": kbt")).then_some(())
+    };
+    assert!(eventually(30, gone).is_some(), "a device was left");
+}
+
+#[test]
 fn only_net_runs_on_a_listener_and_only_on_a_listener() {
     let place = Place::new();
     let Some(server) = testing::server("tcp") else { return };
@@ -273,12 +304,18 @@ fn between_two_networks() {
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let listening = Listening::start(child);
     assert_eq!(listening.url, format!("tcp://{FAR}:7007"));
-    let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
-    let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    let report = place.report();
-    let stream = cells(&report).iter().find(|cell| cell["operation"] == "stream").unwrap();
-    // Ethernet's 1,500 bytes without the headers of IP and TCP, the latter with timestamps; loopback's are 65,483.
-    let segment = metric(stream, "MSS").unwrap();
-    assert!((1_400.0..1_461.0).contains(&segment), "{segment}");
+    // Without the headers of IP and TCP, the latter with timestamps; loopback's segments have 65,483 bytes.
+    for (mtu, expected) in [("1500", 1_400.0..1_461.0), ("9000", 8_900.0..8_961.0)] {
+        ip(&["link", "set", "dev", "near", "mtu", mtu]);
+        let mut inside = Command::new("nsenter");
+        inside.args(["-t", &far, "-n", "ip", "link", "set", "dev", "far", "mtu", mtu]);
+        assert!(inside.status().unwrap().success());
+        let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
+        let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        let stream = cells(&report).iter().find(|cell| cell["operation"] == "stream").unwrap();
+        let segment = metric(stream, "MSS").unwrap();
+        assert!(expected.contains(&segment), "MTU {mtu}: {segment}");
+    }
 }

@@ -4,6 +4,7 @@
 //! libraries and its share files are copied into a directory, where the testbed runs the server with its own loader.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -20,37 +21,48 @@ pub struct Server {
     place: Place,
     /// The suite that has it.
     suite: &'static str,
-    /// The package to fetch, with what it depends on.
-    package: &'static str,
+    /// The packages to fetch, with what they depend on, separated by commas.
+    packages: &'static str,
     /// The beginning of the names of the packages to unpack. Libraries are unpacked too.
     unpack: &'static str,
     /// Directories to copy: its share files, and its copyright.
     directories: &'static [&'static str],
+    /// Further programs. Each gets a script in the root directory's `bin` that runs it with the root directory's own
+    /// loader and libraries.
+    tools: &'static [&'static str],
 }
 
 pub const MYSQL: Server = Server {
     name: "MySQL",
     place: root::MYSQL,
     suite: "sid",
-    package: "mysql-server-core",
-    unpack: "mysql-server-core",
+    packages: "mysql-server-core,mysql-client-core",
+    unpack: "mysql-",
     directories: &["usr/share/mysql", "usr/lib/mysql", "usr/share/doc/mysql-server-core"],
+    tools: &["usr/bin/mysqldump", "usr/bin/mysql"],
 };
 
 pub const VALKEY: Server = Server {
     name: "Valkey",
     place: root::VALKEY,
     suite: "trixie",
-    package: "valkey-server",
+    packages: "valkey-server",
     // The program is in `valkey-tools`.
     unpack: "valkey-",
     directories: &["usr/share/doc/valkey-server"],
+    tools: &[],
 };
 
 impl Server {
     /// Whether it exists.
     pub fn there(&self) -> bool {
         self.place.root().is_some()
+    }
+
+    /// Whether it exists with its further programs.
+    pub fn whole(&self) -> bool {
+        let script = |tool: &&str, root: &root::Root| is_program(&root.dir.join("bin").join(file_name(tool)));
+        self.place.root().is_some_and(|root| self.tools.iter().all(|tool| script(tool, &root)))
     }
 
     /// Makes it under a temporary name, so that an incomplete one is never used.
@@ -74,8 +86,8 @@ impl Server {
         fs::create_dir_all(&slim).map_err(|error| io(&slim) + &error.to_string())?;
         self.fetch(root, &full)?;
         self.extract(&full, root)?;
-        self.copy_needed(&full, &slim)?;
         let whole = home.join(self.place.folder);
+        self.copy_needed(&full, &slim, &whole)?;
         let _ = fs::remove_dir_all(&whole);
         // Another process may have been faster; its copy is equal.
         fs::rename(&slim, &whole)
@@ -89,7 +101,7 @@ impl Server {
     fn fetch(&self, root: Root, full: &Path) -> Result<(), String> {
         let mirror = apt::mirror()?;
         let mut command = root.command("debootstrap", &apt::proxies());
-        command.args(["--foreign", "--variant=minbase"]).arg(format!("--include={}", self.package));
+        command.args(["--foreign", "--variant=minbase"]).arg(format!("--include={}", self.packages));
         command.arg(self.suite).arg(full).arg(mirror);
         run(&mut command, "debootstrap").map(drop)
     }
@@ -112,33 +124,55 @@ impl Server {
         Ok(())
     }
 
-    /// Copies what the server needs at run time, an eighth of all.
-    fn copy_needed(&self, full: &Path, slim: &Path) -> Result<(), String> {
+    /// Copies what the server and the further programs need at run time, an eighth of all. `whole` is where `slim` will
+    /// be.
+    fn copy_needed(&self, full: &Path, slim: &Path, whole: &Path) -> Result<(), String> {
         let (loader, folder) = root::ARCHITECTURES
             .into_iter()
             .find(|(loader, _)| is_program(&full.join(loader)))
             .ok_or("the packages contain no loader")?;
-        let (server, libraries) = (full.join(self.place.program), full.join(folder));
+        let libraries = full.join(folder);
         copy(&full.join(loader), &slim.join(loader))?;
-        copy(&server, &slim.join(self.place.program))?;
         for directory in self.directories {
             copy(&full.join(directory), &slim.join(directory))?;
         }
-        let mut list = Command::new(full.join(loader));
-        list.arg("--library-path").arg(&libraries).arg("--list").arg(&server);
-        // `libz.so.1 => PATH (0x…)`
-        for line in run(&mut list, "listing the server's libraries")?.lines() {
-            let Some(path) = line.split_once(" => ").and_then(|(_, rest)| rest.split(" (").next()) else {
-                continue;
-            };
-            let (path, name) = (Path::new(path), Path::new(path).file_name().unwrap_or_default());
-            if !path.starts_with(&libraries) {
-                continue;
+        for program in [self.place.program].iter().chain(self.tools) {
+            copy(&full.join(program), &slim.join(program))?;
+            let mut list = Command::new(full.join(loader));
+            list.arg("--library-path").arg(&libraries).arg("--list").arg(full.join(program));
+            // `libz.so.1 => PATH (0x…)`
+            for line in run(&mut list, "listing the libraries of a program")?.lines() {
+                let Some(path) = line.split_once(" => ").and_then(|(_, rest)| rest.split(" (").next()) else {
+                    continue;
+                };
+                let (path, name) = (Path::new(path), Path::new(path).file_name().unwrap_or_default());
+                if path.starts_with(&libraries) {
+                    copy(path, &slim.join(folder).join(name))?;
+                }
             }
-            copy(path, &slim.join(folder).join(name))?;
+        }
+        for tool in self.tools {
+            let quoted =
+                |path: &str| format!("'{}'", whole.join(path).display().to_string().replace('\'', r"'\''"));
+            let [loader, libraries, program] = [loader, folder, *tool].map(quoted);
+            let text = format!("#!/bin/sh\nexec {loader} --library-path {libraries} {program} \"$@\"\n");
+            script(&slim.join("bin").join(file_name(tool)), &text)?;
         }
         Ok(())
     }
+}
+
+/// The last part of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Writes an executable file.
+fn script(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
+    fs::write(path, text).map_err(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(failed)
 }
 
 /// Copies a file, following links, or a directory with its content.

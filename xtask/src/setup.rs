@@ -94,7 +94,9 @@ fn install() -> Vec<String> {
     let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
     let valkey = on_path("valkey-server") || VALKEY.there();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
-    if missing.is_empty() && mysql && valkey && mongodb && couchdb {
+    // Without them, programs of MariaDB dump and restore tables of MySQL.
+    let lacks_tools = MYSQL.there() && !MYSQL.whole();
+    if missing.is_empty() && mysql && valkey && mongodb && couchdb && !lacks_tools {
         return Vec::new();
     }
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
@@ -127,6 +129,12 @@ fn install() -> Vec<String> {
                 "{engine} is missing ({why}); to get it: install {package}, or run `cargo xtask setup` as root on Debian"
             ));
         }
+    }
+    if lacks_tools
+        && cannot.is_none()
+        && let Err(why) = MYSQL.make(root)
+    {
+        eprintln!("setup: MySQL's own mysqldump and mysql are missing ({why}); MariaDB's are used");
     }
     if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
         let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";

@@ -29,6 +29,16 @@ pub enum FieldType {
     Timestamp,
 }
 
+/// The character set in which a server stores the text of a collection. Sessions send and receive UTF-8 in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charset {
+    /// Unicode, in the server's usual encoding.
+    #[default]
+    Unicode,
+    /// ISO 8859-1, one byte for each character ([`Capabilities::latin1`](crate::driver::Capabilities::latin1)).
+    Latin1,
+}
+
 /// A named, typed field. A field is null only if the parameter is `Null`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -54,12 +64,15 @@ pub struct Collection {
     pub cache: Option<String>,
     /// Where it is if it is on a remote server, or reads one; `None`: it is an ordinary collection of the target.
     pub remote: Option<RemoteCollection>,
+    /// The character set of its text.
+    pub charset: Charset,
 }
 
 impl Collection {
     /// A collection of the store with a primary key and no secondary index.
     pub fn new(name: impl Into<String>, fields: Vec<Field>, key: Vec<usize>) -> Self {
-        Self { name: name.into(), fields, key, indexes: Vec::new(), cache: None, remote: None }
+        let (indexes, charset) = (Vec::new(), Charset::default());
+        Self { name: name.into(), fields, key, indexes, cache: None, remote: None, charset }
     }
 
     /// The link by which the target reads its rows from a remote server, if it has no rows of its own.

@@ -406,6 +406,8 @@ pub struct Capabilities {
     pub pipelining: Support,
     /// Whether the optimizer's row estimates can be read ([`Session::estimate`]).
     pub estimates: Support,
+    /// Whether text can be stored in Latin-1 ([`Charset::Latin1`](crate::collection::Charset)).
+    pub latin1: Support,
     /// Whether the target is an application that serves experiments (`docs/app.openapi.yaml`), not a database.
     /// Its sessions support only [`Page`](Operation::Page), and it manages its own data.
     pub is_application: bool,
@@ -428,6 +430,9 @@ impl Capabilities {
             literals: Support::Native,
             pipelining,
             estimates: Support::no("its driver does not read the optimizer's estimates"),
+            latin1: Support::no(
+                "a table has the character set of its database, which Kurabe does not create",
+            ),
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -442,6 +447,7 @@ impl Capabilities {
             literals: no,
             pipelining,
             estimates: Support::No(format!("{engine} has no optimizer that estimates rows")),
+            latin1: Support::No(format!("{engine} has no character sets")),
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
@@ -461,6 +467,7 @@ impl Capabilities {
             Capability::Literals => &self.literals,
             Capability::Pipelining => &self.pipelining,
             Capability::Estimates => &self.estimates,
+            Capability::Latin1 => &self.latin1,
         }
     }
 }
@@ -476,6 +483,8 @@ pub enum Capability {
     Pipelining,
     /// [`Capabilities::estimates`].
     Estimates,
+    /// [`Capabilities::latin1`].
+    Latin1,
 }
 
 /// How a session is opened.

@@ -27,6 +27,11 @@ pub trait Experiment: Sync {
         false
     }
 
+    /// The default time of a run for each target; `None`: that of most experiments.
+    fn budget(&self) -> Option<Duration> {
+        None
+    }
+
     /// Plans one cell: what it requires and what it does. It is a pure function of the values, and contacts no
     /// target.
     ///

@@ -11,6 +11,7 @@ use crate::page::Serve;
 use crate::remote::RemoteServer;
 use crate::transfer::Transfer;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The plan of one cell.
 pub struct PlannedCell {
@@ -25,6 +26,9 @@ pub struct PlannedCell {
     pub dataset: String,
     /// Mean bytes per record sent to the database, after compression and encoding.
     pub stored_bytes: Option<u64>,
+    /// How long the timed part of a trial takes at least, as far as is known without the target. The budget of a run
+    /// counts it. Zero for work that ends when its time is over, or takes no longer than other trials.
+    pub least_time: Duration,
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
     /// Its work.
@@ -84,8 +88,18 @@ impl PlannedCell {
 
     fn of(dataset: String, demand: Demand, policy: LoopPolicy, work: Work) -> Self {
         let provision = Provision::default();
-        let operations = Vec::new();
-        Self { demand, operations, provision, dataset, stored_bytes: None, policy, work, serve: None }
+        let (operations, least_time) = (Vec::new(), Duration::ZERO);
+        Self {
+            demand,
+            operations,
+            provision,
+            dataset,
+            stored_bytes: None,
+            least_time,
+            policy,
+            work,
+            serve: None,
+        }
     }
 
     /// The work of a loop.

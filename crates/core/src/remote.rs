@@ -56,6 +56,8 @@ named! {
     pub enum LinkWay {
         /// A foreign table of PostgreSQL's extension `postgres_fdw`.
         Fdw => "fdw",
+        /// A foreign table of PostgreSQL's extension `mysql_fdw`, which reads MySQL and MariaDB.
+        MysqlFdw => "mysql-fdw",
         /// A query sent by PostgreSQL's extension dblink.
         Dblink => "dblink",
         /// A table of the storage engine FEDERATED of MySQL, or of `FederatedX` of MariaDB.

@@ -7,7 +7,7 @@ use std::env;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -27,30 +27,60 @@ pub fn temporary_folder() -> PathBuf {
 }
 
 /// The first program with one of these names: in the folders of `$KURABE_SERVER_PATH` if that is set, as for throwaway
-/// servers; otherwise in those of `PATH` and the usual ones.
+/// servers; otherwise in those of `PATH`, the usual ones, and those of servers in the cache.
 ///
 /// # Errors
 /// [`Unsupported`](ErrorKind::Unsupported) if there is none.
 pub fn find(names: &[&str], package: &str) -> Result<PathBuf> {
+    find_of(names, package, |_| true)
+}
+
+/// Like [`find`], but prefers a program whose version line satisfies `is_own`: one product may have installed its
+/// program under another's name.
+///
+/// # Errors
+/// Those of [`find`].
+pub fn find_of(names: &[&str], package: &str, is_own: impl Fn(&str) -> bool) -> Result<PathBuf> {
     let folders: Vec<PathBuf> = match env::var_os("KURABE_SERVER_PATH") {
         Some(only) => env::split_paths(&only).collect(),
         None => env::split_paths(&env::var_os("PATH").unwrap_or_default())
             .chain(ELSEWHERE.iter().map(PathBuf::from))
+            .chain(cached())
             .collect(),
     };
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let absolute = || folders.iter().filter(|folder| folder.is_absolute());
-    let paths = names.iter().flat_map(|name| absolute().map(move |folder| folder.join(name)));
-    paths.into_iter().find(is_program).ok_or_else(|| {
+    first(names, &folders, is_own).ok_or_else(|| {
         Error::unsupported(format!("there is no program {}", names.join(" or ")))
             .hint(format!("install it: {package}"))
     })
 }
 
+/// The first program in these folders whose version line satisfies `is_own`; the first one if there is no such program.
+fn first(names: &[&str], folders: &[PathBuf], is_own: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let absolute = || folders.iter().filter(|folder| folder.is_absolute());
+    let paths = names.iter().flat_map(|name| absolute().map(move |folder| folder.join(name)));
+    let mut found = paths.filter(is_program).peekable();
+    let any = found.peek().cloned();
+    found.find(|path| is_own(&version(path))).or(any)
+}
+
+/// The folders with programs of servers in the cache (`cargo xtask setup`): `servers/*/bin`.
+fn cached() -> Vec<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("KURABE_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("kurabe")))
+        .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")));
+    let servers = cache.map(|folder| std::fs::read_dir(folder.join("servers")));
+    let entries = servers.into_iter().flatten().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path().join("bin")).collect();
+    folders.sort();
+    folders
+}
+
 /// The first line that a program prints about its version; empty if it prints none.
-pub fn version(program: &PathBuf) -> String {
+pub fn version(program: &Path) -> String {
     let mut command = Command::new(program);
     let output = command.arg("--version").env("LC_ALL", "C").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -251,6 +281,24 @@ mod tests {
         let mut progress = || if mark.exists() { Err(stopped.clone()) } else { Ok(()) };
         assert_eq!(run(&mut sh(&script), &mut progress), Err(stopped.clone()));
         assert!(mark.exists());
+    }
+
+    #[test]
+    fn own_program_is_preferred_to_another_products_under_its_name() {
+        let folder = env::temp_dir().join(format!("kurabe-programs-{}", std::process::id()));
+        let folders = ["one", "two"].map(|name| folder.join(name));
+        for (folder, says) in folders.iter().zip(["dump of MariaDB", "dump of MySQL"]) {
+            std::fs::create_dir_all(folder).unwrap();
+            let program = folder.join("dump");
+            std::fs::write(&program, format!("#!/bin/sh\necho {says}\n")).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let found = |own: &'static str| first(&["none", "dump"], &folders, |line| line.contains(own));
+        assert_eq!(found("MySQL"), Some(folders[1].join("dump")));
+        assert_eq!(found("MariaDB"), Some(folders[0].join("dump")));
+        assert_eq!(found("Oracle"), Some(folders[0].join("dump")), "another product's is better than none");
+        assert_eq!(first(&["none"], &folders, |_| true), None);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

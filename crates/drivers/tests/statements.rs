@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::collection::{Charset, Collection, Field, FieldType};
 use kurabe_core::operation::Operation;
 use kurabe_drivers::sql::{Dialect, clear_table, create_indexes, create_table, drop_table, marker, text};
 use std::fmt::Write as _;
@@ -24,6 +24,7 @@ fn statements(dialect: &Dialect) -> String {
         indexes: vec![vec![5], vec![2, 1]],
         cache: None,
         remote: None,
+        charset: Charset::default(),
     });
     let only_key = Collection::new("kurabe_key", vec![Field { name: "id", kind: FieldType::Int }], vec![0]);
     let c = || Arc::clone(&collection);

@@ -3,7 +3,7 @@
 //! A trial takes at least [`LEAST_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
 //! budget is too small, axes with default values lose values first, then rounds are dropped. What the user asked for
 //! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
-//! a second, rounds are added instead.
+//! a second, rounds are added instead. A cell whose work cannot be shortened has its own minimum.
 
 use crate::plan::Plan;
 use crate::target::Target;
@@ -102,6 +102,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         let more = Cost::of(plan, targets);
         if plan.spec.rounds > MOST_ROUNDS.max(MOST_PER_BLOCK * plan.spec.blocks())
             || more.trial(budget) < LONG_TRIAL
+            || more.least() > budget
         {
             plan.spec.rounds = before;
             break;
@@ -197,6 +198,7 @@ impl Cost {
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { LEAST_SEARCH } else { LEAST_TRIAL };
+            let least = least.max(cell.least_time);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let restart = cell.provision.restart && targets[record.target].restart.is_some();
             let each = AROUND + CONNECT * connections + if restart { RESTART } else { Duration::ZERO };

@@ -17,7 +17,22 @@ fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
 
 /// The same with several targets, which can be restarted if they are throwaway servers.
 fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration, throwaway: bool) -> (RunSpec, Fit) {
-    let experiment = kurabe_experiments::registry::find("session").unwrap();
+    let (plan, fit) = fitted_of("session", targets, rounds, free, budget, throwaway);
+    // Dropped values are no longer planned.
+    assert_eq!(plan.cells.len(), targets * values(&plan.spec));
+    (plan.spec, fit)
+}
+
+/// The same with this experiment.
+fn fitted_of(
+    experiment: &str,
+    targets: usize,
+    rounds: u32,
+    free: &Free,
+    budget: Duration,
+    throwaway: bool,
+) -> (Plan, Fit) {
+    let experiment = kurabe_experiments::registry::find(experiment).unwrap();
     let info = experiment.info();
     let default = |text: &&str, axis: &kurabe_core::axis::AxisInfo| axis.parse(text).unwrap();
     let axes = info.axes.iter().map(|axis| {
@@ -41,9 +56,7 @@ fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration, throwaw
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
     plan.compare(&targets);
     let fit = fit(&mut plan, &targets, free, budget);
-    // Dropped values are no longer planned.
-    assert_eq!(plan.cells.len(), targets.len() * values(&plan.spec));
-    (plan.spec, fit)
+    (plan, fit)
 }
 
 fn all_free() -> Free {
@@ -82,6 +95,19 @@ fn time_for_long_trials_makes_rounds_instead() {
     let (asked, fit) = fitted(6, &Free { rounds: false, ..all_free() }, minutes);
     assert_eq!(asked.rounds, 6, "the user's value stays");
     assert!(fit.trial > Duration::from_secs(1), "{:?}", fit.trial);
+}
+
+#[test]
+fn time_of_work_that_cannot_be_shortened_is_counted() {
+    let experiment = kurabe_experiments::registry::find("reload").unwrap();
+    let budget = experiment.budget().unwrap();
+    let (plan, fit) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget, false);
+    // A million rows, three orders by a session of ours, and the A/A control.
+    assert!(fit.trial >= Duration::from_secs(5) && fit.expected <= budget, "{fit:?}");
+    let trials = 4 * plan.spec.rounds;
+    assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
+    let (plan, late) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget / 8, false);
+    assert!(plan.spec.rounds < 6 && late.expected > budget / 8, "{late:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A built-in experiment: its description and the functions that plan its cells.
 
 use crate::prelude::*;
+use std::time::Duration;
 
 pub(crate) struct BuiltIn {
     pub(crate) info: &'static ExperimentInfo,
@@ -8,6 +9,8 @@ pub(crate) struct BuiltIn {
     pub(crate) pages: Option<PlanPages>,
     pub(crate) takes_cache: bool,
     pub(crate) takes_remote: bool,
+    /// The default time of a run for each target, if that of most experiments is too short.
+    pub(crate) budget: Option<Duration>,
 }
 
 /// Plans a cell on a target that is an application.
@@ -19,7 +22,7 @@ impl BuiltIn {
         info: &'static ExperimentInfo,
         plan: fn(&Cell, &Dataset) -> Result<PlannedCell>,
     ) -> Self {
-        Self { info, plan, pages: None, takes_cache: false, takes_remote: false }
+        Self { info, plan, pages: None, takes_cache: false, takes_remote: false, budget: None }
     }
 }
 
@@ -34,6 +37,10 @@ impl Experiment for BuiltIn {
 
     fn takes_remote(&self) -> bool {
         self.takes_remote
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        self.budget
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {

@@ -342,7 +342,7 @@ impl Request {
         };
         let (cache, remote) = (shown(&self.cache)?, shown(&self.remote)?);
         // With more rounds to follow, the budget ends the run, and the first rounds leave time for them.
-        let usual = BUDGET * urls.len() as u32;
+        let usual = experiment.budget().unwrap_or(BUDGET) * urls.len() as u32;
         let budget = self
             .budget
             .map_or(usual, |budget| if until.is_some() { (budget / 4).min(usual) } else { budget });

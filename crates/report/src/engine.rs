@@ -205,6 +205,10 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     let each = |n: u64, used: &StatementUse| n as f64 / (used.calls as f64).max(1.0);
     table.add("calls", true, 0, used(&|s| units::count(s.calls)));
     table.add("time/call", true, 0, used(&|s| micros(each(s.time_ns, s) / 1e3)));
+    if all.iter().any(|(_, used)| used.cpu_ns.is_some()) {
+        let cpu = |s: &StatementUse| s.cpu_ns.map_or_else(dash, |cpu| micros(each(cpu, s) / 1e3));
+        table.add("CPU/call", true, 1, used(&cpu));
+    }
     let examined = used(&|s| s.rows_examined.map_or_else(dash, |rows| short_figure(each(rows, s))));
     table.add("examined/call", true, 2, examined);
     table.add("rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))));
@@ -221,7 +225,9 @@ fn together(observed: &[Observation]) -> Vec<StatementUse> {
                 known.calls += one.calls;
                 known.time_ns += one.time_ns;
                 known.rows += one.rows;
-                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(|(a, b)| a + b);
+                let sum = |(a, b): (u64, u64)| a + b;
+                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(sum);
+                known.cpu_ns = known.cpu_ns.zip(one.cpu_ns).map(sum);
             }
             None => all.push(one.clone()),
         }

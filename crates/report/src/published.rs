@@ -29,6 +29,8 @@ const SETS: &[(&str, &[File])] = &[
     ("link", &[file!("link")]),
     ("network.csv", &[file!("network")]),
     ("bulk_fetch.csv", &[file!("bulk_fetch")]),
+    ("reload.csv", &[file!("reload")]),
+    ("estimate.csv", &[file!("estimate")]),
 ];
 
 /// Published results.
@@ -49,7 +51,8 @@ pub(crate) struct About {
     /// Whether the horizontal value is a number of clients, each waiting for its own replies.
     #[serde(default)]
     x_is_clients: bool,
-    /// Their operations, and Kurabe's for each; "" if they name none.
+    /// Their operations, and Kurabe's for each; "" if they name none. In place of an operation, the name of a metric
+    /// with many values: then the rate is its value over the horizontal value.
     operations: BTreeMap<String, String>,
     /// Published ratios between two values of an axis, which can be compared with the run's.
     pub shape: Option<Shape>,
@@ -108,7 +111,7 @@ pub(crate) struct Shape {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub name: String,
-    /// Kurabe's operation.
+    /// Kurabe's operation, or the metric with many values.
     pub operation: String,
     /// Whether the horizontal value is a number of clients.
     pub x_is_clients: bool,
@@ -189,6 +192,13 @@ mod tests {
         // 20.5 Gbit/s are 2,443.8 times 1 MiB a second.
         let (buffer, rate) = line.points[5];
         assert!((buffer - 2_097_152.0).abs() < 0.5 && (rate - 2_443.8).abs() < 0.1, "{buffer} {rate}");
+    }
+
+    #[test]
+    fn sum_of_dump_and_restore_is_the_time_of_all_rows() {
+        let [reload] = load("reload.csv").try_into().unwrap();
+        let (rows, rate) = reload.lines[0].points[0];
+        assert!((rows - 29e6).abs() < 0.5 && (rows / rate - (11.0 + 94.0 * 60.0 + 24.0)).abs() < 1e-6);
     }
 
     #[test]

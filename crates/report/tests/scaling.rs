@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{INFO, Pattern, Scenario, observed};
-use kurabe_core::axis::{AxisValue, Cell};
+use common::{INFO, Pattern, Scenario, by_cpus, observed};
+use kurabe_core::axis::AxisValue;
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{COHERENCY, CONTENTION, EFFICIENCY};
@@ -22,7 +22,7 @@ static INFO_OF_CPUS: ExperimentInfo =
 
 /// Reads on these numbers of processors, by the law.
 fn run(cpus: &[u64]) -> Run {
-    let mut run = Scenario {
+    let run = Scenario {
         payloads: cpus.to_vec(),
         layouts: vec!["blob"],
         compress: vec!["none"],
@@ -32,16 +32,7 @@ fn run(cpus: &[u64]) -> Run {
         ..Scenario::default()
     }
     .run();
-    for record in &mut run.header.cells {
-        let values = record.axes.values().clone().into_iter();
-        record.axes = Cell::new(values.map(|(axis, value)| match axis.as_str() {
-            "payload" => (CPUS.name.to_owned(), value),
-            _ => (axis, value),
-        }));
-    }
-    let values = run.header.spec.axes.remove("payload").unwrap();
-    run.header.spec.axes.insert(CPUS.name.to_owned(), values);
-    run
+    by_cpus(run)
 }
 
 fn cell(summary: &Summary, cpus: u64) -> &CellResult {
@@ -67,6 +58,7 @@ fn efficiency_and_law_follow_from_rates() {
     assert!(contention.low.unwrap() < contention.value && contention.value < contention.high.unwrap());
     assert!((value(&summary, 8, "coherency").unwrap() - LAW.coherency).abs() < 0.002);
     let told = summary.sentences(Section::Verdict).join("\n");
+    assert!(!told.contains("stopped scaling"), "{told}");
     assert!(told.contains("Efficiency of reads") && told.contains("Contention of reads"), "{told}");
     let page = html::render(&summary, &html::Options::default());
     assert!(page.contains("<h2>Efficiency by cpus</h2>"));
@@ -95,4 +87,7 @@ fn cells_in_which_client_stopped_scaling_are_left_out() {
     assert_eq!(value(&summary, 4, "contention"), None, "three numbers remain");
     let bottlenecks = summary.sentences(Section::Bottleneck).join("\n");
     assert!(bottlenecks.contains("client") && bottlenecks.contains("8 cpus"), "{bottlenecks}");
+    let told = summary.sentences(Section::Verdict).join("\n");
+    let part = "from 8 processors of the server on, the client stopped scaling and not the server";
+    assert!(told.contains(part) && told.contains("beyond 4 processors is unknown"), "{told}");
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use common::{At, INFO, Pattern, Scenario, bottlenecks, observed, open_loop, troubled};
+use common::{At, INFO, Pattern, Scenario, bottlenecks, by_cpus, observed, open_loop, troubled};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, MetricValue, Points, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
@@ -112,6 +112,18 @@ fn reports() -> Vec<Value> {
         }
         run
     };
+    let scaled = {
+        let payloads = vec![1, 2];
+        let mut run = by_cpus(
+            Scenario { payloads, layouts: vec!["blob"], compress: vec!["none"], ..Scenario::default() }.run(),
+        );
+        for trial in &mut run.trials {
+            if let Outcome::Measured(measured) = &mut trial.outcome {
+                measured.observed = Some(Box::new(observed(Pattern::ClientFull, measured)));
+            }
+        }
+        run
+    };
     let unfinished = {
         let mut run = Scenario::default().run();
         run.end = None;
@@ -131,6 +143,7 @@ fn reports() -> Vec<Value> {
         equal,
         uneven,
         late,
+        scaled,
         without_baseline,
     ];
     let left_out = View { leave_out: vec!["sqlite".to_owned()], ..View::default() };

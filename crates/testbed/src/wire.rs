@@ -1,7 +1,7 @@
 //! Minimal clients of each protocol, to check whether a server answers.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -187,4 +187,10 @@ pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
 /// Checks that a port accepts connections.
 pub(crate) fn tcp(port: u16) -> Result<(), String> {
     on_port(port, |_| Ok(()))
+}
+
+/// Connects to a port of another address of this host.
+pub(crate) fn tcp_at(address: SocketAddrV4) -> Result<(), String> {
+    let connected = TcpStream::connect_timeout(&address.into(), TIMEOUT);
+    connected.map(drop).map_err(|error| format!("{address} ({error})"))
 }

@@ -187,9 +187,18 @@ fn ours(program: &Path, url: &str, scratch: &Path, buffer: u32, write: u32) -> R
 /// The mean rate of all lines.
 fn rate(csv: &str) -> Option<f64> {
     let mut lines = csv.lines();
-    let at = lines.next()?.split(',').position(|name| name == "data per second (bytes)")?;
-    let rates: Vec<f64> = lines.filter_map(|line| line.split(',').nth(at)?.parse().ok()).collect();
+    let at = fields(lines.next()?).position(|name| name == "data per second (bytes)")?;
+    let rates: Vec<f64> = lines.filter_map(|line| fields(line).nth(at)?.parse().ok()).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+}
+
+/// The fields of a line, with their quotes.
+fn fields(line: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    line.split(move |letter| {
+        quoted ^= letter == '"';
+        letter == ',' && !quoted
+    })
 }
 
 #[cfg(test)]
@@ -207,7 +216,7 @@ mod tests {
 
     #[test]
     fn rate_of_ours_is_the_mean_of_cell_and_control() {
-        let csv = "run,data per second (bytes),x\na,100.0,\na,300.0,1\n";
+        let csv = "run,why,data per second (bytes),x\na,,100.0,\n\"a,b\",\"1, 2\",300.0,1\n";
         assert_eq!(rate(csv), Some(200.0));
         assert_eq!(rate("run,x\na,1\n"), None);
     }

@@ -105,6 +105,7 @@ impl EngineUse {
             let used = StatementUse {
                 calls: past(statement.calls, |s| s.calls),
                 time_ns: past(statement.time_ns, |s| s.time_ns),
+                cpu_ns: statement.cpu_ns.map(|cpu| past(cpu, |s| s.cpu_ns.unwrap_or(0))),
                 rows_examined: statement
                     .rows_examined
                     .map(|rows| past(rows, |s| s.rows_examined.unwrap_or(0))),
@@ -156,7 +157,9 @@ fn by_text(statements: impl IntoIterator<Item = StatementUse>) -> BTreeMap<Strin
                 known.calls += one.calls;
                 known.time_ns += one.time_ns;
                 known.rows += one.rows;
-                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(|(a, b)| a + b);
+                let sum = |(a, b): (u64, u64)| a + b;
+                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(sum);
+                known.cpu_ns = known.cpu_ns.zip(one.cpu_ns).map(sum);
             }
             None => {
                 all.insert(one.text.clone(), one);
@@ -202,6 +205,7 @@ mod tests {
             text: "FETCH ? FROM c1".to_owned(),
             calls,
             time_ns: 10 * calls,
+            cpu_ns: Some(3 * calls),
             rows_examined: None,
             rows: 2 * calls,
         };
@@ -221,6 +225,7 @@ mod tests {
             text: text.to_owned(),
             calls,
             time_ns,
+            cpu_ns: None,
             rows_examined: Some(calls),
             rows: calls,
         };

@@ -17,6 +17,9 @@ pub struct StatementUse {
     pub calls: u64,
     /// The total execution time on the server.
     pub time_ns: u64,
+    /// The CPU time of that; `None` if the server does not account it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
     /// Rows examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_examined: Option<u64>,

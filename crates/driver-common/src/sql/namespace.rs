@@ -3,7 +3,7 @@
 use super::dialect::Dialect;
 use super::statement;
 use crate::ownership::{self, MADE_BY, MARKER, Words};
-use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::collection::{Charset, Collection, Field, FieldType};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -21,6 +21,11 @@ pub trait SqlNamespaceOps: Send {
     /// Checks that a new table has the requested properties, and removes it if not.
     fn made(&mut self, _table: &str) -> Result<()> {
         Ok(())
+    }
+
+    /// Changes the character set of a new, empty table.
+    fn set_charset(&mut self, _table: &str, _charset: Charset) -> Result<()> {
+        Err(Error::unsupported(format!("{} has one character set for all tables", self.dialect().engine)))
     }
 
     /// Executes a statement without parameters, and discards any rows.
@@ -134,6 +139,9 @@ impl<H: SqlNamespaceOps> ownership::NamespaceOps for H {
             vec![statement::drop_table(d, &collection.name), statement::create_table(d, collection)?];
         sql.extend(statement::create_indexes(d, collection)?);
         sql.iter().try_for_each(|sql| self.execute(sql))?;
+        if collection.charset != Charset::default() {
+            self.set_charset(&collection.name, collection.charset)?;
+        }
         self.made(&collection.name)
     }
 

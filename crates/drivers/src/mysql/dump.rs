@@ -17,8 +17,8 @@ pub(super) struct MysqlDump {
     link: Box<dyn Query>,
     dump: PathBuf,
     restore: PathBuf,
-    /// Whether the dump program is MySQL's own.
-    of_mysql: bool,
+    /// Whether each program is MySQL's own, and not MariaDB's.
+    of_mysql: [bool; 2],
     programs: String,
     last: Option<Dump>,
 }
@@ -37,17 +37,26 @@ impl MysqlDump {
             dumps.reverse();
             restores.reverse();
         }
-        let (dump, restore) = (program::find(&dumps, package)?, program::find(&restores, package)?);
-        let programs = format!("{}; {}", program::version(&dump), program::version(&restore));
-        let of_mysql = !programs.contains("MariaDB");
+        let is_own = |line: &str| !line.is_empty() && line.contains("MariaDB") == is_mariadb;
+        let find = |names: &[&str]| program::find_of(names, package, is_own);
+        let (dump, restore) = (find(&dumps)?, find(&restores)?);
+        let versions = [program::version(&dump), program::version(&restore)];
+        let of_mysql = versions.each_ref().map(|line| !line.contains("MariaDB"));
+        let programs = versions.join("; ");
         Ok(Self { config: config.clone(), link, dump, restore, of_mysql, programs, last: None })
     }
 
-    fn command(&self, program: &Path) -> Command {
+    fn command(&self, program: &Path, of_mysql: bool) -> Command {
         let config = &self.config;
         let mut command = Command::new(program);
         // It must come first. The user's files could change what is dumped.
         command.arg("--no-defaults").arg(format!("--user={}", config.user));
+        // The target is without TLS, which newer programs would use where the server has it.
+        if of_mysql {
+            command.args(["--ssl-mode=DISABLED", "--get-server-public-key"]);
+        } else {
+            command.arg("--skip-ssl");
+        }
         match &config.place {
             Place::Tcp { host, port } => {
                 command.arg("--protocol=TCP").arg(format!("--host={host}")).arg(format!("--port={port}"));
@@ -90,10 +99,10 @@ impl DumpTool for MysqlDump {
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
         self.last = None;
-        let mut command = self.command(&self.dump);
+        let mut command = self.command(&self.dump, self.of_mysql[0]);
         // Without locks and without tablespaces, which take privileges that a run does not need.
         command.args(["--single-transaction", "--no-tablespaces", "--skip-triggers"]);
-        if self.of_mysql {
+        if self.of_mysql[0] {
             command.arg("--set-gtid-purged=OFF");
         }
         command.arg(order_option(table, order)).arg(&self.config.database).arg(&table.name);
@@ -104,7 +113,7 @@ impl DumpTool for MysqlDump {
     }
 
     fn restore(&mut self, _table: &Collection, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        let mut command = self.command(&self.restore);
+        let mut command = self.command(&self.restore, self.of_mysql[1]);
         command.arg(&self.config.database);
         let dump = self.last.as_mut().ok_or_else(no_dump)?;
         dump.read(&mut command, progress)

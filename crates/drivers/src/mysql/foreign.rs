@@ -11,6 +11,7 @@ use crate::sql::{Dialect, create_table};
 use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::Mode;
+use kurabe_core::collection::Charset;
 use kurabe_core::remote::{Link, LinkWay, RemoteServer};
 
 /// The servers to which links may lead, or why they cannot.
@@ -138,12 +139,25 @@ pub(super) fn create(
         _ => return Err(no_way()),
     };
     // The character set follows the storage engine.
-    let charset = dialect.create_tail.find(" DEFAULT CHARSET").map_or("", |at| &dialect.create_tail[at..]);
+    let charset = match collection.charset {
+        Charset::Unicode => {
+            dialect.create_tail.find(" DEFAULT CHARSET").map_or("", |at| &dialect.create_tail[at..])
+        }
+        Charset::Latin1 => charset_clause(Charset::Latin1),
+    };
     let dialect = Dialect { create_tail: format!("{tail}{charset}").into(), ..dialect.clone() };
     Ok([
         format!("CREATE SERVER `{definition}` FOREIGN DATA WRAPPER mysql OPTIONS ({options})"),
         create_table(&dialect, collection)?,
     ])
+}
+
+/// The character set of a table and its collation, which compares bytes, as a clause with a leading space.
+pub(super) fn charset_clause(charset: Charset) -> &'static str {
+    match charset {
+        Charset::Unicode => " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+        Charset::Latin1 => " CHARACTER SET latin1 COLLATE latin1_bin",
+    }
 }
 
 /// The server definition of this name, if there is one.
@@ -188,6 +202,19 @@ mod tests {
             let (name, engine) = (definition("kurabe_0_far", "near"), engine(way).unwrap().0);
             assert!(table.contains(&format!("ENGINE={engine} ")) && table.contains(&name), "{table}");
         }
+    }
+
+    #[test]
+    fn linked_table_has_the_character_set_of_its_collection() {
+        let id = Field { name: "id", kind: FieldType::Int };
+        let collection =
+            Collection { charset: Charset::Latin1, ..Collection::new("kurabe_0_far", vec![id], vec![0]) };
+        let remotes = vec![(RemoteServer::Second, address(&TargetUrl::parse("mysql://u:@h/d").unwrap()))];
+        let link = Link { way: LinkWay::Federated, source: "kurabe_0_source".to_owned(), fetch: None };
+        let made =
+            create(&dialect(None, None), &remotes, &collection, RemoteServer::Second, &link, "x").unwrap();
+        assert!(made[1].ends_with(" CHARACTER SET latin1 COLLATE latin1_bin"), "{}", made[1]);
+        assert!(!made[1].contains("utf8mb4"), "{}", made[1]);
     }
 
     #[test]

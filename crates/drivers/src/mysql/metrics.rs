@@ -39,6 +39,8 @@ pub(super) struct MysqlStatsProbe {
     binlog: bool,
     /// Whether the performance schema is enabled.
     digests: bool,
+    /// The column with the CPU time of statements; `None` if the server does not account it.
+    cpu: Option<&'static str>,
     /// The probe's connection ID.
     own: u64,
     /// The database of the probe and the clients.
@@ -58,6 +60,10 @@ impl MysqlStatsProbe {
         let (binlog, digests) = (is_on(2), is_on(3));
         let mariadb = head.get(1).is_some_and(|version| version.to_ascii_lowercase().contains("mariadb"));
         let database = head.get(4).cloned().unwrap_or_default();
+        // Since 8.0.28, and off by default.
+        let consumer =
+            "SELECT enabled FROM performance_schema.setup_consumers WHERE name = 'events_statements_cpu'";
+        let cpu = digests && value(&mut link, consumer).is_ok_and(|found| found.as_deref() == Some("YES"));
         // This table, available since 8.0.22, takes no lock that sessions need. With the performance schema disabled,
         // it exists but is empty: even this connection is missing.
         let light = "performance_schema.processlist";
@@ -65,7 +71,17 @@ impl MysqlStatsProbe {
         let has_light =
             !mariadb && value(&mut link, &in_light).is_ok_and(|rows| rows.as_deref() == Some("1"));
         let processlist = if has_light { light } else { "information_schema.processlist" };
-        Ok(Self { link, mariadb, binlog, digests, own, database, last: None, processlist })
+        Ok(Self {
+            link,
+            mariadb,
+            binlog,
+            digests,
+            cpu: cpu.then_some("SUM_CPU_TIME"),
+            own,
+            database,
+            last: None,
+            processlist,
+        })
     }
 
     fn status(&mut self, scope: &str) -> Result<Reported> {
@@ -142,11 +158,14 @@ impl MysqlStatsProbe {
             return Ok(());
         }
         // Excludes statements of the probe and of the namespace.
-        let sql = "SELECT DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, \
-                   SUM_ROWS_SENT FROM performance_schema.events_statements_summary_by_digest \
-                   WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
-                   AND DIGEST_TEXT NOT LIKE 'SHOW %'";
-        let Some(found) = reading.reported(rows(&mut self.link, sql), "statements", "")? else {
+        let cpu = self.cpu.unwrap_or("NULL");
+        let sql = format!(
+            "SELECT DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, \
+             SUM_ROWS_SENT, {cpu} FROM performance_schema.events_statements_summary_by_digest \
+             WHERE SCHEMA_NAME = DATABASE() AND COUNT_STAR > 0 AND DIGEST_TEXT NOT LIKE '%\\_schema%' \
+             AND DIGEST_TEXT NOT LIKE 'SHOW %'"
+        );
+        let Some(found) = reading.reported(rows(&mut self.link, &sql), "statements", "")? else {
             return Ok(());
         };
         let (mut examined, mut returned) = (0, 0);
@@ -159,6 +178,7 @@ impl MysqlStatsProbe {
                 calls: number(1),
                 // The performance schema counts picoseconds.
                 time_ns: number(2) / 1_000,
+                cpu_ns: self.cpu.map(|_| number(6) / 1_000),
                 rows_examined: Some(number(3)),
                 rows: number(4),
             });

@@ -177,7 +177,8 @@ impl Driver for Mysql {
 
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
-        let capabilities = Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
+        let (estimates, latin1) = (Support::Native, Support::Native);
+        let capabilities = Capabilities { estimates, latin1, ..Capabilities::of_sql(pipelining) };
         if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
     }
 

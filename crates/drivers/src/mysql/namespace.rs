@@ -4,6 +4,7 @@ use super::foreign;
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
+use kurabe_core::collection::Charset;
 use kurabe_core::remote::{Link, RemoteServer};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -51,6 +52,10 @@ impl SqlNamespaceOps for MysqlNamespace {
         self.execute(&drop_table(&self.dialect, table))?;
         Err(Error::unsupported(format!("the server created a table with {found} instead of {wanted}"))
             .hint("the storage engine is disabled, or the server enforces another one"))
+    }
+
+    fn set_charset(&mut self, table: &str, charset: Charset) -> Result<()> {
+        self.execute(&format!("ALTER TABLE `{table}` CONVERT TO{}", foreign::charset_clause(charset)))
     }
 
     /// InnoDB's tables are their primary keys.

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::errors;
+use super::estimate::PlanFormat;
 use super::lean::{cleartext_refused, several_sets};
 pub(crate) use crate::clients::MYSQL as CLIENT;
 use crate::prelude::*;
@@ -25,6 +26,7 @@ pub(crate) struct Wrapped {
     /// Maximum size of a reply, in bytes.
     most: u64,
     transport: &'static str,
+    plans: PlanFormat,
 }
 
 impl Wrapped {
@@ -67,8 +69,8 @@ impl Wrapped {
                 let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }
         })?;
-        let transport = config.tls.transport(&config.place);
-        Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport })
+        let (transport, plans) = (config.tls.transport(&config.place), PlanFormat::default());
+        Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport, plans })
     }
 }
 
@@ -95,7 +97,10 @@ impl Query for Wrapped {
     }
 
     fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
-        super::estimate::read(self, sql)
+        let format = self.plans;
+        let (estimate, format) = super::estimate::read(self, format, sql)?;
+        self.plans = format;
+        Ok(estimate)
     }
 
     fn transport(&self) -> String {

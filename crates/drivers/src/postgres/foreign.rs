@@ -1,4 +1,5 @@
-//! Links from PostgreSQL to another PostgreSQL server: foreign tables of `postgres_fdw`, and queries by `dblink`.
+//! Links from PostgreSQL to another PostgreSQL server: foreign tables of `postgres_fdw`, and queries by `dblink`; and
+//! to MySQL or MariaDB by foreign tables of `mysql_fdw`.
 //! Source: PostgreSQL's manual, "`postgres_fdw`", "dblink", "CREATE SERVER", "CREATE USER MAPPING".
 //!
 //! A linked collection has a foreign server of its name and a user mapping, which holds the password. With `postgres_fdw`
@@ -6,6 +7,7 @@
 //! statement, so that the remote selects the range as it does for a foreign table.
 
 use super::config::{Config, folder_and_port};
+use super::mysql_fdw;
 use crate::prelude::*;
 use crate::sql::{Dialect, LinkedStatements, columns, count, find_range};
 use crate::wire::Place;
@@ -14,7 +16,14 @@ use crate::wire::tls::{Check, Mode};
 use kurabe_core::remote::{Link, LinkWay, RemoteServer};
 
 /// The servers to which links may lead, or why they cannot.
-pub(super) type Remotes = Vec<(RemoteServer, Result<Config>)>;
+pub(super) type Remotes = Vec<(RemoteServer, Result<Remote>)>;
+
+/// The address of a server to which a link may lead.
+#[derive(Clone)]
+pub(super) enum Remote {
+    Postgres(Config),
+    Mysql(mysql_fdw::Address),
+}
 
 /// The text by which an extension is known as installed by Kurabe.
 const COMMENT: &str = "installed by Kurabe, which removes it after its last run";
@@ -34,21 +43,26 @@ fn extension(way: LinkWay) -> Option<&'static str> {
     match way {
         LinkWay::Fdw => Some("postgres_fdw"),
         LinkWay::Dblink => Some("dblink"),
+        LinkWay::MysqlFdw => Some(mysql_fdw::NAME),
         _ => None,
     }
 }
 
 fn no_way() -> Error {
-    Error::unsupported("PostgreSQL reads another server's tables by fdw or dblink")
+    Error::unsupported("PostgreSQL reads another server's tables by fdw, dblink or mysql-fdw")
 }
 
 /// The address of a remote.
-pub(super) fn address(url: &TargetUrl) -> Result<Config> {
-    if !super::INFO.schemes.contains(&url.scheme.as_str()) {
-        let why = format!("postgres_fdw and dblink read PostgreSQL only, and the remote is {}:", url.scheme);
-        return Err(Error::unsupported(why));
+pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
+    let scheme = url.scheme.as_str();
+    if super::INFO.schemes.contains(&scheme) {
+        return Config::from_url(url).map(Remote::Postgres);
     }
-    Config::from_url(url)
+    if mysql_fdw::SCHEMES.contains(&scheme) {
+        return mysql_fdw::Address::of(url).map(Remote::Mysql);
+    }
+    let why = "postgres_fdw and dblink read PostgreSQL only, mysql_fdw MySQL and MariaDB, and the remote is";
+    Err(Error::unsupported(format!("{why} {scheme}:")))
 }
 
 /// Why the link cannot be created, as far as that is known without the server.
@@ -58,6 +72,9 @@ pub(super) fn refusal(remotes: &Remotes, server: RemoteServer, link: &Link) -> O
     }
     if link.way == LinkWay::Dblink && link.fetch.is_some() {
         return Some("dblink has no fetch size: it asks for the whole result at once".to_owned());
+    }
+    if link.way == LinkWay::MysqlFdw && server != RemoteServer::Given {
+        return Some("mysql_fdw reads MySQL and MariaDB; name such a server with --remote".to_owned());
     }
     // The address of the remote may not be known yet.
     let (_, remote) = remotes.iter().find(|(known, _)| *known == server)?;
@@ -78,6 +95,9 @@ pub(super) fn missing(connection: &mut dyn Query, way: LinkWay) -> Result<Option
         ("t", _) | ("f", "t") => None,
         ("f", _) => Some(format!(
             "the extension {name} is not installed in this database, and only a superuser may install it: CREATE EXTENSION {name}"
+        )),
+        _ if way == LinkWay::MysqlFdw => Some(format!(
+            "the server has no extension {name}; install it for its version of PostgreSQL (Debian: postgresql-15-mysql-fdw)"
         )),
         _ => Some(format!("the server has no extension {name}; install PostgreSQL's contrib package")),
     })
@@ -102,7 +122,21 @@ pub(super) fn install(connection: &mut dyn Query, way: LinkWay) -> Result<()> {
 }
 
 /// The options of the foreign server of a link.
-fn options(remote: &Config, link: &Link) -> Result<Vec<(&'static str, String)>> {
+fn options(remote: &Remote, link: &Link) -> Result<Vec<(&'static str, String)>> {
+    match (remote, link.way) {
+        (Remote::Mysql(remote), LinkWay::MysqlFdw) => Ok(remote.server(link)),
+        (Remote::Postgres(remote), LinkWay::Fdw | LinkWay::Dblink) => options_for_postgres(remote, link),
+        (Remote::Mysql(_), _) => {
+            let why = "postgres_fdw and dblink read PostgreSQL only, and the remote is MySQL or MariaDB; use mysql-fdw";
+            Err(Error::unsupported(why))
+        }
+        (Remote::Postgres(_), _) => {
+            Err(Error::unsupported("mysql_fdw reads MySQL and MariaDB only, and the remote is PostgreSQL"))
+        }
+    }
+}
+
+fn options_for_postgres(remote: &Config, link: &Link) -> Result<Vec<(&'static str, String)>> {
     let (host, port) = match &remote.place {
         Place::Tcp { host, port } => (host.clone(), *port),
         Place::Unix(path) => {
@@ -145,20 +179,32 @@ pub(super) fn create(
     let remote = remote.ok_or_else(|| {
         Error::new(ErrorKind::Internal, format!("the address of the remote '{}' is unknown", server.name()))
     })??;
-    let wrapper = if link.way == LinkWay::Fdw { "postgres_fdw" } else { "dblink_fdw" };
+    let wrapper =
+        if link.way == LinkWay::Dblink { "dblink_fdw" } else { extension(link.way).ok_or_else(no_way)? };
     let name = dialect.quoted(&collection.name);
     let options = listed(&options(&remote, link)?);
-    let mut user = vec![("user", remote.user.clone())];
-    user.extend(remote.password.as_ref().map(|password| ("password", password.expose().to_owned())));
+    let user = match &remote {
+        Remote::Postgres(remote) => {
+            let mut user = vec![("user", remote.user.clone())];
+            user.extend(remote.password.as_ref().map(|password| ("password", password.expose().to_owned())));
+            user
+        }
+        Remote::Mysql(remote) => remote.user(),
+    };
     let mut statements = vec![
         format!("CREATE SERVER {name} FOREIGN DATA WRAPPER {wrapper} OPTIONS ({options})"),
         format!("CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS ({})", listed(&user)),
     ];
-    if link.way == LinkWay::Fdw {
-        // Without it, the name of the local schema counts.
-        let path = remote.search_path.as_deref().unwrap_or("public");
-        let schema = path.split(',').next().unwrap_or(path).trim().trim_matches('"').to_owned();
-        let table = listed(&[("schema_name", schema), ("table_name", link.source.clone())]);
+    if link.way != LinkWay::Dblink {
+        let table = match &remote {
+            Remote::Postgres(remote) => {
+                // Without it, the name of the local schema counts.
+                let path = remote.search_path.as_deref().unwrap_or("public");
+                let schema = path.split(',').next().unwrap_or(path).trim().trim_matches('"').to_owned();
+                listed(&[("schema_name", schema), ("table_name", link.source.clone())])
+            }
+            Remote::Mysql(remote) => remote.table(link),
+        };
         let columns = columns(dialect, collection).join(", ");
         statements.push(format!("CREATE FOREIGN TABLE {name} ({columns}) SERVER {name} OPTIONS ({table})"));
     }
@@ -175,7 +221,7 @@ pub(super) fn remove(name: &str) -> [String; 3] {
 }
 
 /// `host '127.0.0.1', port '5432'`
-fn listed(options: &[(&'static str, String)]) -> String {
+pub(super) fn listed(options: &[(&'static str, String)]) -> String {
     let option = |(name, value): &(&str, String)| format!("{name} {}", literal(value));
     options.iter().map(option).collect::<Vec<_>>().join(", ")
 }
@@ -281,6 +327,32 @@ mod tests {
     }
 
     #[test]
+    fn mysql_fdw_names_database_and_table_of_the_remote() {
+        let of = |url: &str| {
+            let remotes = vec![(RemoteServer::Given, address(&TargetUrl::parse(url).unwrap()))];
+            let collection = linked(LinkWay::MysqlFdw, Some(50));
+            let link = collection.link().unwrap();
+            let refused = refusal(&remotes, RemoteServer::Given, link);
+            (refused, create(&dialect(), &remotes, &collection, RemoteServer::Given, link))
+        };
+        let (refused, made) = of("mariadb://bob:it%27s@localhost/shop");
+        let made = made.unwrap();
+        assert_eq!(refused, None);
+        assert_eq!(
+            made[0],
+            "CREATE SERVER \"kurabe_0_far\" FOREIGN DATA WRAPPER mysql_fdw OPTIONS (host '127.0.0.1', port '3306', \
+             fetch_size '50')"
+        );
+        assert!(made[1].ends_with("OPTIONS (username 'bob', password 'it''s')"), "{}", made[1]);
+        assert!(made[2].ends_with("OPTIONS (dbname 'shop', table_name 'kurabe_1_source')"), "{}", made[2]);
+        for (url, part) in
+            [("postgres://u@h/d", "the remote is PostgreSQL"), ("mysql://u@h/d?tls=require", "TLS")]
+        {
+            assert!(of(url).0.is_some_and(|why| why.contains(part)), "{url}");
+        }
+    }
+
+    #[test]
     fn dblink_sends_range_as_text_with_both_bounds() {
         let collection = Arc::new(linked(LinkWay::Dblink, None));
         let range = Operation::FindRange { collection: Arc::clone(&collection), by: 0, fields: vec![0, 1] };
@@ -304,7 +376,9 @@ mod tests {
         assert_eq!(why(LinkWay::Fdw, Some(1), "postgres://u@h/d"), "");
         assert!(why(LinkWay::Attach, None, "postgres://u@h/d").contains("fdw or dblink"));
         assert!(why(LinkWay::Dblink, Some(1), "postgres://u@h/d").contains("no fetch size"));
-        assert!(why(LinkWay::Fdw, None, "mysql://u@h/d").contains("the remote is mysql:"));
+        assert!(why(LinkWay::Fdw, None, "mysql://u@h/d").contains("use mysql-fdw"));
+        assert!(why(LinkWay::Fdw, None, "redis://h").contains("the remote is redis:"));
+        assert!(why(LinkWay::MysqlFdw, None, "mysql://u@h/d").contains("with --remote"));
         assert!(why(LinkWay::Fdw, None, "postgres://u@h/d?tls=verify").contains("tls=require"));
     }
 }

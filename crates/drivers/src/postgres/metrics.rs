@@ -112,6 +112,7 @@ impl PostgresStatsProbe {
                 text,
                 calls: number(1) as u64,
                 time_ns: (number(2) * 1e6) as u64,
+                cpu_ns: None,
                 rows_examined: None,
                 rows: number(3) as u64,
             });

@@ -12,6 +12,7 @@ mod foreign;
 mod lean;
 mod literals;
 mod metrics;
+mod mysql_fdw;
 mod namespace;
 mod passfile;
 mod spoken;

@@ -3,10 +3,12 @@
 //! The table is read in ranges of its key, from its first row to its last and again. Two baselines are read in the same
 //! run: a table of the target itself, and the remote's table by Kurabe's own client.
 
+mod content;
 mod workload;
 
-use crate::axes::{CLIENTS, reads};
+use crate::axes::{CLIENTS, choice, reads};
 use crate::prelude::*;
+use kurabe_core::collection::Charset;
 use kurabe_core::remote::{LinkWay, RemoteServer};
 
 const READ: &str = "read";
@@ -27,11 +29,12 @@ static INFO: ExperimentInfo = ExperimentInfo {
     name: "link",
     question: "What does it cost that a database reads another one's table?",
     about: "Reads a table in ranges of its key, over and over, through the database's own means of reading another \
-            server's tables: foreign tables of PostgreSQL (postgres_fdw) and its dblink, the storage engines FEDERATED, \
+            server's tables: foreign tables of PostgreSQL (postgres_fdw, mysql_fdw) and its dblink, the storage engines FEDERATED, \
             CONNECT and Spider of MySQL and MariaDB, and attached files of SQLite. The table is on the same server, on a \
             second instance that is started beside a throwaway server, or on the server that --remote names. Two \
             baselines are read in the same run: a table of the database itself (local), and the other server's table \
-            by Kurabe's client (direct). Every row is compared byte for byte. The report shows sessions and statements \
+            by Kurabe's client (direct). Every row is compared byte for byte. --charset utf8,latin1,to-latin1 shows what it costs if the \
+            servers must convert text (MySQL and MariaDB). The report shows sessions and statements \
             of both servers, and the CPU time of each. --records 1m --batch 50k are the sizes of the original. After E8 \
             of the published experiments (link.csv).",
     axes: &[
@@ -42,6 +45,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
                 (LOCAL, "from a table of the target, without a link"),
                 (DIRECT, "from the other server by the client, without a link"),
                 ("fdw", "a foreign table of postgres_fdw"),
+                ("mysql-fdw", "a foreign table of mysql_fdw, which reads MySQL and MariaDB"),
                 ("dblink", "a query sent by dblink"),
                 ("attach", "an attached file of SQLite"),
                 ("federated", "a FEDERATED table of MySQL or MariaDB"),
@@ -49,7 +53,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
                 ("spider", "a Spider table of MariaDB"),
                 ("database-link", "a database link of Oracle"),
             ]),
-            // Without Oracle's, which is not available yet.
+            // Without Oracle's, which is not available yet, and without mysql_fdw, which needs --remote.
             default: &[LOCAL, DIRECT, "fdw", "dblink", "attach", "federated", "connect", "spider"],
         },
         AxisInfo {
@@ -84,6 +88,17 @@ static INFO: ExperimentInfo = ExperimentInfo {
             kind: AxisKind::Size { least: 16, most: 1_000_000 },
             default: &["1k"],
         },
+        AxisInfo {
+            name: CHARSET,
+            help: "letters of the text, and the character sets of the two tables",
+            kind: AxisKind::Choice(&[
+                ("ascii", "ASCII; Unicode in both tables"),
+                ("utf8", "a quarter in accented letters; Unicode in both tables"),
+                ("latin1", "the same text; Latin-1 in the other server's table, Unicode in the target's"),
+                ("to-latin1", "the same text; Unicode in the other server's table, Latin-1 in the target's"),
+            ]),
+            default: &["ascii"],
+        },
         CLIENTS,
     ],
     operations: &[reads(READ, "read one range of rows", 200)],
@@ -95,6 +110,47 @@ static INFO: ExperimentInfo = ExperimentInfo {
 
 pub(crate) static LINK: BuiltIn =
     BuiltIn { takes_remote: true, ..BuiltIn::new(&INFO, workload::LinkWorkload::plan) };
+
+const CHARSET: &str = "charset";
+
+/// The text of a cell and its character sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Texts {
+    /// Whether rows have letters that are not in ASCII.
+    accented: bool,
+    /// The character set of the table with the rows.
+    source: Charset,
+    /// That of the table that reads it over the link.
+    linked: Charset,
+}
+
+impl Texts {
+    fn of(cell: &Cell) -> Result<Self> {
+        use Charset::{Latin1, Unicode};
+        let texts = |accented, source, linked| Self { accented, source, linked };
+        let all = [
+            ("ascii", texts(false, Unicode, Unicode)),
+            ("utf8", texts(true, Unicode, Unicode)),
+            ("latin1", texts(true, Latin1, Unicode)),
+            ("to-latin1", texts(true, Unicode, Latin1)),
+        ];
+        choice(&INFO, cell, CHARSET, &all)
+    }
+
+    /// The end of the name of the table with the rows.
+    fn suffix(self) -> &'static str {
+        match (self.accented, self.source) {
+            (false, _) => "",
+            (true, Charset::Unicode) => "_u",
+            (true, Charset::Latin1) => "_l",
+        }
+    }
+
+    /// Whether a table must be stored in Latin-1.
+    fn needs_latin1(self) -> bool {
+        [self.source, self.linked].contains(&Charset::Latin1)
+    }
+}
 
 /// How a cell reads its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +195,9 @@ mod tests {
         };
         for word in words("way") {
             Way::of(&INFO.baseline(&[("way", word)]).unwrap()).unwrap();
+        }
+        for word in words(CHARSET) {
+            Texts::of(&INFO.baseline(&[(CHARSET, word)]).unwrap()).unwrap();
         }
         for word in words("where") {
             server(&INFO.baseline(&[("where", word)]).unwrap()).unwrap();

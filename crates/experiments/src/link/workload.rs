@@ -1,49 +1,20 @@
 //! A cell as the engine sees it: loads the table where it belongs, creates the link, and reads range after range.
 
-use super::{INFO, READ, RECORDS, ROW, Way, server};
+use super::content::Rows;
+use super::{INFO, READ, RECORDS, ROW, Texts, Way, server};
 use crate::axes::CLIENTS;
-use crate::content::{Content, Kind};
 use crate::defect::no_operation;
 use crate::fill::{self, FieldValue};
 use crate::prelude::*;
 use crate::readback::{self, rows_are};
+use kurabe_core::collection::Charset;
 use kurabe_core::experiment::Span;
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use std::collections::HashSet;
 use std::time::Instant;
 
-/// The version of every row.
-const VERSION: u64 = 0;
 /// Bytes of a row beside its data, at most.
 const ROW_HEAD: u64 = 64;
-
-/// The content of rows. It does not end with a space: CONNECT removes such spaces from text.
-struct Rows(Content);
-
-/// The last byte of each row.
-const END: u8 = b'.';
-
-impl Rows {
-    fn new(seed: u64, length: u64) -> Self {
-        Self(Content::new(Kind::Text, seed, length as usize - 1))
-    }
-
-    fn length(&self) -> u64 {
-        self.0.length() as u64 + 1
-    }
-
-    fn write(&self, key: u64, out: &mut Vec<u8>) {
-        self.0.write(key, VERSION, out);
-        out.push(END);
-    }
-
-    fn check(&self, key: u64, bytes: &[u8]) -> Result<()> {
-        match bytes.split_last() {
-            Some((&END, rest)) => self.0.check(key, VERSION, rest),
-            _ => Err(Error::mismatch(format!("record {key} was returned without its last byte"))),
-        }
-    }
-}
 
 /// The table of a cell and how it is read.
 pub(super) struct LinkWorkload(Arc<Table>);
@@ -61,7 +32,7 @@ struct Table {
 
 impl LinkWorkload {
     pub(super) fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
-        let (way, server) = (Way::of(cell)?, server(cell)?);
+        let (way, server, texts) = (Way::of(cell)?, server(cell)?, Texts::of(cell)?);
         let (batch, bytes) = (cell.number("batch")?, cell.number("row-bytes")?);
         let records = dataset.records.unwrap_or(RECORDS);
         if batch > records {
@@ -80,27 +51,33 @@ impl LinkWorkload {
                 "on the same server the client's own read is that of the local table",
             ));
         }
+        if texts.linked != Charset::default() && !matches!(way, Way::Link(_)) {
+            return Err(Error::unsupported("without a link there is one table, and one character set"));
+        }
         let is_here = way == Way::Local || server == RemoteServer::Same;
         let place = if is_here { String::new() } else { format!("_{}", server.name()) };
-        let name = format!("kurabe_{}_link_{bytes}{place}", dataset.slot);
+        let name = format!("kurabe_{}_link_{bytes}{}{place}", dataset.slot, texts.suffix());
         let remote = (!is_here).then_some(RemoteCollection { server, link: None });
-        let source = Arc::new(Collection { remote, ..collection(&name, bytes) });
+        let source = Arc::new(Collection { remote, charset: texts.source, ..collection(&name, bytes) });
         let linked = match way {
             Way::Local | Way::Direct => None,
             Way::Link(way) => {
                 let fetched = fetch.map_or_else(String::new, |rows| format!("_{rows}"));
-                let name = format!("{name}_{}{fetched}", way.name().replace('-', "_"));
+                let to = if texts.linked == Charset::Latin1 { "_t" } else { "" };
+                let name = format!("{name}{to}_{}{fetched}", way.name().replace('-', "_"));
                 let remote =
                     RemoteCollection { server, link: Some(Link { way, source: source.name.clone(), fetch }) };
-                Some(Arc::new(Collection { remote: Some(remote), ..collection(&name, bytes) }))
+                let (remote, charset) = (Some(remote), texts.linked);
+                Some(Arc::new(Collection { remote, charset, ..collection(&name, bytes) }))
             }
         };
-        let content = Rows::new(dataset.seed, bytes);
+        let content = Rows::new(dataset.seed, bytes, texts.accented);
         let table = Table { source, linked, content, records, batch };
         let row = bytes + ROW_HEAD;
         let together = fill::rows_of_a_request(2, bytes).max(1);
         let demand = Demand {
             operations: table.operations(),
+            capabilities: Vec::from_iter(texts.needs_latin1().then_some(Capability::Latin1)),
             value_bytes: bytes,
             request_bytes: row * batch.max(together),
             parameters: 2 * together,
@@ -318,23 +295,39 @@ mod tests {
     }
 
     #[test]
-    fn meaningless_cells_have_reasons() {
-        assert!(refusal(&[("way", "direct")], 9_000).contains("that of the local table"));
-        assert!(refusal(&[("fetch", "50")], 9_000).contains("no fetch size"));
-        assert!(refusal(&[], 4_999).contains("exceeds the 4999 rows"));
+    fn tables_have_the_character_sets_of_their_cell() {
+        let of = |charset: &str| {
+            let values = [("way", "federated"), ("where", "second"), ("charset", charset)];
+            let cell = planned(&values, 9_000).unwrap();
+            let collections: Vec<_> =
+                cell.demand.operations.iter().filter_map(Operation::collection).collect();
+            let (source, linked) = (collections[0], *collections.last().unwrap());
+            let name = linked.name.trim_start_matches("kurabe_3_link_1000").to_owned();
+            (name, source.charset, linked.charset, cell.demand.capabilities.len())
+        };
+        use Charset::{Latin1, Unicode};
+        assert_eq!(of("ascii"), ("_second_federated".to_owned(), Unicode, Unicode, 0));
+        assert_eq!(of("utf8"), ("_u_second_federated".to_owned(), Unicode, Unicode, 0));
+        assert_eq!(of("latin1"), ("_l_second_federated".to_owned(), Latin1, Unicode, 1));
+        assert_eq!(of("to-latin1"), ("_u_second_t_federated".to_owned(), Unicode, Latin1, 1));
+        let long = [
+            ("way", "database-link"),
+            ("where", "second"),
+            ("charset", "to-latin1"),
+            ("row-bytes", "1000000"),
+            ("fetch", "1000000"),
+        ];
+        let cell = planned(&long, 9_000).unwrap();
+        let names = cell.demand.operations.iter().filter_map(Operation::collection);
+        assert!(names.clone().all(|collection| Collection::name_is_ours(&collection.name)));
     }
 
     #[test]
-    fn row_without_its_last_byte_or_with_another_one_is_wrong() {
-        let rows = Rows::new(1, 40);
-        let mut row = Vec::new();
-        rows.write(7, &mut row);
-        assert_eq!((row.len(), rows.check(7, &row)), (40, Ok(())));
-        for wrong in [&row[..39], b""] {
-            assert_eq!(rows.check(7, wrong).unwrap_err().kind(), ErrorKind::Mismatch);
-        }
-        row[20] ^= 1;
-        assert_eq!(rows.check(7, &row).unwrap_err().kind(), ErrorKind::Mismatch);
+    fn meaningless_cells_have_reasons() {
+        assert!(refusal(&[("way", "direct")], 9_000).contains("that of the local table"));
+        assert!(refusal(&[("fetch", "50")], 9_000).contains("no fetch size"));
+        assert!(refusal(&[("charset", "to-latin1")], 9_000).contains("one character set"));
+        assert!(refusal(&[], 4_999).contains("exceeds the 4999 rows"));
     }
 
     #[test]
@@ -342,7 +335,7 @@ mod tests {
         let table = Table {
             source: Arc::new(collection("kurabe_0_a", 16)),
             linked: None,
-            content: Rows::new(1, 16),
+            content: Rows::new(1, 16, false),
             records: 1_000,
             batch: 300,
         };

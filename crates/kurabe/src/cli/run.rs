@@ -256,7 +256,7 @@ pub(super) fn how() -> [Arg; 20] {
             "budget",
             "TIME",
             "Approximate duration of the whole run, without --requests and --duration; 5 is 5 seconds [default: 40s per \
-             target]",
+             target, or more where one trial takes long]",
         ),
         arg(
             "rounds",

@@ -8,7 +8,7 @@ use super::super::{facts, link, metrics, namespace, session};
 use super::config;
 use crate::prelude::*;
 use crate::sql::{Dialect, MARKER, create_indexes, create_table, drop_table, insert_into_marker, marker};
-use kurabe_core::collection::Field;
+use kurabe_core::collection::{Charset, Field};
 use sqlparser::dialect::OracleDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -33,6 +33,7 @@ fn collections() -> Vec<Arc<Collection>> {
         indexes: vec![vec![5], vec![2, 1]],
         cache: None,
         remote: None,
+        charset: Charset::default(),
     };
     let lengths = Collection::new(
         "kurabe_lengths",
@@ -56,6 +57,7 @@ fn collections() -> Vec<Arc<Collection>> {
         indexes: vec![vec![1]],
         cache: None,
         remote: None,
+        charset: Charset::default(),
     };
     let pieces = Collection::new(
         "kurabe_pieces",
@@ -285,6 +287,7 @@ fn names_fit_limit_of_oracle_12_2() {
         indexes: vec![vec![1]; 20],
         cache: None,
         remote: None,
+        charset: Charset::default(),
     };
     assert!(Collection::name_is_ours(&longest.name));
     for sql in create_indexes(&d, &longest).unwrap() {

@@ -230,6 +230,7 @@ fn observed() -> Observation {
                 text: "UPDATE t".into(),
                 calls: 16,
                 time_ns: 17,
+                cpu_ns: Some(7),
                 rows_examined: Some(18),
                 rows: 19,
             }],

@@ -24,6 +24,9 @@ pub enum Trials {
         cells: u32,
         of: u32,
     },
+    /// From this number of the server's processors on, the client of the scope's cells was saturated and not the server.
+    /// `known`: the largest number with which the server was not limited by the client; `None` if there is none.
+    ClientLimitsScaling { scope: Scope, from: u64, known: Option<u64> },
     /// Other load on the machine during trials: the number of affected and observed cells, and the reason for one of
     /// them.
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
@@ -50,6 +53,17 @@ impl Trials {
                 let one = if *cells > 1 { " of one cell" } else { "" };
                 let limit = limited_by(*bottleneck, *confidence);
                 format!("{what}{part}: {limit}. Evidence{one}: {evidence}.")
+            }
+            Self::ClientLimitsScaling { scope, from, known } => {
+                let what = labels.results_of(scope);
+                let beyond = known.map_or_else(String::new, |known| {
+                    format!(" beyond {}", many(known, "processor", "processors"))
+                });
+                format!(
+                    "{what}: from {} of the server on, the client stopped scaling and not the server. How the server \
+                     scales{beyond} is unknown: use a machine with more processors for the client.",
+                    many(*from, "processor", "processors")
+                )
             }
             Self::Disturbed { cells, of, targets, reason } => {
                 let on = labels.targets_of(targets);

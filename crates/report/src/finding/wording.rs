@@ -37,13 +37,15 @@ pub(super) fn times(ratio: Span, lower_bound: bool) -> String {
     format!("{} times", between(&factor(ratio.low), &factor(ratio.high), lower_bound))
 }
 
-/// `12 to 18 %`, from ratios.
+/// `12 to 18 %`, from ratios. The difference is real even if it is rounded to 0.
 fn percents(ratio: Span, lower_bound: bool) -> String {
     let (low, high) = (percent_number(ratio.low - 1.0), percent_number(ratio.high - 1.0));
-    if low == "0" && !lower_bound {
-        return format!("up to {high} %");
+    match (low.as_str(), high.as_str()) {
+        ("0", _) if lower_bound => "more than 0 %".to_owned(),
+        ("0", "0") => "less than 0.1 %".to_owned(),
+        ("0", high) => format!("up to {high} %"),
+        (low, high) => format!("{} %", between(low, high, lower_bound)),
     }
-    format!("{} %", between(&low, &high, lower_bound))
 }
 
 fn between(low: &str, high: &str, lower_bound: bool) -> String {
@@ -169,6 +171,9 @@ mod tests {
         let span = |low, high| Span { low, high };
         assert_eq!(faster_than(span(1.12, 1.18), false), "12 to 18 % faster than");
         assert_eq!(faster_than(span(1.000_2, 1.05), false), "up to 5 % faster than");
+        assert_eq!(faster_than(span(1.000_1, 1.000_3), false), "less than 0.1 % faster than");
+        assert_eq!(faster_than(span(1.000_1, 1.2), true), "more than 0 % faster than");
+        assert_eq!(improved(span(1.000_1, 1.000_3), false, Better::Lower), "less than 0.1 % lower");
         assert_eq!(faster_than(span(2.04, 12.4), false), "2.0 to 12 times as fast as");
         assert_eq!(faster_than(span(2.7, 2.8), true), "at least 2.7 times as fast as");
         assert_eq!(improved(span(1.25, 1.4), false, Better::Lower), "20 to 29 % lower");

@@ -6,6 +6,7 @@ use crate::finding::{Finding, Scope, Trials};
 use crate::group::grouped;
 use crate::summary::{CellResult, reported};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_core::cpus::CPUS;
 
 /// Each finding has the evidence of the strongest cell.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
@@ -22,6 +23,34 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// One finding for each row of cells that differ in the number of the server's processors only, if the client was
+/// saturated with the largest ones.
+pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Finding> {
+    let labels = context.labels;
+    let reported = context.cells.iter().filter(|cell| cell.is_reported() && !cell.aa_control);
+    let rows = grouped(reported.filter_map(|cell| {
+        let Some(AxisValue::Number(count)) = cell.axes.get(CPUS.name) else { return None };
+        let mut others = cell.axes.values().clone();
+        others.remove(CPUS.name);
+        Some(((cell.operation.clone(), cell.target.clone(), others), (*count, cell.is_lower_bound())))
+    }));
+    rows.into_iter()
+        .filter_map(|((operation, target, others), mut row)| {
+            row.sort_unstable();
+            let limited = row.iter().rev().take_while(|(_, by_client)| *by_client).count();
+            // A single number of processors scales nothing.
+            let (from, _) = *row[row.len() - limited..].first().filter(|_| row.len() > 1)?;
+            let known = row[..row.len() - limited].last().map(|(count, _)| *count);
+            let chart = labels.chart_axis().filter(|axis| axis.varies());
+            let at = chart.and_then(|axis| others.get(&axis.name)).cloned().into_iter().collect();
+            let varying = |name: &String| labels.varying().any(|axis| axis.name == *name);
+            let axes = Cell::new(others.into_iter().filter(|(name, _)| varying(name)));
+            let scope = Scope { operations: vec![operation], targets: vec![target], at, axes };
+            Some(Trials::ClientLimitsScaling { scope, from, known }.into())
+        })
+        .collect()
 }
 
 fn finding(

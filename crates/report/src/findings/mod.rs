@@ -117,6 +117,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if first.is_empty() {
         first.push(Progress::NoBaseline.into());
     }
+    first.extend(bottlenecks::limits_of_scaling(context));
     (first, details)
 }
 

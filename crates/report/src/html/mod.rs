@@ -67,7 +67,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
                     (forest::forest(summary))
                     (panel)
                     (metrics::primary(summary))
-                    (scatter::sections(summary))
+                    (scatter::sections(summary, &published))
                     (charts(summary, &published))
                     (metrics::further(summary))
                     (sections::list_of(summary, Section::Detail, "In detail"))

@@ -6,6 +6,7 @@ use super::palette::{Px, coordinates, marker};
 use super::scale::{Log, range, ticks};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
+use crate::published::{Line, Published};
 use crate::summary::{CellResult, MetricInfo, Summary};
 use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
@@ -18,22 +19,32 @@ const TOP: f64 = 26.0;
 /// The least value that is drawn: a logarithmic axis has no zero.
 const LEAST: f64 = 1.0;
 
-/// A section for each metric with points.
-pub(super) fn sections(summary: &Summary) -> Markup {
-    html! { @for metric in &summary.labels.scatters { (section(summary, metric)) } }
+/// A section for each metric with points, with the published points of the same metric.
+pub(super) fn sections(summary: &Summary, published: &[Published]) -> Markup {
+    let lines = || published.iter().flat_map(|published| &published.lines);
+    html! {
+        @for metric in &summary.labels.scatters {
+            @let published: Vec<&Line> = lines().filter(|line| line.operation == metric.name).collect();
+            (section(summary, metric, &published))
+        }
+    }
 }
 
 /// The points of one cell, and the number of its target.
 type Series<'a> = (usize, &'a Points);
 
-fn section(summary: &Summary, metric: &MetricInfo) -> Markup {
+fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Markup {
     let Source::Scatter(reference) = metric.source else { return html! {} };
     let series = summary.cells.iter().filter(|cell| cell.is_reported()).filter_map(|cell| {
         let points = cell.points.iter().find(|points| points.metric == metric.name)?;
         Some((title(summary, cell), (cell.target_index, points)))
     });
     let panels: Vec<(String, Vec<Series<'_>>)> = grouped(series);
+    if panels.is_empty() {
+        return html! {};
+    }
     let values = panels.iter().flat_map(|(_, series)| series).flat_map(|(_, points)| &points.points);
+    let values = values.chain(published.iter().flat_map(|line| &line.points));
     let values: Vec<f64> = values.flat_map(|(x, y)| [x.max(LEAST), y.max(LEAST)]).collect();
     let Some(ends) = range(values.iter().copied(), 10.0) else { return html! {} };
     html! {
@@ -42,6 +53,7 @@ fn section(summary: &Summary, metric: &MetricInfo) -> Markup {
             p class="soft" {
                 (capital(&metric.about)) ". On the dotted diagonal both are equal. Points of the last round; values below "
                 (value_of(metric.unit, LEAST)) " are drawn there."
+                @if !published.is_empty() { " Circles with a name are published values." }
             }
             @if summary.labels.several_targets() {
                 ul class="legend" {
@@ -60,7 +72,7 @@ fn section(summary: &Summary, metric: &MetricInfo) -> Markup {
                 @for (title, series) in &panels {
                     figure {
                         @if !title.is_empty() { figcaption { (title) } }
-                        (panel(metric, reference, title, series, ends))
+                        (panel(metric, reference, title, series, published, ends))
                     }
                 }
             }
@@ -80,6 +92,7 @@ fn panel(
     reference: &str,
     title: &str,
     series: &[Series<'_>],
+    published: &[&Line],
     (low, high): (f64, f64),
 ) -> Markup {
     let (right, base) = (LEFT + SIDE, TOP + SIDE);
@@ -105,6 +118,13 @@ fn panel(
                     @for (reference, value) in &points.points {
                         (marker(*target, x.at(reference.max(LEAST)), y.at(value.max(LEAST))))
                     }
+                }
+            }
+            @for line in published {
+                @for (reference, value) in &line.points {
+                    @let (across, up) = (x.at(reference.max(LEAST)), y.at(value.max(LEAST)));
+                    g class="reference" { circle cx=(Px(across)) cy=(Px(up)) r="4.5" {} }
+                    text class="reference" x=(Px(across - 8.0)) y=(Px(up + 4.0)) text-anchor="end" { (line.name) }
                 }
             }
             text class="unit" x=(Px(right.min(WIDTH))) y=(Px(base + 32.0)) text-anchor="end" { (reference) }

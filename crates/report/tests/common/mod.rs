@@ -9,6 +9,7 @@
 pub mod others;
 
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
+use kurabe_core::cpus::CPUS;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
@@ -561,6 +562,7 @@ fn server_statistics(
         text: "SELECT data FROM secretserver WHERE id = $1".into(),
         calls: completed,
         time_ns: completed * 21_000,
+        cpu_ns: None,
         rows_examined: None,
         rows: completed,
     }];
@@ -584,4 +586,18 @@ fn server_statistics(
     }
     waits.finish();
     (Some(engine), Some(waits))
+}
+
+/// The same run with numbers of the server's processors in place of payloads.
+pub fn by_cpus(mut run: Run) -> Run {
+    for record in &mut run.header.cells {
+        let values = record.axes.values().clone().into_iter();
+        record.axes = Cell::new(values.map(|(axis, value)| match axis.as_str() {
+            "payload" => (CPUS.name.to_owned(), value),
+            _ => (axis, value),
+        }));
+    }
+    let values = run.header.spec.axes.remove("payload").unwrap();
+    run.header.spec.axes.insert(CPUS.name.to_owned(), values);
+    run
 }

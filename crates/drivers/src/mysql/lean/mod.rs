@@ -14,6 +14,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use super::estimate::PlanFormat;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
@@ -45,6 +46,7 @@ pub(crate) struct Lean<S> {
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
     times: Option<ConnectTimes>,
+    plans: PlanFormat,
 }
 
 /// A statement as text (`COM_QUERY`).
@@ -62,7 +64,8 @@ impl<S: Peer> Lean<S> {
     fn over(mut packets: Packets<S>, agreed: Agreed, allowed: Arc<AtomicUsize>) -> Self {
         packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { packets, out, bitmap, closes, allowed, broken: false, times: None }
+        let plans = PlanFormat::default();
+        Self { packets, out, bitmap, closes, allowed, broken: false, times: None, plans }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -227,7 +230,10 @@ impl<S: Peer + Send> Query for Lean<S> {
     }
 
     fn estimate(&mut self, sql: &str) -> Result<RowEstimate> {
-        super::estimate::read(self, sql)
+        let format = self.plans;
+        let (estimate, format) = super::estimate::read(self, format, sql)?;
+        self.plans = format;
+        Ok(estimate)
     }
 
     fn transport(&self) -> String {
