@@ -12,6 +12,7 @@
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
+//! | [`history`] | equal runs over time, and changes |
 
 mod analysis;
 mod anonymise;
@@ -40,6 +41,7 @@ pub mod ab;
 pub mod compare;
 pub mod csv;
 pub mod hgrm;
+pub mod history;
 pub mod html;
 pub mod json;
 pub mod markdown;
@@ -47,6 +49,7 @@ pub mod terminal;
 pub mod windows;
 
 pub use analysis::analyse;
+pub use format::value_of;
 pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;
