@@ -22,6 +22,7 @@ use until::percentage;
 use words::{arrivals, known, parse_requests, several, word, words};
 
 mod interleave;
+mod pgbench;
 mod restarts;
 
 pub(crate) use interleave::Interleave;
@@ -79,7 +80,7 @@ impl Request {
     /// Reads the options of `run pgbench …`.
     pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
         let custom = Some(crate::custom::of_pgbench(matches)?);
-        Self { custom, ..Self::default() }.with_options(matches)
+        Self { custom, ..Self::default() }.with_options(matches)?.with_pgbench(matches)
     }
 
     /// Reads the options of `run EXPERIMENT …`.
