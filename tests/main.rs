@@ -24,6 +24,7 @@ mod residue;
 mod restarts;
 mod sabotage;
 mod server_statistics;
+mod serve;
 mod servers;
 mod standstill;
 mod support;
