@@ -214,7 +214,7 @@ pub(super) fn record() -> [Arg; 2] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 20] {
+pub(super) fn how() -> [Arg; 21] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -306,6 +306,7 @@ pub(super) fn how() -> [Arg; 20] {
         .value_parser(Arrivals::NAMES)
         .hide_possible_values(true),
         crate::timeout::option().help_heading(heading),
+        crate::quiet::option().help_heading(heading),
         arg("slo", "TIME", "Limit of the p99 response time for --rate max [default: 10ms]"),
         arg(
             "durability",

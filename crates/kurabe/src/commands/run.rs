@@ -6,7 +6,7 @@ use super::wanted;
 use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
-use crate::places;
+use crate::{places, quiet};
 use crate::suite::Request;
 use anyhow::Result;
 use clap::ArgMatches;
@@ -34,6 +34,9 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let spec = request.spec()?;
     let dry = matches.get_flag("dry-run");
+    if !dry {
+        quiet::wait(matches, output)?;
+    }
     let job = Job {
         spec,
         free: request.free()?,
