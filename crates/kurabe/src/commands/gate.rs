@@ -5,7 +5,7 @@ use super::execute::{Job, execute};
 use super::report;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::places;
+use crate::{places, quiet};
 use crate::suite::Request;
 use crate::targets;
 use anyhow::Result;
@@ -53,6 +53,9 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         origin,
         dry: matches.get_flag("dry-run"),
     };
+    if !job.dry {
+        quiet::wait(matches, output)?;
+    }
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
     let infos = [report::info(&recorded.run, output), report::info(&made, output)];
