@@ -52,7 +52,8 @@ impl Page {
     fn post(&self, path: &str, form: &str) -> (u16, String) {
         let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
         let (status, head, body) = self.ask("POST", path, &(bearer() + kind), form);
-        let to = head.lines().find_map(|line| line.to_lowercase().strip_prefix("location: ").map(str::to_owned));
+        let to =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("location: ").map(str::to_owned));
         (status, to.unwrap_or(body))
     }
 
@@ -96,7 +97,9 @@ const BRIEF: &str = "targets=null%3A&rounds=3&duration=100ms";
 fn page_is_for_who_has_the_token() {
     let place = Place::new();
     let page = Page::start(&place);
-    for head in [String::new(), "Cookie: kurabe-token=x\r\n".to_owned(), "Authorization: Bearer x\r\n".to_owned()] {
+    for head in
+        [String::new(), "Cookie: kurabe-token=x\r\n".to_owned(), "Authorization: Bearer x\r\n".to_owned()]
+    {
         for path in ["/", "/new/point-read", "/metrics", "/style.css", "/?token=wrong"] {
             assert_eq!(page.ask("GET", path, &head, "").0, 401, "{path} {head}");
         }
@@ -211,7 +214,8 @@ fn password_in_a_target_of_the_form_is_in_no_page_and_no_file() {
     let ended = || Some(page.get(&job).1).filter(|shown| shown.contains(">ended</span>"));
     let shown = eventually(120, ended).unwrap();
     assert!(shown.contains("127.0.0.1") && !shown.contains("sesame42"), "{shown}");
-    let found = std::process::Command::new("grep").args(["-r", "sesame42"]).arg(place.path()).output().unwrap();
+    let found =
+        std::process::Command::new("grep").args(["-r", "sesame42"]).arg(place.path()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
     page.end();
 }

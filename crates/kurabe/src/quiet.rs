@@ -25,13 +25,18 @@ pub(crate) fn wait(matches: &ArgMatches, output: &Output) -> Result<()> {
     let Ok(Some(text)) = matches.try_get_one::<String>("wait-quiet") else { return Ok(()) };
     let limit = units::parse_duration(text).map_err(|error| error.context("--wait-quiet"))?;
     if limit > MOST {
-        return Err(Error::usage(format!("--wait-quiet {text} is out of range")).hint("at most a day: 86400s"));
+        return Err(
+            Error::usage(format!("--wait-quiet {text} is out of range")).hint("at most a day: 86400s")
+        );
     }
     let began = Instant::now();
     let mut told = false;
     while kurabe_observe::is_busy(QUIET) {
         if began.elapsed() >= limit {
-            output.warning(&format!("the machine was not quiet within {}: the run starts anyway", units::time(limit)));
+            output.warning(&format!(
+                "the machine was not quiet within {}: the run starts anyway",
+                units::time(limit)
+            ));
             return Ok(());
         }
         if !told {

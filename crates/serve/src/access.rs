@@ -82,7 +82,9 @@ mod tests {
         let access = Access::new(Some("0123".to_owned()));
         assert!(access.allows(&headers(AUTHORIZATION, "Bearer 0123")));
         assert!(access.allows(&headers(COOKIE, "a=b; kurabe-token=0123")));
-        for value in ["kurabe-token=", "kurabe-token=012", "kurabe-token=01234", "kurabe-token=0124", "x=0123"] {
+        for value in
+            ["kurabe-token=", "kurabe-token=012", "kurabe-token=01234", "kurabe-token=0124", "x=0123"]
+        {
             assert!(!access.allows(&headers(COOKIE, value)), "{value}");
         }
         assert!(!access.allows(&headers(AUTHORIZATION, "Basic 0123")) && !access.allows(&HeaderMap::new()));

@@ -18,7 +18,11 @@ const OPTIONS: [(&str, &str, &str); 5] = [
     ("rounds", "6, or up to 16", "How often to measure each cell"),
     ("duration", "as the budget allows", "Duration of each trial's measured phase"),
     ("label", "none", "A label of the run, such as main, by which gates find it"),
-    ("durability", "unchanged", "Durability class of writes on every target: memory, os-cache, periodic-sync, synced, replicated"),
+    (
+        "durability",
+        "unchanged",
+        "Durability class of writes on every target: memory, os-cache, periodic-sync, synced, replicated",
+    ),
 ];
 
 pub(crate) async fn list() -> Response {
@@ -44,7 +48,11 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(name): Path<Str
 fn find(name: &str) -> Result<&'static ExperimentInfo> {
     let known = EXPERIMENTS.iter().any(|experiment| experiment.info().name == name);
     let found = registry::find(name).map(Experiment::info);
-    if known { found } else { Err(found.err().unwrap_or_else(|| Error::usage(format!("{name} has no form")))) }
+    if known {
+        found
+    } else {
+        Err(found.err().unwrap_or_else(|| Error::usage(format!("{name} has no form"))))
+    }
 }
 
 fn form(shared: &Shared, info: &ExperimentInfo) -> Markup {
@@ -118,7 +126,9 @@ fn arguments(info: &ExperimentInfo, form: &[(String, String)]) -> Result<Vec<Str
                 }
                 all.push(format!("--{name}={value}"));
             }
-            (_, None) if OPTIONS.iter().any(|(known, ..)| *known == name) => all.push(format!("--{name}={value}")),
+            (_, None) if OPTIONS.iter().any(|(known, ..)| *known == name) => {
+                all.push(format!("--{name}={value}"))
+            }
             ("show", None) => {}
             (_, None) => return Err(Error::usage(format!("the form has no field '{name}'"))),
         }
@@ -152,7 +162,12 @@ mod tests {
 
     #[test]
     fn filled_fields_are_options() {
-        let filled = of(&[("targets", "sqlite:  up:postgres"), ("payload", "1k,10k"), ("clients", ""), ("budget", "5s")]);
+        let filled = of(&[
+            ("targets", "sqlite:  up:postgres"),
+            ("payload", "1k,10k"),
+            ("clients", ""),
+            ("budget", "5s"),
+        ]);
         assert_eq!(
             filled.unwrap(),
             ["run", "session", "sqlite:", "up:postgres", "--payload=1k,10k", "--budget=5s"]

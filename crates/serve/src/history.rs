@@ -75,28 +75,35 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(suite): Path<St
 fn of_summaries(summaries: &[Summary]) -> Markup {
     let mut all = history(&summaries.iter().collect::<Vec<_>>());
     all.sort_by_key(|series| !series.has_changed());
-    let (changed, unchanged): (Vec<_>, Vec<_>) = all.iter().partition(|series| series.has_changed());
-    let changes = changed.iter().map(|series| series.points.iter().filter(|point| point.change.is_some()).count());
+    let (changed, steady): (Vec<_>, Vec<_>) = all.iter().partition(|series| series.has_changed());
+    let count =
+        changed.iter().map(|series| series.points.iter().filter(|point| point.change.is_some()).count());
     html! {
         p class="question" {
-            (summaries.len()) " complete runs, " (changes.sum::<usize>()) " changes in " (changed.len()) " of " (all.len()) " results"
+            (summaries.len()) " complete runs, " (count.sum::<usize>()) " changes in " (changed.len()) " of " (all.len()) " results"
         }
         p class="soft" {
             "A result changed at a run if its comparison with the run of the change before, or with the first run, is called, and \
              the next run agrees. Runs are not interleaved: a change of the machine between two runs looks the same."
         }
         @for series in &changed { (one(series, summaries)) }
-        @if !unchanged.is_empty() {
+        @if !steady.is_empty() {
             details open[changed.is_empty()] {
-                summary { (unchanged.len()) " results without a change" }
-                @for series in &unchanged { (one(series, summaries)) }
+                summary { (steady.len()) " results without a change" }
+                @for series in &steady { (one(series, summaries)) }
             }
         }
     }
 }
 
 fn one(series: &Series, summaries: &[Summary]) -> Markup {
-    let what = format!("{} of {} on {}{}", series.metric, series.operation, series.target, words(&series.axes, summaries));
+    let what = format!(
+        "{} of {} on {}{}",
+        series.metric,
+        series.operation,
+        series.target,
+        words(&series.axes, summaries)
+    );
     html! {
         figure class="series c0" {
             figcaption { (what) }
@@ -136,7 +143,11 @@ fn words(axes: &Cell, summaries: &[Summary]) -> String {
     let varies = |name: &str| {
         summaries.iter().any(|summary| summary.spec.axes.get(name).is_some_and(|values| values.len() > 1))
     };
-    let shown = axes.values().iter().filter(|(name, _)| varies(name)).map(|(name, value)| format!(", {name} {value}"));
+    let shown = axes
+        .values()
+        .iter()
+        .filter(|(name, _)| varies(name))
+        .map(|(name, value)| format!(", {name} {value}"));
     shown.collect()
 }
 
@@ -163,11 +174,16 @@ fn chart(series: &Series, summaries: &[Summary], what: &str) -> Markup {
     let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
     // The scale shows changes of a few per cent, and no noise below one.
     let (least, most) = (least.min(most * 0.95), most.max(least * 1.05));
-    let last = summaries.len().saturating_sub(1).max(1) as f64;
-    let x = |run: usize| SPACE + (SIZE.0 - 2.0 * SPACE) * run as f64 / last;
-    let y = |value: f64| SPACE + (SIZE.1 - 2.0 * SPACE) * (1.0 - (value - least) / (most - least).max(f64::MIN_POSITIVE));
-    let path: Vec<String> =
-        series.points.iter().map(|point| format!("{:.1},{:.1}", x(point.run), y(point.value.value))).collect();
+    let steps = summaries.len().saturating_sub(1).max(1) as f64;
+    let x = |run: usize| SPACE + (SIZE.0 - 2.0 * SPACE) * run as f64 / steps;
+    let y = |value: f64| {
+        SPACE + (SIZE.1 - 2.0 * SPACE) * (1.0 - (value - least) / (most - least).max(f64::MIN_POSITIVE))
+    };
+    let path: Vec<String> = series
+        .points
+        .iter()
+        .map(|point| format!("{:.1},{:.1}", x(point.run), y(point.value.value)))
+        .collect();
     html! {
         svg viewBox={ "0 0 " (SIZE.0) " " (SIZE.1) } role="img" aria-label=(what) {
             text x="0" y="10" { (value_of(series.unit, most)) }

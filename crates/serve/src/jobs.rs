@@ -58,6 +58,17 @@ impl Job {
         start_time(self.pid) == Some(self.started)
     }
 
+    /// Stops it as Ctrl-C does.
+    pub(crate) fn stop(&self) -> Result<()> {
+        if !self.is_running() {
+            return Ok(());
+        }
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
+        kill_process(pid, Signal::INT).map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("job {} cannot be stopped: {error}", self.id))
+        })
+    }
+
     /// The file of its progress: JSON objects, one per line.
     pub(crate) fn progress(&self) -> PathBuf {
         self.folder.join("progress.jsonl")
@@ -77,7 +88,9 @@ impl Job {
     fn said(&self) -> String {
         let messages = fs::read_to_string(self.progress()).unwrap_or_default();
         let messages = messages.lines().filter_map(|line| {
-            let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else { return Some(line.to_owned()) };
+            let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
+                return Some(line.to_owned());
+            };
             Some(format!("{}: {}", event["event"].as_str()?, event["text"].as_str()?))
         });
         let messages: Vec<String> = messages.collect();
@@ -114,7 +127,8 @@ impl Jobs {
     /// All jobs, the newest first.
     pub(crate) fn all(&self) -> Vec<Job> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let mut all: Vec<Job> = entries.filter_map(|entry| self.find(entry.file_name().to_str()?).ok()).collect();
+        let mut all: Vec<Job> =
+            entries.filter_map(|entry| self.find(entry.file_name().to_str()?).ok()).collect();
         all.sort_by(|a, b| b.id.cmp(&a.id));
         all
     }
@@ -135,7 +149,13 @@ impl Jobs {
         let folder = self.dir.join(id);
         let text = fs::read(folder.join("job.json")).ok().filter(|_| plain).ok_or_else(none)?;
         let record: Record = serde_json::from_slice(&text).map_err(|_| none())?;
-        Ok(Job { id: id.to_owned(), command: record.command, folder, pid: record.pid, started: record.started })
+        Ok(Job {
+            id: id.to_owned(),
+            command: record.command,
+            folder,
+            pid: record.pid,
+            started: record.started,
+        })
     }
 
     /// Starts `kurabe` with these arguments; returns the job's name.
@@ -167,16 +187,6 @@ impl Jobs {
         let written = fs::write(&path, text).map_err(|error| failed("write", &path, &error));
         std::thread::spawn(move || child.wait());
         written.map(|()| id)
-    }
-
-    /// Stops a job as Ctrl-C does.
-    pub(crate) fn stop(&self, job: &Job) -> Result<()> {
-        if !job.is_running() {
-            return Ok(());
-        }
-        let Some(pid) = Pid::from_raw(job.pid) else { return Ok(()) };
-        kill_process(pid, Signal::INT)
-            .map_err(|error| Error::new(ErrorKind::Environment, format!("job {} cannot be stopped: {error}", job.id)))
     }
 
     fn prune(&self) {
@@ -216,9 +226,11 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath
     Ok(page::layout("A run from this page", &body))
 }
 
-pub(crate) async fn stop(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath<String>) -> Answer<Redirect> {
-    let job = shared.jobs.find(&id)?;
-    shared.jobs.stop(&job)?;
+pub(crate) async fn stop(
+    State(shared): State<Arc<Shared>>,
+    UrlPath(id): UrlPath<String>,
+) -> Answer<Redirect> {
+    shared.jobs.find(&id)?.stop()?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
@@ -239,7 +251,7 @@ mod tests {
         let again = Jobs::open(&Store::open(dir.path()).unwrap(), "sleep".into()).unwrap();
         let job = again.find(&id).unwrap();
         assert!(job.is_running() && again.running().len() == 1 && job.command == "kurabe 60");
-        again.stop(&job).unwrap();
+        job.stop().unwrap();
         for _ in 0..1_000 {
             if !job.is_running() {
                 return;
@@ -252,7 +264,13 @@ mod tests {
     #[test]
     fn other_process_with_the_same_number_is_not_the_job() {
         let own = std::process::id() as i32;
-        let job = |started| Job { id: String::new(), command: String::new(), folder: PathBuf::new(), pid: own, started };
+        let job = |started| Job {
+            id: String::new(),
+            command: String::new(),
+            folder: PathBuf::new(),
+            pid: own,
+            started,
+        };
         let started = start_time(own).unwrap();
         assert!(job(started).is_running() && !job(started + 1).is_running());
     }

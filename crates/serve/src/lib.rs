@@ -76,7 +76,7 @@ pub fn random_token() -> Result<String> {
     getrandom::fill(&mut bytes).map_err(|error| {
         Error::new(ErrorKind::Environment, format!("the system gives no random numbers: {error}"))
     })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 impl Page {
@@ -120,9 +120,8 @@ impl Page {
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if the listener fails.
     pub fn serve(self, stop: &AtomicBool) -> Result<()> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Environment, format!("the page ended: {error}"))
-        };
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Environment, format!("the page ended: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let shared = Arc::clone(&self.shared);
         let ended = runtime.block_on(async move {

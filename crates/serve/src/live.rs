@@ -33,11 +33,17 @@ fn trial(run: &Run, record: &TrialRecord) -> Value {
     let target = cell.and_then(|cell| run.header.targets.get(cell.target)).map(|target| target.name.clone());
     let axes = cell.map(|cell| {
         let varies = |name: &str| run.header.spec.axes.get(name).is_none_or(|values| values.len() > 1);
-        let shown = cell.axes.values().iter().filter(|(name, _)| varies(name)).map(|(name, value)| format!("{name} {value}"));
+        let shown = cell
+            .axes
+            .values()
+            .iter()
+            .filter(|(name, _)| varies(name))
+            .map(|(name, value)| format!("{name} {value}"));
         let control = cell.aa_control.then(|| "A/A control".to_owned());
         shown.chain(control).collect::<Vec<_>>().join(", ")
     });
-    let mut object = json!({ "round": record.round + 1, "target": target, "axes": axes, "operation": record.operation });
+    let mut object =
+        json!({ "round": record.round + 1, "target": target, "axes": axes, "operation": record.operation });
     match &record.outcome {
         Outcome::Measured(measured) => {
             object["rate"] = json!(measured.ops_per_second());
@@ -100,7 +106,9 @@ fn figures() -> Markup {
 
 fn log(run: &Run) -> Markup {
     let text = |value: &Value| value.as_str().unwrap_or("–").to_owned();
-    let number = |value: &Value, digits: usize| value.as_f64().map_or_else(|| "–".to_owned(), |n| format!("{n:.digits$}"));
+    let number = |value: &Value, digits: usize| {
+        value.as_f64().map_or_else(|| "–".to_owned(), |n| format!("{n:.digits$}"))
+    };
     html! {
         div class="box" { table {
             thead { tr {
@@ -128,7 +136,11 @@ fn log(run: &Run) -> Markup {
     }
 }
 
-type Events = Sse<axum::response::sse::KeepAliveStream<std::pin::Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>>>;
+type Events = Sse<
+    axum::response::sse::KeepAliveStream<
+        std::pin::Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>,
+    >,
+>;
 
 fn event(kind: &str, data: &Value) -> Event {
     Event::default().event(kind).data(data.to_string())
@@ -147,7 +159,8 @@ where
             }
             let mut looking = watch.take()?;
             // Files are read beside the thread that answers.
-            let (found, looked) = tokio::task::spawn_blocking(move || (next(&mut looking), looking)).await.ok()?;
+            let (found, looked) =
+                tokio::task::spawn_blocking(move || (next(&mut looking), looking)).await.ok()?;
             let waits = found.events.is_empty();
             queue.extend(found.events);
             if !found.ended {
@@ -202,14 +215,19 @@ fn look_at_run(watched: &mut WatchedRun) -> Found {
     let mut events = Vec::new();
     if let Some(job) = &mut watched.job {
         // The ends of trials come from the run file, with more.
-        let wanted = |event: &Value| matches!(event["event"].as_str(), Some("trial-begins" | "rate" | "loading" | "restarting"));
-        events.extend(progress(job).iter().filter(|event| wanted(event)).map(|value| event("progress", value)));
+        let wanted = |event: &Value| {
+            matches!(event["event"].as_str(), Some("trial-begins" | "rate" | "loading" | "restarting"))
+        };
+        events
+            .extend(progress(job).iter().filter(|event| wanted(event)).map(|value| event("progress", value)));
     }
     if length != watched.length {
         watched.length = length;
         if let Ok(recorded) = kurabe_record::read(&watched.path) {
             let run = recorded.run;
-            events.extend(run.trials.iter().skip(watched.trials).map(|record| event("trial", &trial(&run, record))));
+            events.extend(
+                run.trials.iter().skip(watched.trials).map(|record| event("trial", &trial(&run, record))),
+            );
             watched.trials = run.trials.len();
         }
     }

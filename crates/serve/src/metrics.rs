@@ -57,20 +57,28 @@ impl Families {
         };
         let of_run = name(&[("run", &run.header.run), ("experiment", &run.header.spec.experiment)]);
         self.trials.get_or_create(&of_run).set(run.trials.len() as f64);
-        let failed = run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count();
+        let failed =
+            run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count();
         self.failed.get_or_create(&of_run).set(failed as f64);
         // Later trials replace earlier ones.
         let newest: BTreeMap<(usize, &str), &Outcome> =
             run.trials.iter().map(|trial| ((trial.cell, trial.operation.as_str()), &trial.outcome)).collect();
         for ((cell, operation), outcome) in newest {
-            let (Some(cell), Outcome::Measured(measured)) = (run.header.cells.get(cell), outcome) else { continue };
+            let (Some(cell), Outcome::Measured(measured)) = (run.header.cells.get(cell), outcome) else {
+                continue;
+            };
             if cell.aa_control {
                 continue;
             }
             let target = run.header.targets.get(cell.target).map_or("", |target| target.name.as_str());
             let mut labels = of_run.clone();
             labels.extend(name(&[("target", target), ("operation", operation)]));
-            labels.extend(cell.axes.values().iter().map(|(axis, value)| (format!("axis_{}", plain(axis)), value.to_string())));
+            labels.extend(
+                cell.axes
+                    .values()
+                    .iter()
+                    .map(|(axis, value)| (format!("axis_{}", plain(axis)), value.to_string())),
+            );
             self.rate.get_or_create(&labels).set(measured.ops_per_second());
             let times = measured.open.as_ref().map_or(&measured.service, |open| &open.response);
             if let Some(p99) = times.quantile(0.99) {
@@ -86,13 +94,18 @@ impl Families {
             ("run_trials", "Trials of a running run that have ended", self.trials),
             ("run_failed_trials", "Trials of a running run that have failed", self.failed),
             ("trial_operations_per_second", "Throughput of the newest trial of a cell", self.rate),
-            ("trial_p99_seconds", "99th percentile of the newest trial's service times, or response times in an open loop", self.p99),
+            (
+                "trial_p99_seconds",
+                "99th percentile of the newest trial's service times, or response times in an open loop",
+                self.p99,
+            ),
         ] {
             registry.register(name, help, family);
         }
         let mut text = String::new();
-        encode(&mut text, &registry)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("the metrics cannot be written: {error}")))?;
+        encode(&mut text, &registry).map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("the metrics cannot be written: {error}"))
+        })?;
         Ok(text)
     }
 }

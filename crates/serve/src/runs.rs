@@ -1,6 +1,7 @@
 //! The list of runs, and one run.
 
 use crate::failure::{Answer, Failure, blocking};
+use crate::jobs::Job;
 use crate::{Shared, live, page};
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
@@ -73,7 +74,14 @@ impl<'a> Row<'a> {
             words.extend(header.spec.targets.iter().cloned());
             words.extend(header.origin.suite.clone());
             words.extend(header.origin.labels.iter().cloned());
-            words.extend(header.origin.git.iter().flat_map(|git| [Some(git.commit.clone()), git.branch.clone()]).flatten());
+            words.extend(
+                header
+                    .origin
+                    .git
+                    .iter()
+                    .flat_map(|git| [Some(git.commit.clone()), git.branch.clone()])
+                    .flatten(),
+            );
             words.push(state(run.state).to_owned());
             words.push(page::date(header.began));
         }
@@ -185,7 +193,7 @@ pub(crate) async fn one(State(shared): State<Arc<Shared>>, Path(name): Path<Stri
 fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup {
     let url = format!("/runs/{}", in_url(&path.name));
     let note = path.note().ok().flatten().unwrap_or_default();
-    let job = shared.jobs.of_run(&path.name).filter(|job| job.is_running());
+    let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
     html! {
         p class="meta" {
             (run.header.spec.experiment) " on " (run.header.spec.targets.join(" ")) " · " (page::date(run.header.began)) " · "
@@ -254,9 +262,10 @@ pub(crate) async fn note(
 
 pub(crate) async fn stop(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Redirect> {
     let job = shared.jobs.of_run(&name).ok_or_else(|| {
-        Error::usage(format!("the run '{name}' was not started from this page")).hint("stop it where it was started, with Ctrl-C")
+        Error::usage(format!("the run '{name}' was not started from this page"))
+            .hint("stop it where it was started, with Ctrl-C")
     })?;
-    shared.jobs.stop(&job)?;
+    job.stop()?;
     Ok(Redirect::to(&format!("/runs/{}", in_url(&name))))
 }
 

@@ -103,10 +103,25 @@ fn pgbench() -> Command {
             arg("client", 'c', "N", "Clients, as --clients"),
             arg("jobs", 'j', "N", "Threads that share the clients, as --threads"),
             arg("time", 'T', "SECONDS", "Duration of each trial's measured phase, as --duration"),
-            arg("transactions", 't', "N", "Transactions of each client in a trial; --requests is the number of all clients"),
-            arg("rate-limit", 'R', "N", "Transactions due per second, with Poisson arrivals, as --rate N --arrivals poisson"),
-            arg("protocol", 'M', "HOW", "prepared: as --statement once; extended: as --statement per-request")
-                .value_parser(["simple", "extended", "prepared"]),
+            arg(
+                "transactions",
+                't',
+                "N",
+                "Transactions of each client in a trial; --requests is the number of all clients",
+            ),
+            arg(
+                "rate-limit",
+                'R',
+                "N",
+                "Transactions due per second, with Poisson arrivals, as --rate N --arrivals poisson",
+            ),
+            arg(
+                "protocol",
+                'M',
+                "HOW",
+                "prepared: as --statement once; extended: as --statement per-request",
+            )
+            .value_parser(["simple", "extended", "prepared"]),
         ])
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))

@@ -33,7 +33,9 @@ pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.warning("other machines can reach this address, and the token is sent without encryption");
     }
     if open {
-        output.warning("there is no token: everybody who reaches this address can start and stop runs as this user");
+        output.warning(
+            "there is no token: everybody who reaches this address can start and stop runs as this user",
+        );
     }
     output.note("Ctrl-C ends the page; runs that were started from it go on");
     page.serve(&stop)?;

@@ -55,8 +55,10 @@ impl Request {
             Some("prepared") => Some("once"),
             Some("extended") => Some("per-request"),
             Some(_) => {
-                return Err(Error::usage("--protocol simple: values are sent as parameters here, not in the statement")
-                    .hint("use prepared or extended"));
+                return Err(Error::usage(
+                    "--protocol simple: values are sent as parameters here, not in the statement",
+                )
+                .hint("use prepared or extended"));
             }
         };
         if let Some(statement) = statement {
@@ -71,8 +73,10 @@ impl Request {
             None => 1,
             Some([one]) => units::parse_count(one)?,
             Some(_) => {
-                return Err(Error::usage("--transactions is a number for each client, and --clients has several values")
-                    .hint("give the number of all clients: --requests"));
+                return Err(Error::usage(
+                    "--transactions is a number for each client, and --clients has several values",
+                )
+                .hint("give the number of all clients: --requests"));
             }
         };
         let all = each.checked_mul(clients).filter(|all| *all > 0);

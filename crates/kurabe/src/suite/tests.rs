@@ -147,7 +147,10 @@ fn options_of_pgbench_are_those_of_its_manual() {
     assert_eq!((spec.threads, spec.requests["transaction"]), (Some(ClientThreads::Count(2)), 80));
     let spec = pgbench(&["-T", "5", "-R", "100"]).unwrap().spec().unwrap();
     assert_eq!((spec.duration_ns, spec.arrivals), (Some(5_000_000_000), Some(Arrivals::Poisson)));
-    assert_eq!((&spec.axes["rate"][..], &spec.axes["clients"][..]), (&[AxisValue::Number(100)][..], &[AxisValue::Number(1)][..]));
+    assert_eq!(
+        (&spec.axes["rate"][..], &spec.axes["clients"][..]),
+        (&[AxisValue::Number(100)][..], &[AxisValue::Number(1)][..])
+    );
 }
 
 #[test]
