@@ -25,6 +25,7 @@ mod reload;
 mod residue;
 mod restarts;
 mod sabotage;
+mod serve;
 mod server_statistics;
 mod servers;
 mod standstill;

@@ -203,6 +203,30 @@ fn shown(text: &str) -> &str {
     if text.contains('@') { "…" } else { text }
 }
 
+/// Removes the passwords in target URLs from command-line arguments.
+pub fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
+    words
+        .map(|word| {
+            if !word.contains(':') || word.starts_with('-') && !word.contains("://") {
+                return word;
+            }
+            let (option, text) = match word.split_once('=') {
+                Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
+                _ => (String::new(), word.as_str()),
+            };
+            match TargetUrl::parse(text) {
+                Ok(url)
+                    if url.password.is_some() || url.options.keys().any(|name| name.contains("password")) =>
+                {
+                    format!("{option}{url}")
+                }
+                Err(_) if text.contains('@') => format!("{option}…"),
+                _ => word,
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod git;
 mod output;
 mod places;
 mod progress;
+mod quiet;
 mod relay;
 mod settings;
 mod signals;

@@ -6,6 +6,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
 use kurabe_engine::event::Event;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -15,6 +16,8 @@ mod event;
 
 /// The interval for redrawing the rate.
 const TICK: Duration = Duration::from_millis(200);
+/// The interval of the rate among the events of `--json-progress`.
+const EVENT: Duration = Duration::from_secs(1);
 /// The interval of plain lines.
 const LINE: Duration = Duration::from_secs(5);
 
@@ -48,7 +51,21 @@ impl Progress {
             bar.set_style(style);
         }
         let over = Arc::new(AtomicBool::new(false));
-        let ticker = live.then(|| tick(bar.clone(), Arc::clone(completed), Arc::clone(&over)));
+        let (shown, completed, ends) = (bar.clone(), Arc::clone(completed), Arc::clone(&over));
+        let ticker = match (live, output.json) {
+            (true, _) => Some(every(TICK, completed, ends, move |rate| {
+                if let Some(rate) = rate {
+                    shown.set_message(format!("{} ops/s", units::count(rate.round() as u64)));
+                }
+                shown.tick();
+            })),
+            (false, true) => Some(every(EVENT, completed, ends, move |rate| {
+                if let Some(rate) = rate {
+                    output.event(&json!({ "event": "rate", "ops_per_second": rate }));
+                }
+            })),
+            (false, false) => None,
+        };
         let (axes, cells) = (axes.to_vec(), cells.to_vec());
         Self { output, axes, targets, cells, rounds, bar, ticker, over, last_line: None }
     }
@@ -143,20 +160,25 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
     axes.iter().filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Redraws the rate of the current trial.
-fn tick(bar: ProgressBar, completed: Arc<AtomicU64>, over: Arc<AtomicBool>) -> JoinHandle<()> {
+/// Gives `show` the rate of the current trial in this interval; `None` if nothing was completed in it.
+fn every(
+    interval: Duration,
+    completed: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    show: impl Fn(Option<f64>) + Send + 'static,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut last = (Instant::now(), 0);
         while !over.load(Ordering::Relaxed) {
+            // The end of the run does not wait for a long interval.
             std::thread::sleep(TICK);
+            if last.0.elapsed() < interval {
+                continue;
+            }
             let now = (Instant::now(), completed.load(Ordering::Relaxed));
             // A new trial starts from zero.
-            if now.1 > last.1 {
-                let rate = (now.1 - last.1) as f64 / (now.0 - last.0).as_secs_f64();
-                bar.set_message(format!("{} ops/s", units::count(rate.round() as u64)));
-            }
+            show((now.1 > last.1).then(|| (now.1 - last.1) as f64 / (now.0 - last.0).as_secs_f64()));
             last = now;
-            bar.tick();
         }
     })
 }

@@ -24,6 +24,7 @@ use words::{arrivals, known, one_target, parse_requests};
 mod file;
 mod interleave;
 mod lines;
+mod pgbench;
 mod restarts;
 mod several;
 
@@ -83,7 +84,7 @@ impl Request {
     /// Reads the options of `run pgbench …`.
     pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
         let custom = Some(crate::custom::of_pgbench(matches)?);
-        Self { custom, ..Self::default() }.with_options(matches)
+        Self { custom, ..Self::default() }.with_options(matches)?.with_pgbench(matches)
     }
 
     /// Reads the options of `run EXPERIMENT …`.

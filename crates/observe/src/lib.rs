@@ -25,7 +25,7 @@ mod tiers;
 mod wire;
 
 pub use facts::machine_facts;
-pub use machine::{dishonest_sync, disturbances};
+pub use machine::{dishonest_sync, disturbances, is_busy};
 pub use monitor::Monitor;
 pub use remote::{DEFAULT_COMMAND, Remote, serve};
 

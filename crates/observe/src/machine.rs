@@ -82,6 +82,12 @@ fn unlikely_syncs(folder: &Path, per_second: f64) -> Option<String> {
     })
 }
 
+/// Whether other processes use a tenth or more of this machine's CPU. It takes this time, in which this process must be
+/// idle.
+pub fn is_busy(time: Duration) -> bool {
+    load(time) >= BUSY
+}
+
 /// The share of all processors' time that is in use.
 fn load(time: Duration) -> f64 {
     let (then, began) = (host::busy_ns(), Instant::now());

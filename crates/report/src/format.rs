@@ -113,8 +113,8 @@ pub(crate) fn signed_size(bytes: f64) -> String {
     format!("{sign}{}", units::size(bytes.abs().round() as u64))
 }
 
-/// A metric's value with its unit.
-pub(crate) fn value_of(unit: Unit, value: f64) -> String {
+/// A metric's value with its unit, for display.
+pub fn value_of(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Nanoseconds if value < 0.0 => format!("−{}", nanos(-value)),
         Unit::Nanoseconds => nanos(value),

@@ -13,6 +13,7 @@
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 //! | [`suite_table`] | what the runs of a suite measured on which target |
+//! | [`history`] | equal runs over time, and changes |
 
 mod analysis;
 mod anonymise;
@@ -41,6 +42,7 @@ pub mod ab;
 pub mod compare;
 pub mod csv;
 pub mod hgrm;
+pub mod history;
 pub mod html;
 pub mod json;
 pub mod markdown;
@@ -49,6 +51,7 @@ pub mod terminal;
 pub mod windows;
 
 pub use analysis::analyse;
+pub use format::value_of;
 pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;

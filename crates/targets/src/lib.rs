@@ -15,6 +15,7 @@ use kurabe_core::planned::CacheNeed;
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
+pub use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_drivers::cached::{self, Cached};
 use kurabe_drivers::members::Member;
@@ -638,30 +639,6 @@ pub fn names(urls: &[TargetUrl]) -> Vec<String> {
                 n += 1;
             }
             name
-        })
-        .collect()
-}
-
-/// Removes the passwords in target URLs from command-line arguments.
-pub fn without_passwords(words: impl Iterator<Item = String>) -> Vec<String> {
-    words
-        .map(|word| {
-            if !word.contains(':') || word.starts_with('-') && !word.contains("://") {
-                return word;
-            }
-            let (option, text) = match word.split_once('=') {
-                Some((option, text)) if option.starts_with("--") => (format!("{option}="), text),
-                _ => (String::new(), word.as_str()),
-            };
-            match TargetUrl::parse(text) {
-                Ok(url)
-                    if url.password.is_some() || url.options.keys().any(|name| name.contains("password")) =>
-                {
-                    format!("{option}{url}")
-                }
-                Err(_) if text.contains('@') => format!("{option}…"),
-                _ => word,
-            }
         })
         .collect()
 }

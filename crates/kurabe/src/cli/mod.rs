@@ -9,6 +9,7 @@ mod listen;
 mod report;
 mod run;
 mod selftest;
+mod serve;
 mod store;
 
 pub(crate) use complete::{answer_shell, script};
@@ -79,6 +80,7 @@ pub(crate) fn command() -> Command {
                     .help("Name of the run or a prefix of it, a path, or 'last'"),
             ),
         )
+        .subcommand(serve::command())
         .subcommand(report::command())
         .subcommand(gate::compare())
         .subcommand(gate::gate())

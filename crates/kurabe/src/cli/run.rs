@@ -100,10 +100,36 @@ fn pgbench() -> Command {
                 .short('i')
                 .help_heading(heading),
         )
+        .args([
+            arg("client", 'c', "N", "Clients, as --clients"),
+            arg("jobs", 'j', "N", "Threads that share the clients, as --threads"),
+            arg("time", 'T', "SECONDS", "Duration of each trial's measured phase, as --duration"),
+            arg(
+                "transactions",
+                't',
+                "N",
+                "Transactions of each client in a trial; --requests is the number of all clients",
+            ),
+            arg(
+                "rate-limit",
+                'R',
+                "N",
+                "Transactions due per second, with Poisson arrivals, as --rate N --arrivals poisson",
+            ),
+            arg(
+                "protocol",
+                'M',
+                "HOW",
+                "prepared: as --statement once; extended: as --statement per-request",
+            )
+            .value_parser(["simple", "extended", "prepared"]),
+        ])
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(record())
         .args(how())
+        // pgbench's -t is a number of transactions.
+        .mut_arg("more-targets", |target| target.short(None))
 }
 
 /// Options of custom workloads.
@@ -222,7 +248,7 @@ pub(super) fn record() -> [Arg; 2] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 20] {
+pub(super) fn how() -> [Arg; 21] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -314,6 +340,7 @@ pub(super) fn how() -> [Arg; 20] {
         .value_parser(Arrivals::NAMES)
         .hide_possible_values(true),
         crate::timeout::option().help_heading(heading),
+        crate::quiet::option().help_heading(heading),
         arg("slo", "TIME", "Limit of the p99 response time for --rate max [default: 10ms]"),
         arg(
             "durability",

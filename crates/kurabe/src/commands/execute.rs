@@ -300,6 +300,10 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
     let rounds = header.spec.rounds;
+    if output.json {
+        let (run, file) = (&header.run, writer.path().file.display().to_string());
+        output.event(&json!({ "event": "run-begins", "run": run, "file": file }));
+    }
     let mut progress = Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // The clock of a resumed run continues.

@@ -5,9 +5,9 @@ use super::execute::{Job, execute};
 use super::report;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::places;
 use crate::suite::Request;
 use crate::targets;
+use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
@@ -54,6 +54,9 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         dry: matches.get_flag("dry-run"),
         in_suite: None,
     };
+    if !job.dry {
+        quiet::wait(matches, output)?;
+    }
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
     let infos = [report::info(&recorded.run, output), report::info(&made, output)];

@@ -15,6 +15,7 @@ mod run;
 mod runs;
 mod scale;
 mod selftest;
+mod serve;
 mod show;
 mod stopping_rule;
 mod store;
@@ -55,6 +56,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("agent", _)) => agent::agent(),
         Some(("listen", matches)) => listen::listen(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
+        Some(("serve", matches)) => serve::serve(matches, output),
         Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
         Some(("gate", matches)) => gate::gate(matches, output),

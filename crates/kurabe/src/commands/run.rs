@@ -6,8 +6,8 @@ use super::wanted;
 use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
-use crate::places;
 use crate::suite::{Request, Several};
+use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
@@ -38,6 +38,9 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     };
     let spec = request.spec()?;
     let dry = matches.get_flag("dry-run");
+    if !dry {
+        quiet::wait(matches, output)?;
+    }
     let job = Job {
         spec,
         free: request.free()?,

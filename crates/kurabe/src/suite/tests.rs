@@ -130,3 +130,33 @@ fn rounds_fill_blocks_between_restarts_or_are_rejected() {
     let error = spec("restarts = 1\ntargets = ['sqlite:', 'null:']").unwrap_err().to_string();
     assert!(error.contains("no target is a throwaway server"), "{error}");
 }
+
+/// The request of `kurabe run pgbench` with these options.
+fn pgbench(words: &[&str]) -> Result<Request> {
+    let words = [&["kurabe", "run", "pgbench", "sqlite:"], words].concat();
+    let matches = crate::cli::command().try_get_matches_from(words).unwrap();
+    let run = matches.subcommand_matches("run").unwrap();
+    Request::of_pgbench(run.subcommand_matches("pgbench").unwrap())
+}
+
+#[test]
+fn options_of_pgbench_are_those_of_its_manual() {
+    let spec = pgbench(&["-c", "8", "-j", "2", "-t", "10", "-M", "extended"]).unwrap().spec().unwrap();
+    assert_eq!(spec.axes["clients"], [AxisValue::Number(8)]);
+    assert_eq!(spec.axes["statement"], [AxisValue::Word("per-request".to_owned())]);
+    assert_eq!((spec.threads, spec.requests["transaction"]), (Some(ClientThreads::Count(2)), 80));
+    let spec = pgbench(&["-T", "5", "-R", "100"]).unwrap().spec().unwrap();
+    assert_eq!((spec.duration_ns, spec.arrivals), (Some(5_000_000_000), Some(Arrivals::Poisson)));
+    assert_eq!(
+        (&spec.axes["rate"][..], &spec.axes["clients"][..]),
+        (&[AxisValue::Number(100)][..], &[AxisValue::Number(1)][..])
+    );
+}
+
+#[test]
+fn option_of_pgbench_beside_its_equivalent_is_refused() {
+    for words in [&["-c", "8", "--clients", "4"][..], &["-T", "5", "--duration", "4s"], &["-M", "simple"]] {
+        assert_eq!(pgbench(words).unwrap_err().kind(), kurabe_core::ErrorKind::Usage, "{words:?}");
+    }
+    assert!(pgbench(&["--clients", "1,2", "-t", "10"]).is_err());
+}

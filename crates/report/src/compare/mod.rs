@@ -7,6 +7,7 @@
 mod differences;
 pub mod gate;
 mod junit;
+mod page;
 mod render;
 
 use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
@@ -22,6 +23,7 @@ use serde::Serialize;
 pub use differences::Difference;
 pub use gate::{Decision, Gate, Judgement};
 pub use junit::junit;
+pub use page::fragment;
 pub use render::{json, markdown, pull_request, terminal};
 
 /// The names of the two sides in findings.

@@ -84,7 +84,7 @@ pub fn pull_request(compared: &Compared) -> String {
 }
 
 /// A table for each compared metric, and one of other differences.
-fn tables(compared: &Compared) -> Vec<Table> {
+pub(super) fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[Row]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
         rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)))

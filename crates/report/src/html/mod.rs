@@ -20,6 +20,8 @@ use chart::{Frame, View};
 use kurabe_core::load::Load;
 use lines::{Panel, Property, Shares, panels, shares};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+pub(crate) use sections::one_table;
+
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 
 /// No network access, even if a name from a server were taken for markup.
@@ -98,7 +100,7 @@ fn script(summary: &Summary) -> String {
 }
 
 /// The style sheet with the colours of both modes.
-fn style() -> String {
+pub fn style() -> String {
     include_str!("style.css")
         .replace("@LIGHT@", &properties(&LIGHT))
         .replace("@DARK@", &properties(&DARK))

@@ -79,7 +79,7 @@ pub(super) fn results(summary: &Summary) -> Markup {
     }
 }
 
-fn one_table(table: &Table) -> Markup {
+pub(crate) fn one_table(table: &Table) -> Markup {
     let class = |right: bool| right.then_some("num");
     html! {
         div class="box" {

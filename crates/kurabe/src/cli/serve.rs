@@ -1,0 +1,25 @@
+//! `kurabe serve`.
+
+use super::option;
+use clap::Command;
+
+pub(super) fn command() -> Command {
+    Command::new("serve")
+        .about("Serves a web page of this machine's runs: live trials, reports, comparisons, history and a form for new runs")
+        .long_about(
+            "Serves a web page of this machine's runs: live trials, reports, comparisons, history and a form for new runs. \
+             It prints its URL, which has a token: whoever has it can start and stop runs as this user. Runs that were \
+             started from the page go on when it ends, and it finds them again. /metrics has the newest results of \
+             running runs for Prometheus. Ctrl-C ends the page.",
+        )
+        .arg(
+            option("listen", "ADDRESS:PORT", "Where to listen; port 0: any free one")
+                .default_value("127.0.0.1:8096"),
+        )
+        .arg(option(
+            "token",
+            "TOKEN",
+            "What a user must know, at least 8 letters or digits; none: everybody who reaches the address may do \
+             everything [default: a random one]",
+        ))
+}

@@ -1,0 +1,65 @@
+//! `kurabe serve`: a web page of this machine's runs, until Ctrl-C.
+
+use crate::exit::{self, Exit, OfRunFile};
+use crate::output::Output;
+use crate::{places, signals};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_serve::{Options, Page, random_token};
+
+pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let listen = text("listen").parse().map_err(|_| {
+        Error::usage(format!("--listen: '{}' is not an address with a port", text("listen")))
+            .hint("write 127.0.0.1:8096 or [::1]:8096")
+    })?;
+    let token = match text("token") {
+        "" => Some(random_token()?),
+        "none" => None,
+        token => Some(checked(token)?),
+    };
+    let program = std::env::current_exe().map_err(|error| {
+        Error::new(ErrorKind::Environment, format!("the program's own file is not known: {error}"))
+    })?;
+    let store = places::writable_runs(matches)?;
+    let started = kurabe_testbed::engines().map(|engine| format!("up:{engine}"));
+    let targets = std::iter::once("sqlite:".to_owned()).chain(started).collect();
+    let open = token.is_none();
+    let page = Page::open(Options { listen, token, program, targets }, store).map_err(OfRunFile)?;
+    let stop = signals::watch(exit::DONE, output)?;
+    output.result(&page.url())?;
+    if !page.address().ip().is_loopback() {
+        output.warning("other machines can reach this address, and the token is sent without encryption");
+    }
+    if open {
+        output.warning(
+            "there is no token: everybody who reaches this address can start and stop runs as this user",
+        );
+    }
+    output.note("Ctrl-C ends the page; runs that were started from it go on");
+    page.serve(&stop)?;
+    Ok(exit::DONE)
+}
+
+/// A token that can stand in a URL and in a cookie.
+fn checked(token: &str) -> kurabe_core::Result<String> {
+    if token.len() >= 8 && token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Ok(token.to_owned());
+    }
+    Err(Error::usage("--token: it must have at least 8 letters or digits, and nothing else")
+        .hint("leave it out for a random one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_that_could_be_guessed_or_break_a_header_is_refused() {
+        for token in ["1234567", "12345678;", "12345678\r\n", ""] {
+            assert_eq!(checked(token).unwrap_err().kind(), ErrorKind::Usage, "{token}");
+        }
+        assert_eq!(checked("12345678").unwrap(), "12345678");
+    }
+}

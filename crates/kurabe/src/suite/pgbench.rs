@@ -1,0 +1,88 @@
+//! pgbench's own options `-c -j -T -t -R -M` for `run pgbench`, as its manual defines them.
+
+use super::Request;
+use clap::ArgMatches;
+use kurabe_core::load::{Arrivals, RATE};
+use kurabe_core::threads::ClientThreads;
+use kurabe_core::{Error, Result, units};
+use std::time::Duration;
+
+/// The options, by their names in pgbench's manual, each with our option that it replaces.
+const REPLACED: [(&str, &str); 6] = [
+    ("client", "clients"),
+    ("jobs", "threads"),
+    ("time", "duration"),
+    ("transactions", "requests"),
+    ("rate-limit", "rate"),
+    ("protocol", "statement"),
+];
+
+impl Request {
+    /// Adds pgbench's own options to the request.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if a value is invalid, or if an option and its equivalent are given.
+    pub(super) fn with_pgbench(mut self, matches: &ArgMatches) -> Result<Self> {
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        for (theirs, ours) in REPLACED {
+            if text(theirs).is_some() && super::is_given(matches, ours) {
+                return Err(Error::usage(format!("pgbench's --{theirs} and --{ours} are the same"))
+                    .hint(format!("leave out --{ours}")));
+            }
+        }
+        let count = |name: &str| super::parsed("--", name, text(name), units::parse_count);
+        if let Some(clients) = count("client")? {
+            self.axes.insert("clients".to_owned(), vec![clients.to_string()]);
+        }
+        if let Some(jobs) = text("jobs") {
+            self.threads = Some(ClientThreads::parse(&jobs).map_err(|error| error.context("--jobs"))?);
+        }
+        if let Some(seconds) = count("time")? {
+            self.duration = Some(Duration::from_secs(seconds));
+        }
+        if let Some(each) = count("transactions")? {
+            self.requests_of_each_client(each)?;
+        }
+        if let Some(rate) = text("rate-limit") {
+            self.axes.insert(RATE.name.to_owned(), vec![rate]);
+            // "The rate is targeted by starting transactions along a Poisson-distributed schedule time line."
+            self.arrivals = self.arrivals.or(Some(Arrivals::Poisson));
+            // An open loop has other default clients, and pgbench's is one.
+            self.axes.entry("clients".to_owned()).or_insert_with(|| vec!["1".to_owned()]);
+        }
+        let statement = match text("protocol").as_deref() {
+            None => None,
+            Some("prepared") => Some("once"),
+            Some("extended") => Some("per-request"),
+            Some(_) => {
+                return Err(Error::usage(
+                    "--protocol simple: values are sent as parameters here, not in the statement",
+                )
+                .hint("use prepared or extended"));
+            }
+        };
+        if let Some(statement) = statement {
+            self.axes.insert("statement".to_owned(), vec![statement.to_owned()]);
+        }
+        Ok(self)
+    }
+
+    /// Sets the requests of a trial from those of each client, as pgbench counts them.
+    fn requests_of_each_client(&mut self, each: u64) -> Result<()> {
+        let clients = match self.axes.get("clients").map(Vec::as_slice) {
+            None => 1,
+            Some([one]) => units::parse_count(one)?,
+            Some(_) => {
+                return Err(Error::usage(
+                    "--transactions is a number for each client, and --clients has several values",
+                )
+                .hint("give the number of all clients: --requests"));
+            }
+        };
+        let all = each.checked_mul(clients).filter(|all| *all > 0);
+        let all = all.ok_or_else(|| Error::usage(format!("--transactions {each} is out of range")))?;
+        let operations = self.find()?.info().operations.iter();
+        self.requests = operations.map(|operation| (operation.name.to_owned(), all)).collect();
+        Ok(())
+    }
+}

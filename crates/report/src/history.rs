@@ -1,0 +1,127 @@
+//! The results of equal runs over time, and the runs at which they changed.
+//!
+//! A run is compared with the last one before it that had a change, by [`compare`](crate::compare). A result has changed
+//! at a run if the comparison calls it better or worse, and the next run says the same. So one disturbed run is no
+//! change. The newest run has no next one: its change is unconfirmed.
+
+use crate::compare::{Compared, Row, compare};
+use crate::finding::Interval;
+use crate::summary::{Summary, VerdictResult};
+use kurabe_core::axis::Cell;
+use kurabe_core::metric::Unit;
+use std::collections::BTreeMap;
+
+/// A primary metric of one cell and operation over the runs.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The target.
+    pub target: String,
+    /// The values of the axes.
+    pub axes: Cell,
+    /// The operation.
+    pub operation: String,
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its values, in the order of the runs. Runs without a value are left out.
+    pub points: Vec<Point>,
+}
+
+/// A value of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The run, by position.
+    pub run: usize,
+    /// The value with its interval.
+    pub value: Interval,
+    /// Whether the result changed at this run.
+    pub change: Option<Change>,
+}
+
+/// A change of a result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Whether the new result is better.
+    pub better: bool,
+    /// New ÷ old; above 1 if the new result is better. The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Whether the next run confirms it. The newest run has no next one.
+    pub confirmed: bool,
+}
+
+impl Series {
+    /// Whether it has a change.
+    pub fn has_changed(&self) -> bool {
+        self.points.iter().any(|point| point.change.is_some())
+    }
+
+    fn is(&self, row: &Row) -> bool {
+        (&self.target, &self.axes, &self.operation, &self.metric)
+            == (&row.target, &row.axes, &row.operation, &row.metric)
+    }
+}
+
+/// The primary metrics of runs over time. `runs` are complete runs of the same suite, the oldest first.
+pub fn history(runs: &[&Summary]) -> Vec<Series> {
+    let mut pairs = Pairs { runs, compared: BTreeMap::new() };
+    let Some(first) = runs.first() else { return Vec::new() };
+    let rows = compare(first, runs.get(1).unwrap_or(first)).rows;
+    let mut all: Vec<Series> = rows
+        .into_iter()
+        .filter(|row| row.primary)
+        .map(|row| Series {
+            points: row.first.map(|value| Point { run: 0, value, change: None }).into_iter().collect(),
+            target: row.target,
+            axes: row.axes,
+            operation: row.operation,
+            metric: row.metric,
+            unit: row.unit,
+        })
+        .collect();
+    for series in &mut all {
+        let mut base = 0;
+        for run in 1..runs.len() {
+            let Some(row) = pairs.row(series, base, run) else { continue };
+            let Some(value) = row.second else { continue };
+            let next = (run + 1 < runs.len()).then(|| pairs.row(series, base, run + 1)).flatten();
+            let change = change(&row, next.as_ref());
+            if change.is_some() {
+                base = run;
+            }
+            series.points.push(Point { run, value, change });
+        }
+    }
+    all
+}
+
+/// The change that a comparison with the base shows, if the next run's comparison does not contradict it.
+fn change(row: &Row, next: Option<&Row>) -> Option<Change> {
+    let called = matches!(row.result, VerdictResult::Better | VerdictResult::Worse);
+    let confirmed = next.map(|next| next.result == row.result);
+    if !called || confirmed == Some(false) {
+        return None;
+    }
+    Some(Change {
+        better: row.result == VerdictResult::Better,
+        low: row.low?,
+        high: row.high?,
+        confirmed: confirmed.unwrap_or(false),
+    })
+}
+
+/// Comparisons of two runs, each made once.
+struct Pairs<'a> {
+    runs: &'a [&'a Summary],
+    compared: BTreeMap<(usize, usize), Compared>,
+}
+
+impl Pairs<'_> {
+    fn row(&mut self, series: &Series, base: usize, run: usize) -> Option<Row> {
+        let (first, second) = (self.runs.get(base)?, self.runs.get(run)?);
+        let compared = self.compared.entry((base, run)).or_insert_with(|| compare(first, second));
+        compared.rows.iter().find(|row| row.primary && series.is(row)).cloned()
+    }
+}

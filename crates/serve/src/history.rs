@@ -1,0 +1,209 @@
+//! `/history/SUITE`: the runs of a suite over time, with the runs at which a result changed.
+
+use crate::failure::{Answer, blocking};
+use crate::{Shared, page, runs};
+use axum::extract::{Path, State};
+use kurabe_core::axis::Cell;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_record::{Entry, RunState, RunSummary};
+use kurabe_report::Summary;
+use kurabe_report::history::{Change, Series, history};
+use kurabe_report::value_of;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most runs of a history, the newest ones.
+const MOST: usize = 60;
+/// The size of a chart.
+const SIZE: (f64, f64) = (600.0, 130.0);
+/// The space above and below its points, and beside them.
+const SPACE: f64 = 12.0;
+
+/// The complete runs of each suite, the newest first.
+fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
+    let mut suites: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
+    for entry in shared.store.list()? {
+        if let Entry::Run(run) = entry
+            && run.state == RunState::Complete
+            && let Some(suite) = run.header.origin.suite.clone()
+        {
+            suites.entry(suite).or_default().push(*run);
+        }
+    }
+    Ok(suites)
+}
+
+pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Answer {
+    let body = blocking(move || {
+        let suites = of_suites(&shared)?;
+        Ok(html! {
+            @if suites.is_empty() {
+                p { "No suite has a complete run yet. Make one with " code { "kurabe run -f SUITE.toml" } "." }
+            } @else {
+                ul class="plain" {
+                    @for (suite, runs) in &suites {
+                        li { a href={ "/history/" (runs::in_url(suite)) } { (suite) } ", " (runs.len()) " complete runs, the newest "
+                            (runs.first().map(|run| page::date(run.header.began)).unwrap_or_default()) }
+                    }
+                }
+            }
+        })
+    })
+    .await?;
+    Ok(page::layout("History", &body))
+}
+
+pub(crate) async fn page(State(shared): State<Arc<Shared>>, Path(suite): Path<String>) -> Answer {
+    let title = format!("{suite} over time");
+    let body = blocking(move || {
+        let mut found = of_suites(&shared)?.remove(&suite).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the suite '{suite}' has no complete run"))
+        })?;
+        found.truncate(MOST);
+        found.reverse();
+        let summaries = found
+            .iter()
+            .map(|run| Ok(runs::analyse(&kurabe_record::read(&run.path)?.run)))
+            .collect::<Result<Vec<Summary>>>()?;
+        Ok(of_summaries(&summaries))
+    })
+    .await?;
+    Ok(page::layout(&title, &body))
+}
+
+fn of_summaries(summaries: &[Summary]) -> Markup {
+    let mut all = history(&summaries.iter().collect::<Vec<_>>());
+    all.sort_by_key(|series| !series.has_changed());
+    let (changed, steady): (Vec<_>, Vec<_>) = all.iter().partition(|series| series.has_changed());
+    let count =
+        changed.iter().map(|series| series.points.iter().filter(|point| point.change.is_some()).count());
+    html! {
+        p class="question" {
+            (summaries.len()) " complete runs, " (count.sum::<usize>()) " changes in " (changed.len()) " of " (all.len()) " results"
+        }
+        p class="soft" {
+            "A result changed at a run if its comparison with the run of the change before, or with the first run, is called, and \
+             the next run agrees. Runs are not interleaved: a change of the machine between two runs looks the same."
+        }
+        @for series in &changed { (one(series, summaries)) }
+        @if !steady.is_empty() {
+            details open[changed.is_empty()] {
+                summary { (steady.len()) " results without a change" }
+                @for series in &steady { (one(series, summaries)) }
+            }
+        }
+    }
+}
+
+fn one(series: &Series, summaries: &[Summary]) -> Markup {
+    let what = format!(
+        "{} of {} on {}{}",
+        series.metric,
+        series.operation,
+        series.target,
+        words(&series.axes, summaries)
+    );
+    html! {
+        figure class="series c0" {
+            figcaption { (what) }
+            (chart(series, summaries, &what))
+            @let changes: Vec<_> = series.points.iter().filter_map(|point| Some((point.run, point.change?))).collect();
+            @if !changes.is_empty() {
+                ul class="plain" { @for (run, change) in &changes { li { (sentence(&summaries[*run], change)) } } }
+            }
+            details {
+                summary { "Values" }
+                div class="box" { table {
+                    thead { tr { th { "run" } th { "commit" } th class="num" { "value" } th class="num" { "interval" } } }
+                    tbody {
+                        @for point in &series.points {
+                            @let show = |value: f64| value_of(series.unit, value);
+                            tr {
+                                td { a href={ "/runs/" (runs::in_url(&summaries[point.run].run)) } { (summaries[point.run].run) } }
+                                td { code { (commit(&summaries[point.run])) } }
+                                td class="num" { (show(point.value.value)) }
+                                td class="num" {
+                                    @match point.value.low.zip(point.value.high) {
+                                        Some((low, high)) => { (show(low)) " – " (show(high)) }
+                                        None => "–",
+                                    }
+                                }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// The values of axes that vary in the suite.
+fn words(axes: &Cell, summaries: &[Summary]) -> String {
+    let varies = |name: &str| {
+        summaries.iter().any(|summary| summary.spec.axes.get(name).is_some_and(|values| values.len() > 1))
+    };
+    let shown = axes
+        .values()
+        .iter()
+        .filter(|(name, _)| varies(name))
+        .map(|(name, value)| format!(", {name} {value}"));
+    shown.collect()
+}
+
+fn commit(summary: &Summary) -> &str {
+    summary.origin.git.as_ref().map_or("", |git| git.commit.get(..12).unwrap_or(&git.commit))
+}
+
+fn sentence(summary: &Summary, change: &Change) -> String {
+    let percent = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
+    let at = match commit(summary) {
+        "" => String::new(),
+        commit => format!(", commit {commit}"),
+    };
+    let better = if change.better { "better" } else { "worse" };
+    let confirmed = if change.confirmed { "" } else { "; no later run confirms it yet" };
+    format!("{}{at}: {better}, {} to {}{confirmed}", summary.run, percent(change.low), percent(change.high))
+}
+
+/// Values with their intervals over the runs. The values are also in a table.
+fn chart(series: &Series, summaries: &[Summary], what: &str) -> Markup {
+    let ends = series.points.iter().flat_map(|point| {
+        [point.value.low.unwrap_or(point.value.value), point.value.high.unwrap_or(point.value.value)]
+    });
+    let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
+    // The scale shows changes of a few per cent, and no noise below one.
+    let (least, most) = (least.min(most * 0.95), most.max(least * 1.05));
+    let steps = summaries.len().saturating_sub(1).max(1) as f64;
+    let x = |run: usize| SPACE + (SIZE.0 - 2.0 * SPACE) * run as f64 / steps;
+    let y = |value: f64| {
+        SPACE + (SIZE.1 - 2.0 * SPACE) * (1.0 - (value - least) / (most - least).max(f64::MIN_POSITIVE))
+    };
+    let path: Vec<String> = series
+        .points
+        .iter()
+        .map(|point| format!("{:.1},{:.1}", x(point.run), y(point.value.value)))
+        .collect();
+    html! {
+        svg viewBox={ "0 0 " (SIZE.0) " " (SIZE.1) } role="img" aria-label=(what) {
+            text x="0" y="10" { (value_of(series.unit, most)) }
+            text x="0" y=(SIZE.1) { (value_of(series.unit, least)) }
+            @for point in &series.points {
+                @if let Some(change) = point.change {
+                    line class=(if change.better { "gained" } else { "changed" })
+                        x1=(format!("{:.1}", x(point.run))) x2=(format!("{:.1}", x(point.run))) y1="0" y2=(SIZE.1) {}
+                }
+            }
+            polyline class="path" points=(path.join(" ")) {}
+            @for point in &series.points {
+                @let at = format!("{:.1}", x(point.run));
+                @if let Some((low, high)) = point.value.low.zip(point.value.high) {
+                    line class="bar" x1=(at) x2=(at) y1=(format!("{:.1}", y(low))) y2=(format!("{:.1}", y(high))) {}
+                }
+                circle class="value" cx=(at) cy=(format!("{:.1}", y(point.value.value))) r="3.5" {
+                    title { (summaries[point.run].run) ": " (value_of(series.unit, point.value.value)) }
+                }
+            }
+        }
+    }
+}

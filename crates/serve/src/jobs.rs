@@ -1,0 +1,291 @@
+//! Runs that were started from the page: each a process of its own.
+//!
+//! A job has a folder below the store, `.jobs/ID`, with its command, its process, its progress and its output. So the
+//! page finds its jobs again when it is restarted, and they do not end with it.
+
+use crate::failure::{Answer, blocking};
+use crate::{Shared, live, page};
+use axum::extract::{Path as UrlPath, State};
+use axum::response::Redirect;
+use kurabe_core::target::without_passwords;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_record::Store;
+use maud::html;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The folder of all jobs, below that of the runs. Lists of runs leave out names that begin with a dot.
+const FOLDER: &str = ".jobs";
+/// Ended jobs beyond this number are removed, the oldest first.
+const KEPT: usize = 50;
+/// The longest output that a page shows, in bytes.
+const SHOWN: usize = 100_000;
+
+/// Starts and finds jobs.
+pub(crate) struct Jobs {
+    dir: PathBuf,
+    runs: PathBuf,
+    program: PathBuf,
+}
+
+/// What a job's folder records.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    /// The command line, without passwords.
+    command: String,
+    pid: i32,
+    /// When the process started, in the kernel's clock ticks: another process with the same number has another time.
+    started: u64,
+}
+
+/// A job.
+pub(crate) struct Job {
+    pub(crate) id: String,
+    pub(crate) command: String,
+    folder: PathBuf,
+    pid: i32,
+    started: u64,
+}
+
+impl Job {
+    pub(crate) fn is_running(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    /// Stops it as Ctrl-C does.
+    pub(crate) fn stop(&self) -> Result<()> {
+        if !self.is_running() {
+            return Ok(());
+        }
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
+        kill_process(pid, Signal::INT).map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("job {} cannot be stopped: {error}", self.id))
+        })
+    }
+
+    /// The file of its progress: JSON objects, one per line.
+    pub(crate) fn progress(&self) -> PathBuf {
+        self.folder.join("progress.jsonl")
+    }
+
+    /// The name of its run, once it has one.
+    pub(crate) fn run(&self) -> Option<String> {
+        let text = fs::read_to_string(self.progress()).ok()?;
+        text.lines().find_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).ok()?;
+            let kind = event["event"].as_str()?;
+            matches!(kind, "run-begins" | "run-ends").then(|| event["run"].as_str().map(str::to_owned))?
+        })
+    }
+
+    /// What it printed, without the progress of trials.
+    fn said(&self) -> String {
+        let messages = fs::read_to_string(self.progress()).unwrap_or_default();
+        let messages = messages.lines().filter_map(|line| {
+            let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
+                return Some(line.to_owned());
+            };
+            Some(format!("{}: {}", event["event"].as_str()?, event["text"].as_str()?))
+        });
+        let messages: Vec<String> = messages.collect();
+        let results = fs::read_to_string(self.folder.join("output.txt")).unwrap_or_default();
+        let mut text = messages.join("\n") + "\n\n" + &results;
+        if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+            text.truncate(end);
+        }
+        text
+    }
+}
+
+/// When a process started, in clock ticks since the system did (field 22 of `/proc/PID/stat`, proc(5)); `None` if it
+/// has ended, also if nobody has waited for it yet.
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    if fields.first() == Some(&"Z") { None } else { fields.get(19)?.parse().ok() }
+}
+
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Environment, format!("cannot {what} {}: {error}", path.display()))
+}
+
+impl Jobs {
+    pub(crate) fn open(store: &Store, program: PathBuf) -> Result<Self> {
+        store.try_out()?;
+        let runs = store.dir().canonicalize().map_err(|error| failed("use", store.dir(), &error))?;
+        let dir = runs.join(FOLDER);
+        fs::create_dir_all(&dir).map_err(|error| failed("create", &dir, &error))?;
+        Ok(Self { dir, runs, program })
+    }
+
+    /// All jobs, the newest first.
+    pub(crate) fn all(&self) -> Vec<Job> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let mut all: Vec<Job> =
+            entries.filter_map(|entry| self.find(entry.file_name().to_str()?).ok()).collect();
+        all.sort_by(|a, b| b.id.cmp(&a.id));
+        all
+    }
+
+    pub(crate) fn running(&self) -> Vec<Job> {
+        self.all().into_iter().filter(Job::is_running).collect()
+    }
+
+    /// The newest job that made or continued this run.
+    pub(crate) fn of_run(&self, run: &str) -> Option<Job> {
+        self.all().into_iter().find(|job| job.run().as_deref() == Some(run))
+    }
+
+    /// The job with this name.
+    pub(crate) fn find(&self, id: &str) -> Result<Job> {
+        let none = || Error::new(ErrorKind::NotFound, format!("there is no job '{id}'"));
+        let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let folder = self.dir.join(id);
+        let text = fs::read(folder.join("job.json")).ok().filter(|_| plain).ok_or_else(none)?;
+        let record: Record = serde_json::from_slice(&text).map_err(|_| none())?;
+        Ok(Job {
+            id: id.to_owned(),
+            command: record.command,
+            folder,
+            pid: record.pid,
+            started: record.started,
+        })
+    }
+
+    /// Starts `kurabe` with these arguments; returns the job's name.
+    pub(crate) fn start(&self, arguments: &[String]) -> Result<String> {
+        self.prune();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Numbers of equal length, so that names sort by time.
+        let id = format!("{:013}-{:07}", now.as_millis(), std::process::id());
+        let folder = self.dir.join(&id);
+        fs::create_dir(&folder).map_err(|error| failed("create", &folder, &error))?;
+        let file = |name: &str| {
+            let path = folder.join(name);
+            File::create_new(&path).map_err(|error| failed("create", &path, &error))
+        };
+        let mut command = Command::new(&self.program);
+        // The stop of the page must not reach it.
+        command.arg("--runs-dir").arg(&self.runs).args(arguments).process_group(0);
+        command.stdin(Stdio::null()).stdout(file("output.txt")?).stderr(file("progress.jsonl")?);
+        let mut child = command.spawn().map_err(|error| failed("start", &self.program, &error))?;
+        let pid = child.id() as i32;
+        let record = Record {
+            command: command_line(arguments),
+            pid,
+            // It cannot have been reaped yet.
+            started: start_time(pid).unwrap_or_default(),
+        };
+        let text = serde_json::to_vec(&record).unwrap_or_default();
+        let path = folder.join("job.json");
+        let written = fs::write(&path, text).map_err(|error| failed("write", &path, &error));
+        std::thread::spawn(move || child.wait());
+        written.map(|()| id)
+    }
+
+    fn prune(&self) {
+        for job in self.all().into_iter().filter(|job| !job.is_running()).skip(KEPT) {
+            let _ = fs::remove_dir_all(&job.folder);
+        }
+    }
+}
+
+/// The command line with these arguments, with shell quoting and without passwords.
+pub(crate) fn command_line(arguments: &[String]) -> String {
+    let words = std::iter::once("kurabe".to_owned()).chain(arguments.iter().cloned());
+    let words = without_passwords(words);
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath<String>) -> Answer {
+    let body = blocking(move || {
+        let job = shared.jobs.find(&id)?;
+        let run = job.run();
+        let running = job.is_running();
+        Ok(html! {
+            p { code { (job.command) } }
+            p class="meta" {
+                span id="state" class=[running.then_some("running")] { (if running { "running" } else { "ended" }) }
+                @if let Some(run) = &run { " · run " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
+            }
+            @if running {
+                form method="post" action={ "/jobs/" (id) "/stop" } { button { "Stop: results are kept" } }
+            }
+            (live::job_panel(&format!("/jobs/{id}/events"), running))
+            h2 { "Output" }
+            pre { (job.said()) }
+        })
+    })
+    .await?;
+    Ok(page::layout("A run from this page", &body))
+}
+
+pub(crate) async fn stop(
+    State(shared): State<Arc<Shared>>,
+    UrlPath(id): UrlPath<String>,
+) -> Answer<Redirect> {
+    shared.jobs.find(&id)?.stop()?;
+    Ok(Redirect::to(&format!("/jobs/{id}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(program: &str) -> (tempfile::TempDir, Jobs) {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = Jobs::open(&Store::open(dir.path()).unwrap(), program.into()).unwrap();
+        (dir, jobs)
+    }
+
+    #[test]
+    fn job_is_found_again_and_stopped() {
+        let (dir, jobs) = jobs("sleep");
+        let id = jobs.start(&["60".to_owned()]).unwrap();
+        let again = Jobs::open(&Store::open(dir.path()).unwrap(), "sleep".into()).unwrap();
+        let job = again.find(&id).unwrap();
+        assert!(job.is_running() && again.running().len() == 1 && job.command == "kurabe 60");
+        job.stop().unwrap();
+        for _ in 0..1_000 {
+            if !job.is_running() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("the job was not stopped");
+    }
+
+    #[test]
+    fn other_process_with_the_same_number_is_not_the_job() {
+        let own = std::process::id() as i32;
+        let job = |started| Job {
+            id: String::new(),
+            command: String::new(),
+            folder: PathBuf::new(),
+            pid: own,
+            started,
+        };
+        let started = start_time(own).unwrap();
+        assert!(job(started).is_running() && !job(started + 1).is_running());
+    }
+
+    #[test]
+    fn names_of_jobs_are_no_paths() {
+        let (_dir, jobs) = jobs("true");
+        for id in ["", "..", "../x", "/etc", "a"] {
+            assert_eq!(jobs.find(id).err().map(|error| error.kind()), Some(ErrorKind::NotFound), "{id}");
+        }
+    }
+
+    #[test]
+    fn program_that_does_not_exist_is_named() {
+        let (_dir, jobs) = jobs("/nonexistent/kurabe");
+        assert!(jobs.start(&[]).unwrap_err().to_string().contains("/nonexistent/kurabe"));
+    }
+}

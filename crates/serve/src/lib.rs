@@ -1,0 +1,170 @@
+//! `kurabe serve`: a web page of this machine's runs.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`access`] | who may use the page |
+//! | [`runs`] | the list of runs, and one run with its report |
+//! | [`live`] | running trials, as server-sent events |
+//! | [`compare`] | two or more runs |
+//! | [`history`] | a suite over time |
+//! | [`form`] | a new run, from the registry of experiments |
+//! | [`jobs`] | the processes of runs that were started here |
+//! | [`metrics`] | the newest results, for Prometheus |
+//!
+//! A run is a process of its own, which writes its run file. The page reads that file, so it also shows runs that were
+//! started elsewhere, and it can be restarted while they work.
+
+mod access;
+mod compare;
+mod failure;
+mod form;
+mod history;
+mod jobs;
+mod live;
+mod metrics;
+mod page;
+mod runs;
+
+use access::Access;
+use axum::Router;
+use axum::routing::{get, post};
+use jobs::Jobs;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_record::Store;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// The settings of the page.
+pub struct Options {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// What a user must know; `None`: everybody who reaches the address may do everything.
+    pub token: Option<String>,
+    /// The program that makes runs.
+    pub program: PathBuf,
+    /// The kinds of targets that the form suggests, such as `up:postgres`.
+    pub targets: Vec<String>,
+}
+
+/// What all pages share.
+struct Shared {
+    store: Store,
+    jobs: Jobs,
+    access: Access,
+    targets: Vec<String>,
+    /// Set when the page ends: event streams end too.
+    stop: Arc<AtomicBool>,
+}
+
+/// The page, listening.
+pub struct Page {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// A token of 128 random bits.
+///
+/// # Errors
+/// [`Environment`](ErrorKind::Environment) if the system gives no random numbers.
+pub fn random_token() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(ErrorKind::Environment, format!("the system gives no random numbers: {error}"))
+    })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+impl Page {
+    /// Listens, for the runs of a store.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) if the address cannot be used, or the store not be written.
+    pub fn open(options: Options, store: Store) -> Result<Self> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Environment, format!("cannot listen at {}: {error}", options.listen))
+                .hint("name an address of this host and a free port: --listen 127.0.0.1:0")
+        };
+        let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let shared = Shared {
+            jobs: Jobs::open(&store, options.program)?,
+            store,
+            access: Access::new(options.token),
+            targets: options.targets,
+            stop: Arc::default(),
+        };
+        Ok(Self { listener, address, shared: Arc::new(shared) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of the page, with the token.
+    pub fn url(&self) -> String {
+        match self.shared.access.token() {
+            Some(token) => format!("http://{}/?token={token}", self.address),
+            None => format!("http://{}/", self.address),
+        }
+    }
+
+    /// Answers requests until `stop` is set. Runs that were started from the page go on.
+    ///
+    /// # Errors
+    /// [`Environment`](ErrorKind::Environment) if the listener fails.
+    pub fn serve(self, stop: &AtomicBool) -> Result<()> {
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Environment, format!("the page ended: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let shared = Arc::clone(&self.shared);
+        let ended = runtime.block_on(async move {
+            let listener = TcpListener::from_std(self.listener)?;
+            tokio::select! {
+                ended = async { axum::serve(listener, routes(self.shared)).await } => ended,
+                () = stopped(stop) => Ok(()),
+            }
+        });
+        shared.stop.store(true, Ordering::SeqCst);
+        // A report that is being made does not delay the end.
+        runtime.shutdown_background();
+        ended.map_err(failed)
+    }
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn routes(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(runs::list))
+        .route("/runs/{run}", get(runs::one))
+        .route("/runs/{run}/report", get(runs::report))
+        .route("/runs/{run}/events", get(live::run))
+        .route("/runs/{run}/note", post(runs::note))
+        .route("/runs/{run}/stop", post(runs::stop))
+        .route("/runs/{run}/resume", post(runs::resume))
+        .route("/jobs/{job}", get(jobs::page))
+        .route("/jobs/{job}/events", get(live::job))
+        .route("/jobs/{job}/stop", post(jobs::stop))
+        .route("/compare", get(compare::page))
+        .route("/history", get(history::list))
+        .route("/history/{suite}", get(history::page))
+        .route("/new", get(form::list))
+        .route("/new/{experiment}", get(form::page).post(form::start))
+        .route("/metrics", get(metrics::page))
+        .route("/style.css", get(page::style))
+        .route("/script.js", get(page::script))
+        .fallback(failure::no_page)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&shared), access::check))
+        .with_state(shared)
+}

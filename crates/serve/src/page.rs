@@ -1,0 +1,76 @@
+//! What all pages look like.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use kurabe_core::units;
+use maud::{DOCTYPE, Markup, html};
+use std::time::Duration;
+
+/// Only our own style, script and events; no other site may frame a page.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; \
+                      frame-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'";
+
+/// A page with this heading.
+pub(crate) fn layout(title: &str, body: &Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                meta name="generator" content="Kurabe";
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href="/style.css";
+                title { (title) " · Kurabe" }
+                script src="/script.js" defer {}
+            }
+            body {
+                nav aria-label="Pages" {
+                    a href="/" { "Runs" } " "
+                    a href="/history" { "History" } " "
+                    a href="/new" { "New run" }
+                }
+                header { h1 { (title) } }
+                main { (body) }
+                footer { "kurabe serve " (env!("CARGO_PKG_VERSION")) }
+            }
+        }
+    };
+    // Names from servers may contain control characters, which HTML does not allow.
+    let text = page.into_string().replace(|c: char| c.is_control() && c != '\n', " ");
+    document(text, HeaderValue::from_static(POLICY))
+}
+
+/// An HTML document with this policy.
+pub(crate) fn document(text: String, policy: HeaderValue) -> Response {
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    let headers: [(HeaderName, HeaderValue); 4] = [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, policy),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer")),
+    ];
+    (headers, text).into_response()
+}
+
+pub(crate) async fn style() -> impl IntoResponse {
+    let text = kurabe_report::html::style() + include_str!("style.css");
+    ([(CONTENT_TYPE, "text/css; charset=utf-8")], text)
+}
+
+pub(crate) async fn script() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("script.js"))
+}
+
+/// `2026-11-20 10:17 UTC`, from seconds since 1970.
+pub(crate) fn date(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| "an unknown date".to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// A time in nanoseconds.
+pub(crate) fn nanos(ns: u64) -> String {
+    units::time(Duration::from_nanos(ns))
+}

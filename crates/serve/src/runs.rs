@@ -1,0 +1,280 @@
+//! The list of runs, and one run.
+
+use crate::failure::{Answer, Failure, blocking};
+use crate::jobs::Job;
+use crate::{Shared, live, page};
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Redirect, Response};
+use kurabe_core::experiment::Experiment;
+use kurabe_core::run::Run;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_experiments::registry;
+use kurabe_record::{Entry, RunPath, RunState, RunSummary};
+use kurabe_report::finding::Section;
+use kurabe_report::{Summary, html as report_html};
+use maud::{Markup, html};
+use std::sync::Arc;
+
+/// The most runs in a list. A search finds the others.
+const MOST: usize = 200;
+
+/// The run with this exact name. Paths are not accepted: a page shows the runs of its store only.
+pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
+    let entries = shared.store.list()?;
+    entries.iter().map(Entry::path).find(|path| path.name == name).cloned().ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("there is no run '{name}'")).hint("/ lists the runs")
+    })
+}
+
+/// The analysis of a run.
+pub(crate) fn analyse(run: &Run) -> Summary {
+    kurabe_report::analyse(run, registry::of(&run.header.spec).ok().map(Experiment::info))
+}
+
+/// The values of a query or of a form.
+pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// A name in a URL.
+pub(crate) fn in_url(name: &str) -> String {
+    form_urlencoded::byte_serialize(name.as_bytes()).collect()
+}
+
+pub(crate) async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Answer {
+    let query = pairs(query.unwrap_or_default().as_bytes());
+    let search = query.iter().find(|(name, _)| name == "q").map(|(_, text)| text.clone()).unwrap_or_default();
+    let body = blocking(move || {
+        let entries = shared.store.list()?;
+        let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
+        let found: Vec<Row> = entries.iter().map(Row::of).filter(|row| row.has(&words)).collect();
+        Ok(list_page(&shared, &search, &found))
+    })
+    .await?;
+    Ok(page::layout("Runs", &body))
+}
+
+/// A run in the list.
+struct Row<'a> {
+    entry: &'a Entry,
+    note: Option<String>,
+    /// What a search looks through, in lower case.
+    text: String,
+}
+
+impl<'a> Row<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        let note = entry.path().note().ok().flatten();
+        let mut words = vec![entry.path().name.clone(), note.clone().unwrap_or_default()];
+        if let Entry::Run(run) = entry {
+            let header = &run.header;
+            words.push(header.spec.experiment.clone());
+            words.extend(header.spec.targets.iter().cloned());
+            words.extend(header.origin.suite.clone());
+            words.extend(header.origin.labels.iter().cloned());
+            words.extend(
+                header
+                    .origin
+                    .git
+                    .iter()
+                    .flat_map(|git| [Some(git.commit.clone()), git.branch.clone()])
+                    .flatten(),
+            );
+            words.push(state(run.state).to_owned());
+            words.push(page::date(header.began));
+        }
+        Self { entry, note, text: words.join(" ").to_lowercase() }
+    }
+
+    fn has(&self, words: &[String]) -> bool {
+        words.iter().all(|word| self.text.contains(word.as_str()))
+    }
+}
+
+fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
+    let jobs = shared.jobs.running();
+    html! {
+        @if !jobs.is_empty() {
+            h2 { "Started here and running" }
+            ul class="plain" {
+                @for job in &jobs { li { a href={ "/jobs/" (job.id) } { code { (job.command) } } } }
+            }
+        }
+        form method="get" action="/" role="search" {
+            input type="search" name="q" value=(search) aria-label="Search" placeholder="name, experiment, target, label, commit …";
+            " " button { "Search" }
+        }
+        @if found.is_empty() {
+            p { "No such runs in " code { (shared.store.dir().display()) } ". " a href="/new" { "Start one." } }
+        } @else {
+            form method="get" action="/compare" {
+                div class="box" { table {
+                    thead { tr {
+                        th { "compare" } th { "run" } th { "began" } th { "experiment" } th { "targets" } th { "state" }
+                        th { "from" } th { "note" }
+                    } }
+                    tbody { @for row in found.iter().take(MOST) { (one_row(row)) } }
+                } }
+                p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each other" } }
+            }
+            @if found.len() > MOST {
+                p class="soft" { (found.len() - MOST) " older runs are not shown; a search finds them." }
+            }
+        }
+    }
+}
+
+fn one_row(row: &Row<'_>) -> Markup {
+    let name = &row.entry.path().name;
+    let note = row.note.as_deref().unwrap_or_default();
+    html! {
+        @match row.entry {
+            Entry::Run(run) => {
+                tr {
+                    td { input type="checkbox" name="run" value=(name) aria-label={ "compare " (name) }; }
+                    td { a href={ "/runs/" (in_url(name)) } { (name) } }
+                    td { (page::date(run.header.began)) }
+                    td { (run.header.spec.experiment) }
+                    td class="wrap" { (run.header.spec.targets.join(" ")) }
+                    td class=[(run.state == RunState::Running).then_some("running")] { (state(run.state)) }
+                    td { (origin(run)) }
+                    td class="wrap" { (note) }
+                }
+            }
+            Entry::Unreadable { error, .. } => {
+                tr {
+                    td {}
+                    td { (name) }
+                    td class="wrap failed" colspan="5" { (error.to_string()) }
+                    td class="wrap" { (note) }
+                }
+            }
+        }
+    }
+}
+
+fn state(state: RunState) -> &'static str {
+    match state {
+        RunState::Complete => "complete",
+        RunState::Incomplete => "stopped",
+        RunState::Running => "running",
+    }
+}
+
+fn origin(run: &RunSummary) -> Markup {
+    let origin = &run.header.origin;
+    html! {
+        @if let Some(suite) = &origin.suite { a href={ "/history/" (in_url(suite)) } { (suite) } " " }
+        @for label in &origin.labels { (label) " " }
+        @if let Some(git) = &origin.git { code { (git.commit.get(..12).unwrap_or(&git.commit)) } }
+    }
+}
+
+pub(crate) async fn one(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer {
+    let title = name.clone();
+    let body = blocking(move || {
+        let path = find(&shared, &name)?;
+        let entry = shared.store.list()?.into_iter().find(|entry| entry.path().name == name);
+        match entry {
+            Some(Entry::Run(summary)) => {
+                let run = kurabe_record::read(&path)?.run;
+                Ok(one_page(&shared, &path, &run, summary.state))
+            }
+            Some(Entry::Unreadable { error, .. }) => Err(error),
+            None => Err(Error::new(ErrorKind::NotFound, format!("the run '{name}' was removed"))),
+        }
+    })
+    .await?;
+    Ok(page::layout(&title, &body))
+}
+
+fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup {
+    let url = format!("/runs/{}", in_url(&path.name));
+    let note = path.note().ok().flatten().unwrap_or_default();
+    let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
+    html! {
+        p class="meta" {
+            (run.header.spec.experiment) " on " (run.header.spec.targets.join(" ")) " · " (page::date(run.header.began)) " · "
+            span id="state" class=[(now == RunState::Running).then_some("running")] { (state(now)) }
+        }
+        @if !run.trials.is_empty() && now != RunState::Running {
+            ul class="verdict" {
+                @for sentence in analyse(run).sentences(Section::Verdict) { li { (sentence) } }
+            }
+        }
+        @match now {
+            RunState::Running => {
+                @if job.is_some() {
+                    form method="post" action={ (url) "/stop" } { button { "Stop: results are kept" } }
+                } @else {
+                    p class="soft" { "It was started elsewhere: stop it there with Ctrl-C." }
+                }
+            }
+            RunState::Incomplete => form method="post" action={ (url) "/resume" } {
+                button class="go" { "Resume at the next trial" }
+            },
+            RunState::Complete => {}
+        }
+        (live::panel(&format!("{url}/events"), now == RunState::Running, run))
+        h2 { "Note" }
+        form method="post" action={ (url) "/note" } {
+            textarea name="note" aria-label="Note" { (note) }
+            button { "Save the note" }
+        }
+        h2 { "Report" }
+        @if run.trials.is_empty() {
+            p class="soft" { "Nothing has been measured yet." }
+        } @else {
+            p { a href={ (url) "/report" } { "The report as a page of its own" } }
+            iframe src={ (url) "/report" } title="Report" loading="lazy" {}
+        }
+        h2 { "Command" }
+        pre { (shlex::try_join(run.header.command.iter().map(String::as_str)).unwrap_or_default()) }
+    }
+}
+
+pub(crate) async fn report(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer {
+    let text = blocking(move || {
+        let run = kurabe_record::read(&find(&shared, &name)?)?.run;
+        Ok(report_html::render(&analyse(&run), &report_html::Options::default()))
+    })
+    .await?;
+    // The report forbids itself everything but its own style and script.
+    Ok(page::document(text, HeaderValue::from_static("frame-ancestors 'self'")))
+}
+
+pub(crate) async fn note(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    form: Bytes,
+) -> Answer<Redirect> {
+    let to = format!("/runs/{}", in_url(&name));
+    blocking(move || {
+        let text = pairs(&form).into_iter().find(|(name, _)| name == "note").map(|(_, text)| text);
+        let text = text.ok_or_else(|| Error::usage("the form has no note"))?;
+        find(&shared, &name)?.set_note(&text)
+    })
+    .await?;
+    Ok(Redirect::to(&to))
+}
+
+pub(crate) async fn stop(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Redirect> {
+    let job = shared.jobs.of_run(&name).ok_or_else(|| {
+        Error::usage(format!("the run '{name}' was not started from this page"))
+            .hint("stop it where it was started, with Ctrl-C")
+    })?;
+    job.stop()?;
+    Ok(Redirect::to(&format!("/runs/{}", in_url(&name))))
+}
+
+pub(crate) async fn resume(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Response> {
+    let job = blocking(move || {
+        let path = find(&shared, &name)?;
+        shared.jobs.start(&["resume".to_owned(), path.name, "--json-progress".to_owned()])
+    })
+    .await
+    .map_err(|Failure(error)| Failure(error.context("resume")))?;
+    Ok(Redirect::to(&format!("/jobs/{job}")).into_response())
+}

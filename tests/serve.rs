@@ -1,0 +1,221 @@
+//! `kurabe serve`: who may use it, runs from its form, live events, comparison, history, and its restart.
+
+use crate::support::{Answer, Place, eventually, signal};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Child;
+use std::time::Duration;
+
+const TOKEN: &str = "0123456789abcdef";
+
+/// A running page.
+struct Page {
+    process: Child,
+    address: String,
+}
+
+impl Page {
+    fn start(place: &Place) -> Self {
+        let mut process = place.spawn(&["serve", "--listen", "127.0.0.1:0", "--token", TOKEN]);
+        let mut url = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        let address = url.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("no URL: {url}")).to_owned();
+        assert!(url.trim().ends_with(&format!("/?token={TOKEN}")), "{url}");
+        Self { process, address }
+    }
+
+    /// Status, head and body of an answer.
+    fn ask(&self, method: &str, path: &str, head: &str, body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n{body}",
+            self.address
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let (status, _, body) = self.ask("GET", path, &bearer(), "");
+        (status, body)
+    }
+
+    /// Sends a form; returns where the answer leads.
+    fn post(&self, path: &str, form: &str) -> (u16, String) {
+        let kind = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let (status, head, body) = self.ask("POST", path, &(bearer() + kind), form);
+        let to =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("location: ").map(str::to_owned));
+        (status, to.unwrap_or(body))
+    }
+
+    /// Starts a run from the form, and waits until it is in the list.
+    fn run(&self, form: &str) -> String {
+        let (status, job) = self.post("/new/point-read", form);
+        assert!(status == 303 && job.starts_with("/jobs/"), "{status} {job}");
+        let run = || {
+            let page = self.get(&job).1;
+            let rest = page.split_once("href=\"/runs/")?.1;
+            Some(rest.split('"').next()?.to_owned())
+        };
+        eventually(120, run).unwrap_or_else(|| panic!("no run: {}", self.get(&job).1))
+    }
+
+    fn wait_for(&self, run: &str, state: &str) -> String {
+        let path = format!("/runs/{run}");
+        let found = || Some(self.get(&path).1).filter(|page| page.contains(&format!(">{state}</span>")));
+        eventually(120, found).unwrap_or_else(|| panic!("{run} is not {state}: {}", self.get(&path).1))
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn end(mut self) -> Answer {
+        signal(&self.process, "-INT");
+        let mut text = [String::new(), String::new()];
+        self.process.stdout.take().unwrap().read_to_string(&mut text[0]).unwrap();
+        self.process.stderr.take().unwrap().read_to_string(&mut text[1]).unwrap();
+        let code = self.process.wait().unwrap().code();
+        let [out, err] = text;
+        Answer { code, out, err }
+    }
+}
+
+fn bearer() -> String {
+    format!("Authorization: Bearer {TOKEN}\r\n")
+}
+
+const BRIEF: &str = "targets=null%3A&rounds=3&duration=100ms";
+
+#[test]
+fn page_is_for_who_has_the_token() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    for head in
+        [String::new(), "Cookie: kurabe-token=x\r\n".to_owned(), "Authorization: Bearer x\r\n".to_owned()]
+    {
+        for path in ["/", "/new/point-read", "/metrics", "/style.css", "/?token=wrong"] {
+            assert_eq!(page.ask("GET", path, &head, "").0, 401, "{path} {head}");
+        }
+        assert_eq!(page.ask("POST", "/new/point-read", &head, BRIEF).0, 401);
+    }
+    let (status, head, _) = page.ask("GET", &format!("/history?token={TOKEN}"), "", "");
+    let head = head.to_lowercase();
+    assert!(status == 303 && head.contains("location: /history\r\n") && head.contains("httponly"), "{head}");
+    let cookie = format!("Cookie: kurabe-token={TOKEN}\r\n");
+    assert_eq!(page.ask("GET", "/", &cookie, "").0, 200);
+    let ended = page.end();
+    assert!(ended.code == Some(0) && !ended.err.contains("panicked"), "{ended:?}");
+}
+
+#[test]
+fn run_from_the_form_is_measured_compared_and_annotated() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    let (status, command) = page.post("/new/point-read", &format!("{BRIEF}&show=1"));
+    assert_eq!((status, command.as_str()), (200, "kurabe run point-read null: --rounds=3 --duration=100ms"));
+    let runs = [page.run(BRIEF), page.run(BRIEF)];
+    for run in &runs {
+        let shown = page.wait_for(run, "complete");
+        assert!(shown.contains("class=\"verdict\"") && shown.contains("id=\"log\""), "{shown}");
+    }
+    let [a, b] = &runs;
+    let compared = page.get(&format!("/compare?run={a}&run={b}"));
+    assert!(compared.0 == 200 && compared.1.contains(a) && compared.1.contains("<table>"), "{compared:?}");
+    let report = page.get(&format!("/runs/{a}/report"));
+    assert!(report.0 == 200 && report.1.contains("The page needs no network"), "{report:?}");
+    assert_eq!(page.post(&format!("/runs/{a}/note"), "note=after+the+%3Cupgrade%3E").0, 303);
+    let found = page.get("/?q=upgrade").1;
+    assert!(found.contains(a.as_str()) && !found.contains(b.as_str()), "{found}");
+    assert!(found.contains("after the &lt;upgrade&gt;"), "{found}");
+    page.end();
+}
+
+#[test]
+fn history_shows_the_runs_of_a_suite() {
+    let place = Place::new();
+    let suite = place.home().join("small.toml");
+    let text = "experiment = 'point-read'\ntargets = ['null:']\nrounds = 3\nrequests = 500\nrecords = 100\n";
+    std::fs::write(&suite, text).unwrap();
+    for _ in 0..3 {
+        assert_eq!(place.run(&["run", "-f", suite.to_str().unwrap(), "--no-html"]).code, Some(0));
+    }
+    let page = Page::start(&place);
+    assert!(page.get("/history").1.contains("href=\"/history/small\""));
+    let (status, shown) = page.get("/history/small");
+    assert!(status == 200 && shown.contains("3 complete runs") && shown.contains("<circle"), "{shown}");
+    assert_eq!(page.get("/history/nosuch").0, 404);
+    page.end();
+}
+
+#[test]
+fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    let run = page.run("targets=null%3A&rounds=400&duration=300ms");
+    page.wait_for(&run, "running");
+    place.wait_for_trials(2);
+    let metrics = page.get("/metrics").1;
+    assert!(metrics.contains("kurabe_running_runs 1") && metrics.contains("operation=\"read\""), "{metrics}");
+    // An event arrives while the run goes on.
+    let mut stream = TcpStream::connect(&page.address).unwrap();
+    write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: x\r\n{}\r\n", bearer()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    assert!(lines.any(|line| line.unwrap() == "event: trial"));
+    assert_eq!(page.end().code, Some(0));
+    let page = Page::start(&place);
+    page.wait_for(&run, "running");
+    assert!(page.get("/").1.contains("Started here and running"));
+    assert_eq!(page.post(&format!("/runs/{run}/stop"), "").0, 303);
+    let stopped = page.wait_for(&run, "stopped");
+    assert!(stopped.contains("Resume at the next trial"), "{stopped}");
+    page.end();
+}
+
+#[test]
+fn nonsense_is_answered_with_a_reason() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    for (path, status) in [
+        ("/nosuch", 404),
+        ("/runs/nosuch", 404),
+        ("/runs/..%2F..%2Fetc", 404),
+        ("/jobs/..%2Fx", 404),
+        ("/new/nosuch", 400),
+        ("/compare", 400),
+        ("/compare?run=a&run=b", 404),
+    ] {
+        let answer = page.get(path);
+        assert!(answer.0 == status && answer.1.contains("That did not work"), "{path}: {answer:?}");
+    }
+    for form in ["targets=--runs-dir%3D%2F", "payload=much", "clients=-1", "%ff=%ff"] {
+        assert_eq!(page.post("/new/point-read", form).0, 400, "{form}");
+    }
+    page.end();
+    for args in [&["serve", "--listen", "nowhere"][..], &["serve", "--token", "short"]] {
+        assert_eq!(place.run(args).code, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn password_in_a_target_of_the_form_is_in_no_page_and_no_file() {
+    let place = Place::new();
+    let page = Page::start(&place);
+    let form = "targets=redis%3A%2F%2F%3Asesame42%40127.0.0.1%3A1&rounds=1";
+    assert!(!page.post("/new/point-read", &format!("{form}&show=1")).1.contains("sesame42"));
+    let job = page.post("/new/point-read", form).1;
+    let ended = || Some(page.get(&job).1).filter(|shown| shown.contains(">ended</span>"));
+    let shown = eventually(120, ended).unwrap();
+    assert!(shown.contains("127.0.0.1") && !shown.contains("sesame42"), "{shown}");
+    let found =
+        std::process::Command::new("grep").args(["-r", "sesame42"]).arg(place.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    page.end();
+}
