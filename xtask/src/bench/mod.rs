@@ -12,6 +12,7 @@
 mod aa;
 mod app;
 mod bulk;
+mod csv;
 mod net;
 mod options;
 mod pairs;
