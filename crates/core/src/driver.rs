@@ -2,6 +2,7 @@
 //! collections.
 
 use crate::collection::Collection;
+use crate::compression::Compression;
 use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::{Error, Result};
@@ -36,6 +37,15 @@ pub trait Driver: Send + Sync {
         Support::no(match transfer {
             Transfer::Read(_) => "its driver does not read a collection as a stream of rows",
             Transfer::Write => "its driver has no bulk write other than inserts of many rows",
+        })
+    }
+
+    /// Whether its connections can compress what both ends send ([`ConnectOptions::compression`]). May ask the server; of
+    /// one that does not run yet, it says what the client can. Never called for [`Compression::Off`].
+    fn supports_compression(&self, compression: Compression) -> Support {
+        Support::No(match self.endpoint() {
+            Endpoint::InProcess => "the database runs in this process, and sends nothing".to_owned(),
+            _ => format!("its protocol, or the client used for it, has no compression by {compression}"),
         })
     }
 
@@ -494,6 +504,8 @@ pub struct ConnectOptions {
     pub timeout: Duration,
     /// The largest expected reply, in bytes. A reply that exceeds it by more than a fixed amount fails.
     pub largest_answer: u64,
+    /// How the connection compresses what both ends send.
+    pub compression: Compression,
 }
 
 /// The values of [`ConnectOptions::default`], in nanoseconds and bytes.
@@ -506,7 +518,7 @@ impl ConnectOptions {
         Self { timeout, ..Self::default() }
     }
 
-    /// Makes these the defaults of this process. A program calls it once, before it connects to anything.
+    /// Makes its limits the defaults of this process. A program calls it once, before it connects to anything.
     pub fn make_default(self) {
         TIMEOUT.store(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         LARGEST_ANSWER.store(self.largest_answer, Ordering::Relaxed);
@@ -518,6 +530,7 @@ impl Default for ConnectOptions {
         Self {
             timeout: Duration::from_nanos(TIMEOUT.load(Ordering::Relaxed)),
             largest_answer: LARGEST_ANSWER.load(Ordering::Relaxed),
+            compression: Compression::Off,
         }
     }
 }

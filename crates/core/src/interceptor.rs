@@ -5,6 +5,7 @@
 //! everywhere.
 
 use crate::collection::Collection;
+use crate::compression::Compression;
 use crate::driver::{
     CacheCounters, Capabilities, ConnectOptions, ConnectTimes, Driver, Namespace, Prepared, RowEstimate,
     Session, Support,
@@ -156,6 +157,10 @@ where
 
     fn supports_transfer(&self, transfer: Transfer) -> Support {
         self.inner.supports_transfer(transfer)
+    }
+
+    fn supports_compression(&self, compression: Compression) -> Support {
+        self.inner.supports_compression(compression)
     }
 
     fn endpoint(&self) -> Endpoint {

@@ -7,6 +7,7 @@
 
 pub mod axis;
 pub mod collection;
+pub mod compression;
 pub mod cpus;
 pub mod custom;
 pub mod driver;

@@ -275,7 +275,22 @@ pub const BYTES: Metric = Metric::new("bytes", Unit::Bytes, Better::Neither, "by
 
 /// [`BYTES`] per second.
 pub const DATA_RATE: Metric =
-    Metric::new("data per second", Unit::Bytes, Better::Higher, "bytes moved per second");
+    Metric::new("data per second", Unit::Bytes, Better::Higher, "bytes moved per second, without headers");
+/// The rate of loopback itself.
+pub const LOOPBACK: Metric = Metric::new(
+    "loopback",
+    Unit::Bytes,
+    Better::Neither,
+    "bytes per second that one thread sent another over TCP on this machine, just after the trial: what the network \
+     alone gives",
+);
+/// The share of [`LOOPBACK`] that a job used.
+pub const LOOPBACK_SHARE: Metric = Metric::new(
+    "share of loopback",
+    Unit::Share,
+    Better::Neither,
+    "bytes of the trial on the wire per second, divided by that",
+);
 /// Bytes on the wire for each byte that a job moved.
 pub const WIRE_PER_BYTE: Metric = count(
     "wire bytes per byte",
@@ -314,6 +329,8 @@ pub static COMMON: &[Metric] = &[
     QUEUE_P99,
     BYTES,
     DATA_RATE,
+    LOOPBACK,
+    LOOPBACK_SHARE,
     WIRE_PER_BYTE,
     ROUND_TRIPS,
     CLIENT_CPU_PER_MB,

@@ -1,8 +1,9 @@
 //! The plan of a cell: what it requires, what the engine provides, and how its clients work. All of these are values.
 //! The engine checks them against targets and groups trials by them.
 
+use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
-use crate::driver::Capability;
+use crate::driver::{Capability, ConnectOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
 use crate::job::Job;
@@ -113,6 +114,11 @@ impl PlannedCell {
         }
     }
 
+    /// How its connections are opened.
+    pub fn connect_options(&self) -> ConnectOptions {
+        ConnectOptions { compression: self.policy.compression, ..ConnectOptions::default() }
+    }
+
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.
     pub fn connections(&self) -> u64 {
         let clients = match self.policy.connections {
@@ -140,6 +146,8 @@ pub struct Provision {
     pub remote: Option<RemoteServer>,
     /// The processors to which to restrict the server, with clients on others; `None`: no restriction.
     pub cpus: Option<CpuAllotment>,
+    /// Whether to measure what loopback gives after each trial of a job, if the server is reached by it.
+    pub loopback: bool,
 }
 
 /// A cache that a cell needs in front of its store. A run has one cache per name.
@@ -169,12 +177,22 @@ pub struct LoopPolicy {
     pub verifies_reads: bool,
     /// How many transactions of a writing operation one trial may have; `None`: no limit.
     pub capacity: Option<Capacity>,
+    /// How their connections compress what both ends send.
+    pub compression: Compression,
 }
 
 impl LoopPolicy {
     /// Clients that send one request at a time, with no limit on the number of trials.
     pub fn new(clients: usize, connections: Connections) -> Self {
-        Self { clients, connections, pipeline: 1, interleave: true, verifies_reads: true, capacity: None }
+        Self {
+            clients,
+            connections,
+            pipeline: 1,
+            interleave: true,
+            verifies_reads: true,
+            capacity: None,
+            compression: Compression::Off,
+        }
     }
 }
 
@@ -217,6 +235,8 @@ pub struct Demand {
     /// Whether it needs the engine's own programs that dump and restore tables
     /// ([`Driver::dump_tool`](crate::driver::Driver::dump_tool)).
     pub dump_tool: bool,
+    /// Other demands, of which one is enough if this one is not met: the work can be done in another way.
+    pub instead: Vec<Demand>,
 }
 
 /// A required setting of a target.

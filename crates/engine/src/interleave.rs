@@ -12,6 +12,7 @@ use crate::standstill::Monitor;
 use crate::trial::{Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -65,11 +66,16 @@ impl Runner<'_> {
             let made = made.unwrap_or_else(|panic| Err(panicked("the trial", &*panic)));
             ready.push(made.map_err(Failure::from));
         }
-        let options = ConnectOptions::default();
+        let options_of = |id: &TrialId| {
+            let cell = self.plan.cells[id.0].available();
+            cell.map_or_else(ConnectOptions::default, PlannedCell::connect_options)
+        };
+        let options: Vec<ConnectOptions> = group.iter().map(options_of).collect();
         let trials: Vec<_> = group
             .iter()
             .zip(&ready)
-            .map(|(id, ready)| self.member(round, *id, ready, &options, rerun.is_some()))
+            .zip(&options)
+            .map(|((id, ready), options)| self.member(round, *id, ready, options, rerun.is_some()))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
         let executed =

@@ -3,12 +3,12 @@
 use crate::clock::process_cpu;
 use crate::cpu_partition;
 use crate::fixture::Fixture;
+use crate::loopback;
 use crate::peak_memory::PeakMemory;
 use crate::plan::RunCell;
 use crate::runner::Runner;
 use crate::standstill::Monitor;
 use crate::trial::Failure;
-use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Checked, OperationInfo};
 use kurabe_core::job::{Job, JobContext, JobDone};
 use kurabe_core::metric::{self, MetricValue};
@@ -43,7 +43,7 @@ impl Runner<'_> {
         fixture.before(cell, job, operation.name, self.cancel)?;
         let (state, session) = fixture.lend(cell)?;
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
-        let options = ConnectOptions::default();
+        let options = cell.connect_options();
         let run = || -> Result<Ran> {
             cpu_partition::pin_thread(
                 self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
@@ -72,6 +72,11 @@ impl Runner<'_> {
         let stood_still = monitor.end();
         let Ran { done, elapsed, cpu, memory, observed } =
             ran.map_err(|error| Failure { stood_still, ..Failure::from(error) })?;
+        let loopback = if cell.provision.loopback {
+            loopback::metrics(&driver.endpoint(), self.cpu_partition, observed.as_ref(), elapsed)
+        } else {
+            Vec::new()
+        };
         let mut session = crate::cancellable(session, self.cancel);
         let Checked { verification, metrics } = job.verify(operation.name, state, &mut session)?;
         // A job that counts nothing is one unit of work.
@@ -91,7 +96,7 @@ impl Runner<'_> {
             verified: Some(verification),
             overhead_ns: (around.elapsed().as_nanos() as u64).saturating_sub(elapsed_ns),
             observed: observed.map(Box::new),
-            metrics: [done.metrics, bytes, memory, metrics, tiers.unwrap_or_default()].concat(),
+            metrics: [done.metrics, bytes, loopback, memory, metrics, tiers.unwrap_or_default()].concat(),
             points: done.points,
             stood_still_ns: stood_still.as_nanos() as u64,
             ..Measurement::default()

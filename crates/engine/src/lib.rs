@@ -15,6 +15,7 @@ mod groups;
 mod interleave;
 mod job;
 mod launch;
+mod loopback;
 mod open;
 mod order;
 pub mod overhead;

@@ -10,6 +10,7 @@ use crate::order;
 use crate::records;
 use crate::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell, product};
+use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
@@ -170,6 +171,7 @@ impl Plan {
         let (planned, unavailable) = match planned {
             Ok(mut planned) => {
                 planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(&axes));
+                planned.policy.compression = Compression::of(&axes);
                 // A server has the same processors throughout a slice of each of its cells.
                 planned.policy.interleave &= planned.provision.cpus.is_none();
                 let why = does_not_fit(&planned, Load::of(&axes));
@@ -204,7 +206,9 @@ impl Plan {
             let cpus = || target.cpu_refusal(planned.provision.cpus?);
             let shares = shares_threads && matches!(planned.work, Work::Loop(_));
             let threads = || target.refuses_shared_threads().filter(|_| shares);
-            if let Some(refusal) = target.refusal(&planned.demand).or_else(cpus).or_else(threads) {
+            let compression = || target.compression_refusal(planned.policy.compression);
+            let refusal = target.refusal(&planned.demand).or_else(cpus).or_else(threads);
+            if let Some(refusal) = refusal.or_else(compression) {
                 cell.record.unavailable = Some(refusal);
                 continue;
             }
@@ -428,7 +432,9 @@ fn axes(experiment: &dyn Experiment, spec: &RunSpec) -> Result<Vec<(AxisInfo, Ve
     let open = spec.axes.contains_key(RATE.name);
     let scaled = spec.axes.contains_key(CPUS.name);
     let own = experiment.info().axes;
-    let common = [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled)].into_iter();
+    let compressed = spec.axes.contains_key(COMPRESSION.name);
+    let common =
+        [(RATE, open), (CPUS, scaled), (CPU_PLACEMENT, scaled), (COMPRESSION, compressed)].into_iter();
     let common = common.filter(|(axis, given)| *given && !own.iter().any(|known| known.name == axis.name));
     let known: Vec<AxisInfo> = own.iter().copied().chain(common.map(|(axis, _)| axis)).collect();
     if let Some(name) = spec.axes.keys().find(|name| !known.iter().any(|axis| axis.name == name.as_str())) {

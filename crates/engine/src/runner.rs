@@ -12,7 +12,6 @@ use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, stan
 use crate::target::{Restart, Restrict, Target};
 use crate::trial::{Failure, LoadModel, Trial, panicked};
 use kurabe_core::cpus::Placement;
-use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
@@ -423,6 +422,7 @@ impl Runner<'_> {
             restricted.as_ref().map(|restricted| &restricted.partition).or(self.cpu_partition);
         let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
+        let options = cell.connect_options();
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |load_model: LoadModel, stop: Stop| {
@@ -434,7 +434,7 @@ impl Runner<'_> {
             }
             let trial = Trial {
                 driver: target.driver_of(&run_cell.record),
-                options: &ConnectOptions::default(),
+                options: &options,
                 cell,
                 workload: &*workload,
                 operation,

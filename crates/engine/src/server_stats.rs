@@ -44,7 +44,8 @@ pub(crate) struct ServerStats {
 impl ServerStats {
     /// Connects before any client does, and takes the first snapshot.
     pub(crate) fn open(driver: &dyn Driver, options: &ConnectOptions, clients: Clients) -> Self {
-        let options = ConnectOptions { timeout: options.timeout.min(TIMEOUT), ..*options };
+        // Never compressed: what the probe reads must cost the server the same in each cell.
+        let options = ConnectOptions::within(options.timeout.min(TIMEOUT));
         let mut stats = Self {
             probe: None,
             clients,

@@ -2,6 +2,7 @@
 
 use crate::cpu_partition::CpuPartition;
 use kurabe_core::Result;
+use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
@@ -93,8 +94,21 @@ impl Target {
         partition.err().map(|error| error.to_string())
     }
 
-    /// Why it does not meet a cell's demand; `None` if it does.
+    /// Why its connections cannot compress in this way; `None` if they can.
+    pub fn compression_refusal(&self, compression: Compression) -> Option<String> {
+        match compression {
+            Compression::Off => None,
+            other => self.driver.supports_compression(other).refusal().map(str::to_owned),
+        }
+    }
+
+    /// Why it does not meet a cell's demand, nor one of those that are enough instead; `None` if it does.
     pub fn refusal(&self, demand: &Demand) -> Option<String> {
+        let refused = self.refuses(demand)?;
+        demand.instead.iter().all(|other| self.refusal(other).is_some()).then_some(refused)
+    }
+
+    fn refuses(&self, demand: &Demand) -> Option<String> {
         if self.skip_reason.is_some() {
             return self.skip_reason.clone();
         }

@@ -7,6 +7,7 @@
 use crate::axes::{CLIENTS, reads};
 use crate::defect::{no_operation, no_session};
 use crate::prelude::*;
+use kurabe_core::metric;
 use kurabe_core::operation::{Flow, FlowKind};
 use std::time::{Duration, Instant};
 
@@ -37,13 +38,8 @@ const WRITE: AxisInfo = AxisInfo {
     default: &["8KiB", "128KiB"],
 };
 
-const DATA_RATE: Metric = Metric::new(
-    "data per second",
-    Unit::Bytes,
-    Better::Higher,
-    "bytes per second of all streams together, without headers",
-)
-.primary();
+/// Of all streams together.
+const DATA_RATE: Metric = metric::DATA_RATE.primary();
 const SENDER_CPU: Metric = Metric::new(
     "sender CPU per GB",
     Unit::Nanoseconds,

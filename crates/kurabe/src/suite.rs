@@ -4,6 +4,7 @@ use crate::settings::{is_default, is_given};
 use clap::ArgMatches;
 use file::{parse, text_of};
 use kurabe_core::axis::{AxisInfo, AxisValue};
+use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
@@ -76,7 +77,7 @@ pub(crate) fn axes_of(info: &ExperimentInfo) -> impl Iterator<Item = &'static Ax
 
 /// The axes that every experiment has beside these, its own.
 pub(crate) fn common_axes(own: &'static [AxisInfo]) -> impl Iterator<Item = &'static AxisInfo> {
-    let common: [&'static AxisInfo; 3] = [&RATE, &CPUS, &CPU_PLACEMENT];
+    let common: [&'static AxisInfo; 4] = [&RATE, &CPUS, &CPU_PLACEMENT, &COMPRESSION];
     common.into_iter().filter(|axis| !own.iter().any(|known| known.name == axis.name))
 }
 
@@ -257,6 +258,7 @@ impl Request {
         let is_used = |axis: &&AxisInfo| match axis.name {
             name if name == RATE.name => open,
             name if name == CPUS.name || name == CPU_PLACEMENT.name => scaled,
+            name if name == COMPRESSION.name => !axis.default.is_empty() || self.axes.contains_key(name),
             _ => true,
         };
         for axis in axes_of(info).filter(is_used) {

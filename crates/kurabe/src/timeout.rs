@@ -41,12 +41,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration> {
 /// # Errors
 /// As for [`given`].
 pub(crate) fn of(matches: &ArgMatches) -> Result<()> {
-    ConnectOptions { timeout: given(matches)?.unwrap_or(DEFAULT), largest_answer: 0 }.make_default();
+    ConnectOptions::within(given(matches)?.unwrap_or(DEFAULT)).make_default();
     Ok(())
 }
 
 /// Sets the limit for every connection of a run. Replies may be as large as its cells require.
 pub(crate) fn of_run(plan: &Plan) {
     let timeout = plan.spec.timeout_ns.map_or(DEFAULT, Duration::from_nanos);
-    ConnectOptions { timeout, largest_answer: plan.largest_answer() }.make_default();
+    ConnectOptions { largest_answer: plan.largest_answer(), ..ConnectOptions::within(timeout) }
+        .make_default();
 }

@@ -5,6 +5,7 @@ use crate::format::{list, plural};
 use crate::group::distinct;
 use crate::summary::{CellResult, MetricInfo};
 use kurabe_core::axis::{AxisKind, AxisValue, Cell};
+use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
@@ -304,7 +305,7 @@ impl Labels {
 fn axes(header: &RunHeader, info: Option<&ExperimentInfo>) -> Vec<Axis> {
     let spec = &header.spec.axes;
     let own = info.map_or(&[][..], |info| info.axes);
-    let common = [&RATE, &CPUS, &CPU_PLACEMENT].into_iter();
+    let common = [&RATE, &CPUS, &CPU_PLACEMENT, &COMPRESSION].into_iter();
     let common = common.filter(|axis| !own.iter().any(|known| known.name == axis.name));
     let known: Vec<Axis> = own
         .iter()

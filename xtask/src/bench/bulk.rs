@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use super::peers::server::Server;
 use super::peers::{CLIENT, SERVER, machine, process, spread};
-use super::{options, program};
+use super::{csv, options, program};
 use crate::{Outcome, programs, shell};
 
 /// Bytes of a row: a key of 8 bytes and text.
@@ -189,9 +189,10 @@ impl Bench {
         command.args(["--rows", &self.options.rows.to_string(), "--row-bytes", &ROW_BYTES.to_string()]);
         command.args(["--rounds", "1", "--requests", "1", "--interleave=off", "--no-html", "--quiet"]);
         kurabe(&mut command, "kurabe run")?;
-        let csv = kurabe(Command::new(&self.program).args(["report", "--format", "csv"]), "kurabe report")?;
+        let report =
+            kurabe(Command::new(&self.program).args(["report", "--format", "csv"]), "kurabe report")?;
         let _ = fs::remove_dir_all(&runs);
-        parse(&csv).ok_or_else(|| format!("a report without results: {csv}"))
+        parse(&report).ok_or_else(|| format!("a report without results: {report}"))
     }
 }
 
@@ -199,15 +200,15 @@ impl Bench {
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// The mean over the cell and its A/A control.
-fn parse(csv: &str) -> Option<Ours> {
-    let mut lines = csv.lines();
-    let names: Vec<&str> = lines.next()?.split(',').collect();
-    let column = |name: &str| names.iter().position(|known| *known == name);
+fn parse(report: &str) -> Option<Ours> {
+    let mut lines = report.lines();
+    let names = csv::fields(lines.next()?);
+    let column = |name: &str| names.iter().position(|known| known == name);
     let columns = [column("client CPU per MB (ns)")?, column("peak memory (bytes)")?];
     let mut sums = [0.0; 2];
     let mut rows = 0.0;
     for line in lines {
-        let fields: Vec<&str> = line.split(',').collect();
+        let fields = csv::fields(line);
         for (sum, column) in sums.iter_mut().zip(columns) {
             *sum += fields.get(column)?.parse::<f64>().ok()?;
         }
@@ -237,9 +238,9 @@ mod tests {
 
     #[test]
     fn cpu_and_memory_are_read_from_the_report() {
-        let csv = "run,client CPU per MB (ns),client CPU per MB low (ns),peak memory (bytes)\n\
-                   a,400000.0,,30000000\na,600000.0,,40000000\n";
-        assert_eq!(parse(csv), Some(Ours { cpu: 0.5, memory: 35e6 }));
+        let report = "run,evidence,client CPU per MB (ns),client CPU per MB low (ns),peak memory (bytes)\n\
+                      a,\"busy, waited\",400000.0,,30000000\na,,600000.0,,40000000\n";
+        assert_eq!(parse(report), Some(Ours { cpu: 0.5, memory: 35e6 }));
         assert_eq!(parse("run\n"), None);
     }
 

@@ -14,6 +14,7 @@ mod aa;
 mod app;
 mod bulk;
 mod copy;
+mod csv;
 mod net;
 mod options;
 mod pairs;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::peers::server::Server;
 use super::peers::{CLIENT, SERVER, machine, said, spread};
-use super::{options, program};
+use super::{csv, options, program};
 use crate::{Outcome, programs, shell};
 
 /// The difference that is allowed between the tools.
@@ -180,25 +180,16 @@ fn ours(program: &Path, url: &str, scratch: &Path, buffer: u32, write: u32) -> R
     command.args(["--duration", "1s", "--interleave=off", "--no-html", "--quiet"]);
     command.arg("--buffer").arg(buffer.to_string()).arg("--write-size").arg(write.to_string());
     kurabe(&mut command)?;
-    let csv = kurabe(Command::new(program).args(["report", "--format", "csv"]))?;
-    rate(&csv).ok_or_else(|| format!("a report without a rate: {csv}"))
+    let report = kurabe(Command::new(program).args(["report", "--format", "csv"]))?;
+    rate(&report).ok_or_else(|| format!("a report without a rate: {report}"))
 }
 
 /// The mean rate of all lines.
-fn rate(csv: &str) -> Option<f64> {
-    let mut lines = csv.lines();
-    let at = fields(lines.next()?).position(|name| name == "data per second (bytes)")?;
-    let rates: Vec<f64> = lines.filter_map(|line| fields(line).nth(at)?.parse().ok()).collect();
+fn rate(report: &str) -> Option<f64> {
+    let mut lines = report.lines();
+    let at = csv::fields(lines.next()?).iter().position(|name| name == "data per second (bytes)")?;
+    let rates: Vec<f64> = lines.filter_map(|line| csv::fields(line).get(at)?.parse().ok()).collect();
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
-}
-
-/// The fields of a line, with their quotes.
-fn fields(line: &str) -> impl Iterator<Item = &str> {
-    let mut quoted = false;
-    line.split(move |letter| {
-        quoted ^= letter == '"';
-        letter == ',' && !quoted
-    })
 }
 
 #[cfg(test)]

@@ -67,6 +67,9 @@ pub trait Peer: Read + Write {
     /// Ends connecting, whose requests share one deadline.
     fn ready(&mut self) {}
 
+    /// Starts a command of a protocol that counts what it sends from each command.
+    fn begin_command(&mut self) {}
+
     /// Size limit of an answer, in bytes.
     fn most(&self) -> u64 {
         MOST
@@ -78,8 +81,11 @@ pub trait Peer: Read + Write {
     }
 }
 
-/// Receives once into zeroed memory.
-fn receive_by_read(from: &mut impl Read, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
+/// Receives once into zeroed memory, as [`Peer::receive`] does.
+///
+/// # Errors
+/// Those of reading.
+pub fn receive_by_read(from: &mut impl Read, most: usize, out: &mut Vec<u8>) -> io::Result<usize> {
     let before = out.len();
     out.resize(before + most.min(INBOX), 0);
     let got = from.read(&mut out[before..]);
@@ -405,6 +411,10 @@ pub fn lost(error: &io::Error) -> Error {
     }
     if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         return tls::failed(error);
+    }
+    // A layer below the protocol found it violated.
+    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        return error.clone();
     }
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

@@ -7,7 +7,8 @@
 use crate::info::OptionInfo;
 use crate::prelude::*;
 use crate::wire::UNRESERVED;
-use mongodb::options::{Acknowledgment, ConnectionString, ReadPreference, Tls, WriteConcern};
+use kurabe_core::compression::Compression;
+use mongodb::options::{Acknowledgment, Compressor, ConnectionString, ReadPreference, Tls, WriteConcern};
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -129,8 +130,17 @@ impl Config {
     ///
     /// # Errors
     /// Errors of the crate, which may query DNS here.
-    pub(super) async fn options(&self) -> mongodb::error::Result<mongodb::options::ClientOptions> {
+    pub(super) async fn options(
+        &self,
+        compression: Compression,
+    ) -> mongodb::error::Result<mongodb::options::ClientOptions> {
         let mut options = mongodb::options::ClientOptions::parse(self.string.expose()).await?;
+        match compression {
+            // As the URL says.
+            Compression::Off => {}
+            Compression::Zlib => options.compressors = Some(vec![Compressor::Zlib { level: None }]),
+            Compression::Zstd => options.compressors = Some(vec![Compressor::Zstd { level: None }]),
+        }
         options.app_name.get_or_insert_with(|| "kurabe".to_owned());
         options.server_selection_timeout.get_or_insert(SELECTION);
         // One connection for each session, opened without delay and kept open.

@@ -19,6 +19,7 @@ use super::config::Config;
 use super::errors;
 use super::ledger::{Id, Ledger, got};
 use crate::prelude::*;
+use kurabe_core::compression::Compression;
 use mongodb::bson::{Document, RawDocumentBuf, rawdoc};
 use mongodb::event::EventHandler;
 use mongodb::{Client, Database};
@@ -53,7 +54,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(config: &Config) -> Result<Self> {
+    pub(super) fn new(config: &Config, compression: Compression) -> Result<Self> {
         crate::wire::tls::install_provider();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -66,7 +67,8 @@ impl Shared {
             let late = |_| {
                 mongodb::error::Error::custom("the servers' names were not resolved within the time allowed")
             };
-            let mut options = tokio::time::timeout(timeout, config.options()).await.map_err(late)??;
+            let mut options =
+                tokio::time::timeout(timeout, config.options(compression)).await.map_err(late)??;
             options.cmap_event_handler =
                 Some(EventHandler::callback(move |event| connections.connection_event(event)));
             options.sdam_event_handler =

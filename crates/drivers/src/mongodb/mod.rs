@@ -26,9 +26,12 @@ use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use config::Config;
 use facts::Deployment;
+use kurabe_core::compression::Compression;
 use link::{Link, Shared};
+use mongodb::bson::rawdoc;
 use namespace::MongoNamespace;
 use session::MongoSession;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The driver's entry in the registry.
@@ -50,18 +53,34 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 
 struct Mongo {
     config: Config,
-    /// Created with the first connection.
-    shared: Mutex<Option<Arc<Shared>>>,
+    /// For each compression, created with the first connection.
+    shared: Mutex<HashMap<Compression, Arc<Shared>>>,
     deployment: OnceLock<Arc<Deployment>>,
 }
 
 impl Mongo {
     fn shared(&self) -> Result<Arc<Shared>> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = &*shared {
+        self.compressed(Compression::Off)
+    }
+
+    /// The state of sessions with this compression.
+    fn compressed(&self, compression: Compression) -> Result<Arc<Shared>> {
+        let mut all = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = all.get(&compression) {
             return Ok(Arc::clone(shared));
         }
-        Ok(Arc::clone(shared.insert(Arc::new(Shared::new(&self.config)?))))
+        let shared = Arc::new(Shared::new(&self.config, compression)?);
+        all.insert(compression, Arc::clone(&shared));
+        Ok(shared)
+    }
+
+    /// Whether the server agrees to a compression (MongoDB Specifications, "Wire Compression": in the answer to hello).
+    fn agrees(&self, compression: Compression) -> Result<bool> {
+        let name = compression.to_string();
+        let mut link = Link::open(self.shared()?, ConnectOptions::default().timeout)?;
+        let answer = link.administer(rawdoc! { "hello": 1, "compression": [name.as_str()] })?;
+        let agreed = answer.get_array("compression").ok();
+        Ok(agreed.is_some_and(|agreed| agreed.iter().any(|known| known.as_str() == Some(name.as_str()))))
     }
 
     /// The kind of server; queried the first time, on a separate connection.
@@ -95,6 +114,16 @@ impl Driver for Mongo {
         Support::Native
     }
 
+    fn supports_compression(&self, compression: Compression) -> Support {
+        match self.agrees(compression) {
+            Ok(true) => Support::Native,
+            Ok(false) => Support::No(format!("the server does not offer compression by {compression}")),
+            // A server that does not run yet is asked when it does.
+            Err(error) if error.kind() == ErrorKind::Unreachable => Support::Native,
+            Err(error) => Support::No(format!("the server cannot be asked for compression: {error}")),
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         let why = "the mongodb crate awaits each answer before it sends the next request";
         Capabilities::without_statements("MongoDB", Support::no(why))
@@ -122,7 +151,8 @@ impl Driver for Mongo {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let deployment = self.deployment(options)?;
-        Ok(Box::new(MongoSession::open(self.shared()?, options.timeout, deployment)?))
+        let shared = self.compressed(options.compression)?;
+        Ok(Box::new(MongoSession::open(shared, options.timeout, deployment)?))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// Documents that are received under one time limit.
 const TOGETHER: usize = 100;
+/// Documents of an answer where no number is given. MongoDB ends an answer at 16 MB in any case. Not `i32::MAX`: FerretDB
+/// reserves memory for all of them, and answers late.
+const MANY: i32 = 100_000;
 /// Bytes of one insert: well below the 16 MB of a command.
 const INSERT_BYTES: usize = 8_000_000;
 /// Documents of one insert (`maxWriteBatchSize`).
@@ -25,8 +28,7 @@ pub(super) fn read(
 ) -> Result<Moved> {
     let batch = match fetch {
         Fetch::Rows(rows) => i32::try_from(rows.max(1)).unwrap_or(i32::MAX),
-        // As many as the server puts into an answer.
-        Fetch::Whole => i32::MAX,
+        Fetch::Whole => MANY,
     };
     let mut command = Writer::new();
     command.text("find", &collection.name).int("batchSize", batch).begin("projection");

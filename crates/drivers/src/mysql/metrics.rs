@@ -4,10 +4,9 @@
 //!
 //! Connection IDs increase: a connection with a higher ID than the probe's was opened after it.
 
-use super::lean::Lean;
+use super::lean::{Connection, Lean};
 use crate::prelude::*;
 use crate::reported::{Reported, listed};
-use crate::wire::Stream;
 use crate::wire::link::{rows, value};
 use std::collections::BTreeSet;
 
@@ -34,7 +33,7 @@ const SESSIONS: &[(Counter, &str)] = &[
 const LOCK_WAIT: &str = "LOCK WAIT";
 
 pub(super) struct MysqlStatsProbe {
-    link: Lean<Stream>,
+    link: Lean<Connection>,
     mariadb: bool,
     binlog: bool,
     /// Whether the performance schema is enabled.
@@ -51,7 +50,7 @@ pub(super) struct MysqlStatsProbe {
 }
 
 impl MysqlStatsProbe {
-    pub(super) fn new(mut link: Lean<Stream>) -> Result<Self> {
+    pub(super) fn new(mut link: Lean<Connection>) -> Result<Self> {
         let sql = "SELECT CONNECTION_ID(), VERSION(), @@log_bin, @@performance_schema, DATABASE()";
         let head = rows(&mut link, sql)?;
         let head = head.into_iter().next().unwrap_or_default();

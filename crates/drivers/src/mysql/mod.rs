@@ -22,15 +22,15 @@ mod wrapped;
 use crate::charset;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
-use crate::wire::Stream;
 use crate::wire::link::{LinkSession, Query, Supports, value};
 use crate::wire::tls;
 use config::Config;
 use durability::Durability;
 use engine::StorageEngine;
+use kurabe_core::compression::Compression;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
-use lean::Lean;
+use lean::{Connection, Lean};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use wrapped::Wrapped;
@@ -87,7 +87,7 @@ struct Mysql {
 }
 
 impl Mysql {
-    fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
+    fn lean(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
         Lean::connect(&self.config, options, Arc::clone(&self.allowed))
     }
 
@@ -170,8 +170,24 @@ impl Driver for Mysql {
                 Ok(false) => Support::no(
                     "the server refuses LOAD DATA LOCAL: set local_infile=ON, or give up:mysql?local_infile=1",
                 ),
+                // A server that does not run yet is asked when it does.
+                Err(error) if error.kind() == ErrorKind::Unreachable => Support::Native,
                 Err(error) => Support::No(format!("the server cannot be asked for local_infile: {error}")),
             },
+        }
+    }
+
+    /// Tries it, since a proxy or a setting may decide it.
+    fn supports_compression(&self, compression: Compression) -> Support {
+        if self.config.wrapped {
+            return Support::no("the mysql crate is not used with compression; leave client=driver out");
+        }
+        let tried = || self.lean(&ConnectOptions { compression, ..ConnectOptions::default() })?.quit();
+        match tried() {
+            Ok(()) => Support::Native,
+            // A server that does not run yet is asked when it does.
+            Err(error) if error.kind() == ErrorKind::Unreachable => Support::Native,
+            Err(error) => Support::No(error.to_string()),
         }
     }
 

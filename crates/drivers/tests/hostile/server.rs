@@ -17,7 +17,7 @@ pub(crate) const SLACK: Duration = Duration::from_secs(8);
 /// Runs one test at a time, because tests measure the memory of the process; sets the timeout.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ConnectOptions { timeout: ALLOWED, largest_answer: 0 }.make_default();
+    ConnectOptions::within(ALLOWED).make_default();
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -47,6 +47,11 @@ impl Moving {
         Operation::Insert { collection: Arc::clone(&self.loaded) }
     }
 
+    /// The request for a row that is read by its key.
+    pub(super) fn get(&self) -> Operation {
+        Operation::Get { collection: Arc::clone(&self.loaded), fields: vec![1] }
+    }
+
     /// The inserts of so many rows in one request, of which one is enough.
     pub(super) fn inserts(&self, rows: u64) -> Vec<Operation> {
         let (collection, rows) = (Arc::clone(&self.written), rows as usize);
@@ -85,7 +90,7 @@ impl Moving {
         let (session, mut work) = context.session_and_work(CLIENT)?;
         let mut arrived = Arrived::none_of(self.rows);
         let mut uncounted = 0;
-        let moved = session.read_rows(&self.loaded, &[0, 1], self.fetch, &mut |fields| {
+        let mut row = |fields: &[Value<'_>]| {
             arrived.row(&self.data, fields)?;
             uncounted += 1;
             if uncounted == TOGETHER {
@@ -93,10 +98,39 @@ impl Moving {
                 work.add(TOGETHER, TOGETHER * self.row_bytes)?;
             }
             Ok(())
-        })?;
+        };
+        let moved = match (session.read_rows(&self.loaded, &[0, 1], self.fetch, &mut row), self.fetch) {
+            (Err(error), Fetch::Rows(each)) if error.kind() == ErrorKind::Unsupported => {
+                self.read_by_key(session, each.min(self.rows), &mut row)?
+            }
+            (read, _) => read?,
+        };
         work.add(uncounted, uncounted * self.row_bytes)?;
         arrived.finish()?;
         Ok(moved)
+    }
+
+    /// Reads all rows by their keys. So many requests are sent together, and their answers are one round trip.
+    fn read_by_key(&self, session: &mut dyn Session, each: u64, row: &mut RowSink<'_>) -> Result<Moved> {
+        let get = session.prepare(&self.get())?;
+        let mut replies: Vec<Reply> = (0..each).map(|_| Reply::new()).collect();
+        let mut round_trips = 0;
+        for first in (1..=self.rows).step_by(each as usize) {
+            let keys: Vec<Value<'_>> =
+                (first..first + each.min(self.rows + 1 - first)).map(|key| Value::Int(key as i64)).collect();
+            let replies = &mut replies[..keys.len()];
+            session.pipeline(&get, &keys, replies)?;
+            round_trips += 1;
+            for ((number, key), reply) in (first..).zip(keys).zip(replies) {
+                let text = reply.field_bytes(0, 0).ok_or_else(|| {
+                    Error::mismatch(format!("row {number} is missing"))
+                        .hint("a store with less memory than the rows need evicts some")
+                })?;
+                row(&[key, Value::Bytes(text)])?;
+            }
+        }
+        session.release(get)?;
+        Ok(Moved { rows: self.rows, round_trips: Some(round_trips) })
     }
 
     fn write(&self, context: &mut JobContext<'_>) -> Result<Moved> {

@@ -10,23 +10,29 @@ use crate::axes::{choice, reads, writes};
 use crate::prelude::*;
 use data::{Data, Kind};
 use job::{Moving, READ, WRITE};
+use kurabe_core::compression::COMPRESSION;
 use kurabe_core::transfer::{Fetch, Transfer};
 
 /// Bytes by which a row in a request exceeds its content, in any protocol.
 const AROUND: u64 = 32;
+
+/// The most rows that are asked for by their keys in one round trip: requests that surely fit into the buffers of sockets.
+const MOST_BY_KEY: u64 = 1_000;
 
 static INFO: ExperimentInfo = ExperimentInfo {
     name: "bulk",
     question: "How fast do many rows move between client and database?",
     about: "Reads all rows of a table, or writes as many to an empty one, over one connection: an integer key and text. \
             --fetch is the number of rows of a round trip: of a server-side cursor when reading, of one INSERT when \
-            writing, all within one transaction if the database has them. 'whole' is the engine's own way: COPY \
+            writing, all within one transaction if the database has them. A store that finds values by their keys only \
+            (Redis, memcached) is sent up to 1,000 requests for a row together. 'whole' is the engine's own way: COPY \
             (PostgreSQL), one streamed result and LOAD DATA LOCAL (MySQL, MariaDB), a statement that is stepped through \
             and a transaction of prepared inserts (SQLite). Rows are checked as they arrive: each once, with its \
             content. Written rows are counted by the server and read back. Content is random by default: an \
             engine that leaves out repeated values would else be measured without its network. A rate is of \
             rows; other metrics are bytes per second, bytes on the wire for each byte of a row, round trips, CPU time of \
-            client and server for each megabyte, and the client's peak memory. After E6 of the published experiments \
+            client and server for each megabyte, the client's peak memory, and what loopback alone gives. --compression has \
+            both ends compress what they send. After E6 of the published experiments \
             (bulk_fetch.csv).",
     axes: &[
         AxisInfo {
@@ -61,6 +67,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
             ]),
             default: &["random"],
         },
+        AxisInfo { default: &["off"], ..COMPRESSION },
     ],
     operations: &[
         reads(READ, "read all rows; counted by the row", 1),
@@ -95,7 +102,17 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         client_bytes: rows.div_ceil(8) + 1_000_000,
         ..Demand::default()
     };
-    let reading = Demand { transfers: vec![Transfer::Read(fetch)], ..Demand::default() };
+    let by_key = |each: u64| Demand {
+        operations: vec![moving.get()],
+        capabilities: vec![Capability::Pipelining],
+        request_bytes: each * request,
+        ..Demand::default()
+    };
+    let instead = match fetch {
+        Fetch::Rows(each) if each.min(rows) <= MOST_BY_KEY => vec![by_key(each.min(rows))],
+        _ => Vec::new(),
+    };
+    let reading = Demand { transfers: vec![Transfer::Read(fetch)], instead, ..Demand::default() };
     let writing = match fetch {
         Fetch::Whole => Demand { transfers: vec![Transfer::Write], ..Demand::default() },
         Fetch::Rows(each) => {
@@ -109,7 +126,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         }
     };
     let operations = vec![(READ, reading), (WRITE, writing)];
-    Ok(PlannedCell { operations, ..PlannedCell::job(name, demand, 1, moving) })
+    let provision = Provision { loopback: true, ..Provision::default() };
+    Ok(PlannedCell { operations, provision, ..PlannedCell::job(name, demand, 1, moving) })
 }
 
 #[cfg(test)]
@@ -131,6 +149,14 @@ mod tests {
         assert_eq!((writing.parameters, writing.request_bytes), (2_000, 132_000));
         assert!(writing.transfers.is_empty());
         assert!(writing.any_of[0].iter().all(|insert| insert.parameters() == 2_000));
+        // Of a store without a stream of rows, as many are asked for by their keys.
+        let reading = |planned: &PlannedCell| planned.operations[0].1.clone();
+        let instead = reading(&thousand).instead;
+        assert_eq!(instead[0].capabilities, [Capability::Pipelining]);
+        assert!(matches!(instead[0].operations[..], [Operation::Get { .. }]));
+        assert!(
+            reading(&planned(&[("fetch", "1001")])).instead.is_empty() && reading(&whole).instead.is_empty()
+        );
         // No statement has more rows than there are.
         let few = planned(&[("fetch", "1k"), ("rows", "7")]);
         assert_eq!(few.operations[1].1.parameters, 14);

@@ -3,6 +3,7 @@
 use super::{flag, json_progress, no_html, option, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::load::{Arrivals, RATE};
@@ -203,6 +204,7 @@ fn axis(axis: &'static AxisInfo) -> Arg {
     };
     let default = match axis.default {
         [] if axis.name == CPUS.name => "no restriction".to_owned(),
+        [] if axis.name == COMPRESSION.name => "as the URL says".to_owned(),
         [] => "a closed loop".to_owned(),
         values => values.join(","),
     };

@@ -31,7 +31,7 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let wanted = Wanted { tables: words("tables"), accepted };
     let stop = signals::watch(exit::INTERRUPTED, output)?;
     let time = timeout::given(matches)?.unwrap_or(timeout::DEFAULT);
-    ConnectOptions { timeout: time, largest_answer: LARGEST_ANSWER }.make_default();
+    ConnectOptions { largest_answer: LARGEST_ANSWER, ..ConnectOptions::within(time) }.make_default();
     let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     let urls = [read_only(&url("source"))?, url("into")];
     let schemes = urls.each_ref().map(|url| TargetUrl::parse(url).map(|url| engine_of(&url)));

@@ -15,6 +15,8 @@ pub(super) struct Agreed {
     pub(super) no_eof: bool,
     /// A byte after the column count shows whether definitions follow (`MARIADB_CLIENT_CACHE_METADATA`).
     pub(super) cached_columns: bool,
+    /// Packets are within compressed frames.
+    pub(super) compressed: bool,
 }
 
 /// Encoding of a column's binary value.

@@ -2,13 +2,15 @@
 
 use super::answer::Agreed;
 use super::authentication::{self, Plugin};
+use super::compressed::{Framed, ZSTD_LEVEL};
 use super::packets::{Packets, push_length};
-use super::{COM_QUERY, Lean};
+use super::{COM_QUERY, Connection, Lean};
 use crate::charset::Charset;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use kurabe_core::compression::Compression;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -17,6 +19,8 @@ const LONG_PASSWORD: u32 = 1;
 const FOUND_ROWS: u32 = 1 << 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
+/// Packets are in frames that are compressed by zlib, from the end of the handshake.
+const COMPRESS: u32 = 1 << 5;
 /// The server may request a file of `LOAD DATA LOCAL`. Only rows in memory are sent, in answer to our own statement.
 const LOCAL_FILES: u32 = 1 << 7;
 const PROTOCOL_41: u32 = 1 << 9;
@@ -31,6 +35,8 @@ const PLUGIN_AUTH: u32 = 1 << 19;
 const CONNECT_ATTRS: u32 = 1 << 20;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 const DEPRECATE_EOF: u32 = 1 << 24;
+/// As [`COMPRESS`], by zstd.
+const ZSTD_COMPRESSION: u32 = 1 << 26;
 /// MariaDB only, in a separate field: a client may keep the column definitions received at preparation.
 const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 
@@ -40,9 +46,9 @@ const UTF8MB4: u8 = 45;
 /// Maximum packet that the client accepts. Servers do not enforce it.
 const MOST_TAKEN: u32 = 1 << 30;
 
-impl Lean<Stream> {
+impl Lean<Connection> {
     pub(crate) fn port(&self) -> Option<u16> {
-        self.packets.wire.stream().port()
+        self.packets.wire.stream().inner().port()
     }
 
     pub(crate) fn connect(
@@ -51,21 +57,24 @@ impl Lean<Stream> {
         allowed: Arc<AtomicUsize>,
     ) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut packets = Packets::new(Wire::new(Stream::connect(&config.place, options)?));
+        let stream = Framed::plain(Stream::connect(&config.place, options)?);
+        let mut packets = Packets::new(Wire::new(stream));
         let reach = laps.lap();
         let greeting = Greeting::read(&mut packets)?;
         let mut times = ConnectTimes { reach, set_up: laps.lap(), ..ConnectTimes::default() };
-        let ours = greeting.agree(!config.tls.is_off())?;
+        let ours = greeting.agree(!config.tls.is_off(), options.compression)?;
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             let mut request = Vec::new();
             ours.push(&mut request);
             packets.send(&request)?;
-            packets = packets.rewire(|stream| stream.encrypt(&config.tls, host))?;
+            packets =
+                packets.rewire(|stream| stream.into_inner().encrypt(&config.tls, host).map(Framed::plain))?;
             times.tls = Some(laps.lap());
         }
-        let private = packets.wire.stream().is_private();
+        let private = packets.wire.stream().inner().is_private();
         log_in(&mut packets, config, &greeting, ours, private)?;
         times.authenticate = laps.lap();
+        packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
         if config.charset == Charset::Statement {
             lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
@@ -145,13 +154,24 @@ impl Greeting {
     }
 
     /// The capabilities to use: those that both sides support.
-    pub(super) fn agree(&self, tls: bool) -> Result<Ours> {
+    pub(super) fn agree(&self, tls: bool, compression: Compression) -> Result<Ours> {
         let needed = PROTOCOL_41 | SECURE_CONNECTION;
         if self.capabilities & needed != needed {
             return Err(Error::unsupported("the server is older than MySQL 4.1").hint(NEEDED));
         }
         if tls && self.capabilities & TLS == 0 {
             return Err(Error::unsupported("the server does not support TLS").hint("remove tls="));
+        }
+        let compress = match compression {
+            Compression::Off => 0,
+            Compression::Zlib => COMPRESS,
+            Compression::Zstd => ZSTD_COMPRESSION,
+        };
+        if self.capabilities & compress != compress {
+            return Err(Error::unsupported(format!(
+                "the server does not offer compression by {compression}"
+            ))
+            .hint("MySQL 8.0.18 and newer: protocol_compression_algorithms; MariaDB has zlib only"));
         }
         let wanted = needed
             | LONG_PASSWORD
@@ -167,6 +187,7 @@ impl Greeting {
             | CONNECT_ATTRS
             | PLUGIN_AUTH_LENENC
             | DEPRECATE_EOF
+            | compress
             | if tls { TLS } else { 0 };
         Ok(Ours { capabilities: wanted & self.capabilities, mariadb: MARIADB_CACHE_METADATA & self.mariadb })
     }
@@ -178,6 +199,7 @@ impl Ours {
         Agreed {
             no_eof: self.capabilities & DEPRECATE_EOF != 0,
             cached_columns: self.mariadb & MARIADB_CACHE_METADATA != 0,
+            compressed: self.capabilities & (COMPRESS | ZSTD_COMPRESSION) != 0,
         }
     }
 
@@ -228,6 +250,9 @@ fn response(config: &Config, ours: Ours, plugin: Plugin, proof: &[u8]) -> Result
         }
         push_length(&mut out, attributes.len());
         out.extend_from_slice(&attributes);
+    }
+    if ours.has(ZSTD_COMPRESSION) {
+        out.push(ZSTD_LEVEL);
     }
     Ok(out)
 }

@@ -29,7 +29,7 @@ impl<S: Peer + Send> Lean<S> {
             this.packets.next()?;
             match this.packets.first()? {
                 0xfb => this.packets.skip_rest()?,
-                0xff => return this.packets.error().map(Err),
+                0xff => return this.packets.error().map(|error| Err(refused(error))),
                 other => {
                     return Err(malformed(format!("an answer to LOAD DATA that starts with {other:#04x}")));
                 }
@@ -68,6 +68,17 @@ impl<S: Peer + Send> Lean<S> {
         let wire = &mut self.packets.wire;
         wire.begin()?;
         wire.push_parts([&header, piece, &[]])
+    }
+}
+
+/// A server without `local_infile` has no bulk load (`ER_CLIENT_LOCAL_FILES_DISABLED`; older ones:
+/// `ER_NOT_ALLOWED_COMMAND`).
+fn refused(error: Error) -> Error {
+    match error.server_code() {
+        Some("3948" | "1148") => {
+            Error::unsupported("the server refuses LOAD DATA LOCAL: local_infile is off")
+        }
+        _ => error,
     }
 }
 

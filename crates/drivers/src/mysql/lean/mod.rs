@@ -5,6 +5,7 @@
 
 mod answer;
 mod authentication;
+mod compressed;
 mod execute;
 mod handshake;
 mod key;
@@ -18,10 +19,11 @@ use super::estimate::PlanFormat;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
-use crate::wire::{Outbox, Peer, malformed};
+use crate::wire::{Outbox, Peer, Stream, malformed};
 pub(super) use answer::several_sets;
 use answer::{Agreed, Kind, Rows};
 pub(super) use authentication::cleartext_refused;
+use compressed::Framed;
 use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
@@ -31,6 +33,9 @@ pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
 const SURELY_TAKEN: usize = 1_000_000;
+
+/// The stream of a connection to a server.
+pub(crate) type Connection = Framed<Stream>;
 
 /// A connection that is ready for commands.
 pub(crate) struct Lean<S> {
@@ -49,6 +54,8 @@ pub(crate) struct Lean<S> {
     plans: PlanFormat,
 }
 
+/// Bytes of a command that closes a statement.
+const CLOSE: usize = 9;
 /// A statement as text (`COM_QUERY`).
 const COM_QUERY: u8 = 3;
 
@@ -83,6 +90,15 @@ impl<S: Peer> Lean<S> {
     /// before a request of several packets.
     fn start(&mut self, length: usize) -> Result<bool> {
         self.out.clear();
+        if self.packets.agreed.compressed {
+            // Each command has frames of its own.
+            for close in self.closes.chunks(CLOSE) {
+                self.packets.wire.stream_mut().begin_command();
+                self.packets.wire.send(close)?;
+            }
+            self.closes.clear();
+        }
+        self.packets.wire.stream_mut().begin_command();
         let fits = length < MOST;
         if fits {
             self.out.append(&mut self.closes);

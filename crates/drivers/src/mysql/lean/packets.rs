@@ -66,7 +66,8 @@ impl<S: Peer> Packets<S> {
         self.left = u32::from_le_bytes([a, b, c, 0]) as usize;
         // When a server closes an idle connection, it sends an unsolicited ERR packet with sequence number 0.
         let unsolicited = number == 0 && self.left > 0 && self.wire.peek(1)?[0] == 0xff;
-        if number != self.number && !unsolicited {
+        // Compressed packets have the number of a frame, or of none: both ends check those of frames instead.
+        if number != self.number && !unsolicited && !self.agreed.compressed {
             let what = format!("MySQL packet out of order: sequence {number}, expected {}", self.number);
             return Err(malformed(what));
         }

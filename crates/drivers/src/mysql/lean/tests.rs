@@ -3,11 +3,12 @@ use super::*;
 use crate::mysql::config::Config;
 use crate::wire::Wire;
 use crate::wire::script::{Parts, Script};
+use kurabe_core::compression::Compression;
 use kurabe_core::target::TargetUrl;
 use mysql_common::scramble::create_response_for_ed25519;
 use proptest::prelude::*;
 
-const AGREED: Agreed = Agreed { no_eof: true, cached_columns: false };
+const AGREED: Agreed = Agreed { no_eof: true, cached_columns: false, compressed: false };
 
 fn over(answers: Vec<u8>, piece: usize, agreed: Agreed) -> Lean<Script> {
     let packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
@@ -44,6 +45,87 @@ fn statement() -> Statement {
         parameter_types: vec![6, 6],
         types_sent: false,
         column_kinds: vec![Kind::Bytes; 4],
+    }
+}
+
+fn rows_text() -> RowsText {
+    RowsText {
+        select: "SELECT a FROM t".to_owned(),
+        table: "t".to_owned(),
+        columns: "a".to_owned(),
+        kinds: vec![FieldType::Int],
+    }
+}
+
+/// One row, once.
+struct OneRow(bool);
+
+impl RowSource for OneRow {
+    fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
+        let taken = std::mem::replace(&mut self.0, true);
+        if taken { Ok(false) } else { put(&[Value::Int(7)]).map(|()| true) }
+    }
+}
+
+/// The answers to preparing, to opening a cursor and to fetching from it, of a table with one column.
+fn cursor_answers(no_eof: bool) -> Vec<u8> {
+    let end = |status: u8| {
+        // An OK packet in place of EOF has changed rows and a key before the status.
+        if no_eof { vec![0xfe, 0, 0, status, 0, 0, 0] } else { vec![0xfe, 0, 0, status, 0] }
+    };
+    let row = |number: u8| vec![0, 0, number, 0, 0, 0, 0, 0, 0, 0];
+    let mut prepared = vec![vec![0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], column(8)];
+    if !no_eof {
+        prepared.push(end(2));
+    }
+    [
+        packets(1, &prepared),
+        packets(1, &[vec![1], column(8), end(0x42)]),
+        packets(1, &[row(1), end(0x42)]),
+        packets(1, &[row(2), end(0x82)]),
+    ]
+    .concat()
+}
+
+#[test]
+fn cursor_is_read_in_parts_until_its_last_row() {
+    for no_eof in [false, true] {
+        let mut lean = over(cursor_answers(no_eof), usize::MAX, Agreed { no_eof, ..AGREED });
+        let mut found = Vec::new();
+        let moved = lean.read_rows(&rows_text(), Fetch::Rows(1), &mut |fields| {
+            found.push(fields[0] == Value::Int(found.len() as i64 + 1));
+            Ok(())
+        });
+        assert_eq!(moved.unwrap(), Moved { rows: 2, round_trips: Some(4) }, "{no_eof}");
+        assert_eq!(found, [true, true]);
+    }
+}
+
+#[test]
+fn file_is_sent_only_for_our_own_statement_and_from_memory() {
+    let answers = [packets(1, &[b"\xfb/etc/passwd".to_vec()]), packets(4, &[OK.to_vec()])].concat();
+    let mut lean = over(answers.clone(), usize::MAX, AGREED);
+    assert_eq!(lean.load_data(&rows_text(), &mut OneRow(false)).unwrap().rows, 1);
+    let sent = &lean.packets.wire.stream().sent;
+    // The row is packet 2, an empty packet 3 ends it.
+    assert!(sent.ends_with(b"\x02\0\0\x027\n\0\0\0\x03"), "{}", sent.escape_ascii());
+    let error = over(answers, usize::MAX, AGREED).query("SELECT 1", &mut Reply::new()).unwrap_err();
+    assert!(error.to_string().contains("requests a local file"), "{error}");
+}
+
+#[test]
+fn server_that_refuses_local_files_has_no_bulk_load_and_the_connection_goes_on() {
+    let refusal = |code: u16| {
+        let message = [&[0xff], &code.to_le_bytes()[..], b"#42000no"].concat();
+        packets(1, &[message])
+    };
+    for (code, kind) in
+        [(3948, ErrorKind::Unsupported), (1148, ErrorKind::Unsupported), (1062, ErrorKind::Server)]
+    {
+        let mut lean = over([refusal(code), good_answer()].concat(), usize::MAX, AGREED);
+        let error = lean.load_data(&rows_text(), &mut OneRow(false)).unwrap_err();
+        assert_eq!(error.kind(), kind, "{code}: {error}");
+        lean.run(&mut statement(), &PARAMETERS, &mut Reply::new()).unwrap();
     }
 }
 
@@ -151,7 +233,7 @@ fn call_returns_its_rows_and_a_final_result() {
 fn columns_omitted_by_mariadb_are_cached() {
     let mut statement = Statement { column_kinds: vec![Kind::Int { bytes: 8, signed: true }], ..statement() };
     let payloads = [vec![1, 0], b"\0\0\x2a\0\0\0\0\0\0\0".to_vec(), END.to_vec()];
-    let mut lean = over(packets(1, &payloads), 100, Agreed { no_eof: true, cached_columns: true });
+    let mut lean = over(packets(1, &payloads), 100, Agreed { cached_columns: true, ..AGREED });
     let mut out = Reply::new();
     lean.run(&mut statement, &PARAMETERS, &mut out).unwrap();
     assert_eq!(out.field_int(0, 0), Some(42));
@@ -212,7 +294,7 @@ fn log_in(answers: Vec<u8>, piece: usize) -> (Result<()>, Vec<u8>) {
 fn log_in_with(config: &Config, answers: Vec<u8>, piece: usize, private: bool) -> (Result<()>, Vec<u8>) {
     let mut packets = Packets::new(Wire::new(Script::in_pieces(answers, piece)));
     let result = handshake::Greeting::read(&mut packets).and_then(|greeting| {
-        handshake::log_in(&mut packets, config, &greeting, greeting.agree(false)?, private)
+        handshake::log_in(&mut packets, config, &greeting, greeting.agree(false, Compression::Off)?, private)
     });
     (result, packets.wire.stream().sent.clone())
 }
@@ -278,11 +360,15 @@ fn ed25519_signs_whole_nonce_with_trailing_zero_byte() {
 fn exercise(answers: &[u8], piece: usize) {
     for cached_columns in [false, true] {
         for no_eof in [false, true] {
-            let over = || over(answers.to_vec(), piece, Agreed { no_eof, cached_columns });
+            let over = || over(answers.to_vec(), piece, Agreed { no_eof, cached_columns, ..AGREED });
             let mut out = Reply::new();
             let _ = over().run(&mut statement(), &PARAMETERS, &mut out);
             let _ = over().prepare("SELECT 1");
             let _ = over().query("SELECT 1", &mut out);
+            for fetch in [Fetch::Rows(1), Fetch::Whole] {
+                let _ = over().exchange(|lean| lean.read_parts(&mut statement(), fetch, &mut |_| Ok(())));
+            }
+            let _ = over().load_data(&rows_text(), &mut OneRow(false));
         }
     }
     let _ = log_in(answers.to_vec(), piece);

@@ -36,6 +36,132 @@ fn statement() -> Statement {
     Statement::new("k1".to_owned(), vec![Form::Int(8), Form::Bytes], column_forms)
 }
 
+fn rows_text() -> RowsText {
+    let kinds = vec![FieldType::Int, FieldType::LongText];
+    RowsText {
+        select: "SELECT a, b FROM t".to_owned(),
+        table: "t".to_owned(),
+        columns: "a, b".to_owned(),
+        kinds,
+    }
+}
+
+/// Two rows, of which so many were taken.
+struct TwoRows(i64);
+
+impl RowSource for TwoRows {
+    fn next(&mut self, put: &mut RowSink<'_>) -> Result<bool> {
+        self.0 += 1;
+        if self.0 > 2 {
+            return Ok(false);
+        }
+        put(&[Value::Int(self.0), Value::Text("x")]).map(|()| true)
+    }
+}
+
+/// The description of a statement without parameters that returns a bigint and a text.
+fn description() -> Vec<u8> {
+    let column = |kind: u32| [b"c\0\0\0\0\0\0\0".as_slice(), &kind.to_be_bytes(), &[0; 8]].concat();
+    let columns = [vec![0, 2], column(20), column(25)].concat();
+    [message(b'1', b""), message(b't', &[0, 0]), message(b'T', &columns), ready()].concat()
+}
+
+fn two(number: i64) -> [Vec<u8>; 2] {
+    [number.to_be_bytes().to_vec(), b"x".to_vec()]
+}
+
+fn data_row(number: i64) -> Vec<u8> {
+    let [a, b] = two(number);
+    row(&[Some(&a), Some(&b)])
+}
+
+/// Reads all rows and returns their first fields.
+fn numbers(lean: &mut Lean<Script>, fetch: Fetch) -> Result<(Vec<i64>, Moved)> {
+    let mut found = Vec::new();
+    let moved = lean.read_rows(&rows_text(), fetch, &mut |fields| {
+        assert_eq!(fields[1], Value::Bytes(b"x"));
+        if let Value::Int(number) = fields[0] {
+            found.push(number);
+        }
+        Ok(())
+    })?;
+    Ok((found, moved))
+}
+
+#[test]
+fn portal_is_read_in_parts_of_so_many_rows() {
+    let end = [message(b'3', b""), ready()].concat();
+    let answers = [
+        description(),
+        message(b'2', b""),
+        data_row(1),
+        message(b's', b""),
+        data_row(2),
+        message(b'C', b"SELECT 2\0"),
+        end,
+    ];
+    let mut lean = lean(answers.concat());
+    let (found, moved) = numbers(&mut lean, Fetch::Rows(1)).unwrap();
+    assert_eq!((found, moved), (vec![1, 2], Moved { rows: 2, round_trips: Some(4) }));
+    let sent = lean.wire.stream().sent.escape_ascii().to_string();
+    // Twice Execute of one row and Flush; Sync only at the end.
+    let fetch = b"E\0\0\0\x09\0\0\0\0\x01H\0\0\0\x04".escape_ascii().to_string();
+    assert_eq!(
+        (sent.matches(&fetch).count(), sent.matches("S\\x00\\x00\\x00\\x04").count()),
+        (2, 2),
+        "{sent}"
+    );
+}
+
+#[test]
+fn error_within_a_portal_is_returned_and_the_connection_goes_on() {
+    let answers = [
+        description(),
+        message(b'2', b""),
+        data_row(1),
+        refusal("57014", "canceled"),
+        ready(),
+        good_answer(),
+    ];
+    let mut lean = lean(answers.concat());
+    let error = numbers(&mut lean, Fetch::Rows(5)).unwrap_err();
+    assert_eq!(error.server_code(), Some("57014"));
+    lean.run(&mut statement(), &[Value::Int(1), Value::Bytes(b"x")], &mut Reply::new()).unwrap();
+}
+
+#[test]
+fn rows_of_copy_are_read_from_messages_with_any_number_of_them() {
+    let tuple = |number| data_row(number)[5..].to_vec();
+    let header = [b"PGCOPY\n\xff\r\n\0".as_slice(), &[0; 8]].concat();
+    let answers = [
+        description(),
+        // The answer to Close and Sync, which are sent before the query.
+        [message(b'3', b""), ready()].concat(),
+        message(b'H', &[1, 0, 2, 0, 1, 0, 1]),
+        message(b'd', &[header, tuple(1), tuple(2)].concat()),
+        message(b'd', &tuple(3)),
+        message(b'd', &[0xff, 0xff]),
+        [message(b'c', b""), message(b'C', b"COPY 3\0"), ready()].concat(),
+    ];
+    let (found, moved) = numbers(&mut lean(answers.concat()), Fetch::Whole).unwrap();
+    assert_eq!((found, moved.rows), (vec![1, 2, 3], 3));
+}
+
+#[test]
+fn copied_rows_are_sent_in_binary_and_counted_by_the_server() {
+    let answers = [
+        description(),
+        [message(b'3', b""), ready()].concat(),
+        message(b'G', &[1, 0, 2, 0, 1, 0, 1]),
+        [message(b'C', b"COPY 2\0"), ready()].concat(),
+    ];
+    let mut lean = lean(answers.concat());
+    assert_eq!(lean.write_rows(&rows_text(), &mut TwoRows(0)).unwrap().rows, 2);
+    let sent = lean.wire.stream().sent.escape_ascii().to_string();
+    let last = b"\0\x02\0\0\0\x08\0\0\0\0\0\0\0\x02\0\0\0\x01x\xff\xffc\0\0\0\x04".escape_ascii().to_string();
+    assert!(sent.ends_with(&last), "{sent}");
+}
+
 fn good_answer() -> Vec<u8> {
     let fields: [Option<&[u8]>; 3] = [Some(&[0, 0, 0, 0, 0, 0, 0, 7]), Some(b"body"), None];
     let parts = [
@@ -194,6 +320,10 @@ fn exercise(answers: &[u8], piece: usize) {
     let _ = over().run(&mut statement(), &[Value::Int(1), Value::Bytes(b"x")], &mut out);
     let _ = over().prepare("SELECT 1");
     let _ = over().query("SELECT 1", &mut out);
+    for fetch in [Fetch::Rows(1), Fetch::Whole] {
+        let _ = over().read_rows(&rows_text(), fetch, &mut |_| Ok(()));
+    }
+    let _ = over().write_rows(&rows_text(), &mut TwoRows(0));
     let config = Config::from_url(&TargetUrl::parse("postgres://u:p@h/d").unwrap()).unwrap();
     let _ = startup::start(&mut Wire::new(Script::in_pieces(answers.to_vec(), piece)), &config, true);
 }
@@ -202,7 +332,7 @@ mod fuzz {
     use super::*;
 
     /// The kinds of messages that a server sends.
-    const KINDS: &[u8] = b"DCZETtRSN123nIK";
+    const KINDS: &[u8] = b"DCZETtRSN123nIKsHGdc";
 
     /// The answers are the input itself, or messages: each is a kind, and a body with its length.
     #[test]

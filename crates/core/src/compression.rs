@@ -1,0 +1,64 @@
+//! Compression of what client and server send each other: the axis that every experiment has beside its own.
+
+use crate::axis::{AxisInfo, AxisKind, Cell};
+use std::fmt;
+
+/// The axis of a connection's compression. Without it, connections are opened as the target's URL says.
+pub const COMPRESSION: AxisInfo = AxisInfo {
+    name: "compression",
+    help: "compression of what client and server send each other, where the protocol has it",
+    kind: AxisKind::Choice(&[
+        ("off", "none, unless the target's URL asks for it"),
+        ("zlib", "zlib at its default level, 6"),
+        ("zstd", "zstd at its default level, 3"),
+    ]),
+    default: &[],
+};
+
+/// How a connection compresses what both ends send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// As the target's URL says: usually not at all.
+    #[default]
+    Off,
+    /// zlib (RFC 1950) at level 6.
+    Zlib,
+    /// zstd (RFC 8878) at level 3.
+    Zstd,
+}
+
+impl Compression {
+    /// The compression of a cell; [`Compression::Off`] if it has no such axis.
+    pub fn of(cell: &Cell) -> Self {
+        match cell.word(COMPRESSION.name) {
+            Ok("zlib") => Self::Zlib,
+            Ok("zstd") => Self::Zstd,
+            _ => Self::Off,
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_axis_is_a_compression_of_that_name() {
+        let AxisKind::Choice(words) = COMPRESSION.kind else { panic!("{:?}", COMPRESSION.kind) };
+        for (word, _) in words {
+            let value = (COMPRESSION.name.to_owned(), COMPRESSION.parse(word).unwrap());
+            assert_eq!(Compression::of(&Cell::new([value])).to_string(), *word);
+        }
+        assert_eq!(Compression::of(&Cell::default()), Compression::Off);
+    }
+}
