@@ -30,3 +30,4 @@ mod support;
 mod threads;
 mod web;
 mod webapp;
+mod wire;

@@ -9,7 +9,6 @@ mod git;
 mod output;
 mod places;
 mod progress;
-mod relay;
 mod settings;
 mod signals;
 mod suite;

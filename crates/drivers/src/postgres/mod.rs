@@ -14,7 +14,6 @@ mod literals;
 mod metrics;
 mod namespace;
 mod passfile;
-mod spoken;
 mod values;
 mod wrapped;
 mod wrapped_tls;
@@ -54,7 +53,6 @@ pub static INFO: DriverInfo = DriverInfo {
         charset::OPTION,
     ],
     benchmark_clause: None,
-    statements: Some(spoken::statements),
     open,
 };
 
