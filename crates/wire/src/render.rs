@@ -182,9 +182,16 @@ fn cells(statements: &[Statement]) -> String {
             1 => String::new(),
             n => format!(" ×{n}"),
         };
-        format!("`{}`{times}", cell(&cut(&statement.text)).replace('`', "'"))
+        format!("`{}`{times}", cell(&cut(without_comment(&statement.text))).replace('`', "'"))
     });
     shown.collect::<Vec<_>>().join("<br>")
+}
+
+/// A statement without the comment that it begins with: some drivers name themselves in it.
+fn without_comment(text: &str) -> &str {
+    let after =
+        text.strip_prefix("/*").and_then(|comment| comment.split_once("*/")).map(|(_, after)| after.trim());
+    after.filter(|after| !after.is_empty()).unwrap_or(text)
 }
 
 /// A text in a cell of a table.
@@ -198,8 +205,12 @@ mod tests {
 
     fn connection() -> Connection {
         let traffic = |round_trips| Traffic { round_trips, sent_bytes: 1_200, received_bytes: 7 };
-        let set =
-            Statement { text: "SET a = 'x|y'".to_owned(), setup: true, as_text: 2, ..Statement::default() };
+        let set = Statement {
+            text: "/* by x */ SET a = 'x|y'".to_owned(),
+            setup: true,
+            as_text: 2,
+            ..Statement::default()
+        };
         let own = Statement { text: "SELECT 1".to_owned(), prepared: 1, executed: 3, ..Statement::default() };
         Connection {
             number: 1,
@@ -223,10 +234,10 @@ mod tests {
             text(&connection()),
             "connection 1 of libx 1.0: plain, TLS was refused; closed by the client\n  \
              before its first own statement: 4 round trips, 1,200 bytes sent, 7 received\n    \
-             2 as text     SET a = 'x|y'\n  \
+             2 as text     /* by x */ SET a = 'x|y'\n  \
              first own statement: SELECT 1\n  \
              in all: 8 round trips, 1,200 bytes sent, 7 received\n    \
-             2 as text     SET a = 'x|y'\n    \
+             2 as text     /* by x */ SET a = 'x|y'\n    \
              1 prepared, 3 executed prepared  SELECT 1\n"
         );
     }

@@ -57,16 +57,18 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let program = program()?;
     let (mut rows, mut missing, mut versions) = (Vec::new(), Vec::new(), Vec::new());
-    for engine in list::ENGINES {
-        let server = Server::start(&program, engine, &[])?;
-        versions.push(server.version.clone());
-        for driver in list::all().filter(|driver| driver.engine == engine) {
+    for list::Server { title, engine, settings } in list::SERVERS {
+        let server = Server::start(&program, engine, settings)?;
+        if !versions.contains(&server.version) {
+            versions.push(server.version.clone());
+        }
+        for driver in list::all().filter(|driver| driver.server == title) {
             let Some(version) = version(driver) else {
                 missing.push(driver.name);
                 continue;
             };
             let measured = measure(&program, &server.url, driver)?;
-            let row = Row { engine, name: driver.name, version, measured };
+            let row = Row { server: title, name: driver.name, version, measured };
             println!("{}", row.markdown());
             rows.push(row);
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::peers::{machine, said};
-use super::list::ENGINES;
+use super::list::SERVERS;
 
 /// What a connection carried before its first own statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn connection(line: &str) -> Option<Connection> {
 
 /// A driver's row.
 pub struct Row {
-    pub engine: &'static str,
+    pub server: &'static str,
     pub name: &'static str,
     pub version: String,
     pub measured: Measured,
@@ -86,16 +86,18 @@ pub fn page(rows: &[Row], versions: &[String], missing: &[&str]) -> String {
         versions = versions.join("; "),
         kurabe = env!("CARGO_PKG_VERSION"),
     );
-    for engine in ENGINES {
-        let own: Vec<String> = rows.iter().filter(|row| row.engine == engine).map(Row::markdown).collect();
+    for server in SERVERS {
+        let own: Vec<String> =
+            rows.iter().filter(|row| row.server == server.title).map(Row::markdown).collect();
         if own.is_empty() {
             continue;
         }
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "\n## {engine}\n\n| driver | version | round trips | bytes sent | bytes received | statements |\n\
+            "\n## {}\n\n| driver | version | round trips | bytes sent | bytes received | statements |\n\
              |---|---|--:|--:|--:|---|\n{}\n",
+            server.title,
             own.join("\n")
         );
     }
@@ -115,9 +117,11 @@ first connection of a process, 2 on a further one.
   (PostgreSQL's start-up message) cost no round trip and are not listed.
 
 An article of 2012 reported that Connector/J sends several statements on each new connection unless four properties prevent
-it, and that MySQL needs no connection pool then. It published no figures. The rows of Connector/J repeat that with its four
-properties, on the series of that time (5.1) and on today's. The connection's cost itself is what
-experiment `connect` measures.
+it, and that MySQL needs no connection pool then. It published no figures. The table \"mysql, not strict\" repeats that with its four
+properties, on the series of that time (5.1) and on today's. Its server has the `sql_mode` of MySQL 5.6: `SET sql_mode` is not sent to a
+server that is strict already, as today's is by default. Connector/J 5.1 sends `SET character_set_results = utf8` in spite of
+`characterSetResults=UTF-8`, since today's servers have another name for it, `utf8mb4`. What a connection costs, pooled or not, is measured by
+experiment `connect`.
 
 To see what your own driver sends: [How-to](how-to/wire.md).
 ";
@@ -133,7 +137,7 @@ mod tests {
                      | 2 | x | plain | 4 | 10 | 20 | `A \\| B`<br>`C` | 5 | 6 | 7 |\n\
                      | 3 | x | plain | 2 | 10 | 9 | `C` | 5 | 6 | 7 |\n";
         let measured = Measured::read(table).unwrap();
-        let row = Row { engine: "x", name: "d", version: "1".to_owned(), measured };
+        let row = Row { server: "x", name: "d", version: "1".to_owned(), measured };
         assert_eq!(
             row.markdown(),
             "| d | 1 | 4, then 2 | 10 | 20, then 9 | first: `A \\| B`<br>`C`<br>then: `C` |"
