@@ -31,8 +31,8 @@ const FEW: u32 = 16;
 struct Options {
     rounds: usize,
     engines: Vec<String>,
-    pinned: Vec<u32>,
-    unpinned: Vec<u32>,
+    apart: Vec<u32>,
+    free: Vec<u32>,
 }
 
 /// One measurement: reads per second, and microseconds of CPU per read.
@@ -97,14 +97,14 @@ fn asked(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
         rounds: 5,
         engines: ENGINES.iter().map(|engine| engine.name.to_owned()).collect(),
-        pinned: vec![1, 16, 256, 1_000],
-        unpinned: vec![1, 16],
+        apart: vec![1, 16, 256, 1_000],
+        free: vec![1, 16, 256, 1_000],
     };
     let mut known: [(&str, &mut dyn options::Place); 4] = [
         ("--rounds", &mut options.rounds),
         ("--engines", &mut options.engines),
-        ("--clients", &mut options.pinned),
-        ("--unpinned-clients", &mut options.unpinned),
+        ("--clients", &mut options.apart),
+        ("--clients-free", &mut options.free),
     ];
     options::read(args, &mut known)?;
     Ok(options)
@@ -138,18 +138,20 @@ impl Bench {
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let all = format!("0-{}", processors - 1);
-        for (pinned, counts) in [(true, &options.pinned), (false, &options.unpinned)] {
-            server.pin(if pinned { SERVER } else { &all })?;
+        for (apart, counts) in [(true, &options.apart), (false, &options.free)] {
+            server.pin(if apart { SERVER } else { &all })?;
             for clients in counts.iter().copied().filter(|clients| *clients <= engine.most_clients) {
-                let few = pinned && clients <= FEW;
-                let fits = |tool: &&&'static Tool| clients >= tool.least_clients && (few || tool.always);
+                let few = apart && clients <= FEW;
+                let fits = |tool: &&&'static Tool| {
+                    (tool.least_clients..=tool.most_clients).contains(&clients) && (few || tool.always)
+                };
                 let peers = tools.iter().filter(fits).map(|tool| Contender::Peer(tool));
-                let driver = few && engine.name != "memcached";
+                let driver = few && engine.has_driver;
                 let ours = [Contender::Ours { driver: false }, Contender::Ours { driver: true }];
                 let contenders: Vec<Contender> =
                     peers.chain(ours.into_iter().take(1 + usize::from(driver))).collect();
-                let rows = self.group(&server, &contenders, clients, pinned)?;
-                let group = Group { engine: engine.name, clients, pinned, rows };
+                let rows = self.group(&server, &contenders, clients)?;
+                let group = Group { engine: engine.name, clients, apart, rows };
                 println!("{}", group.markdown());
                 groups.push(group);
             }
@@ -163,11 +165,10 @@ impl Bench {
         server: &Server,
         contenders: &[Contender],
         clients: u32,
-        pinned: bool,
     ) -> Result<Vec<Row>, String> {
         let mut bases = Vec::new();
         for contender in contenders {
-            let [a, b] = [(); 2].map(|()| self.once(server, *contender, clients, pinned, Length::Nothing));
+            let [a, b] = [(); 2].map(|()| self.once(server, *contender, clients, Length::Nothing));
             let (a, b) = (a?, b?);
             bases.push((
                 f64::midpoint(a.1, b.1),
@@ -182,7 +183,7 @@ impl Bench {
             for turn in 0..contenders.len() {
                 let which = (round + turn) % contenders.len();
                 let (report, client, of_server) =
-                    self.once(server, contenders[which], clients, pinned, Length::Whole)?;
+                    self.once(server, contenders[which], clients, Length::Whole)?;
                 let base = bases[which];
                 let reads = (report.reads - base.2).max(1.0);
                 rows[which].samples.push(Sample {
@@ -201,17 +202,14 @@ impl Bench {
         server: &Server,
         contender: Contender,
         clients: u32,
-        pinned: bool,
         length: Length,
     ) -> Result<(Report, f64, f64), String> {
         let program = match contender {
             Contender::Peer(tool) => Path::new(tool.program),
             Contender::Ours { .. } => &self.program,
         };
-        let mut command = if pinned { Command::new("taskset") } else { Command::new(program) };
-        if pinned {
-            command.args(["-c", CLIENT]).arg(program);
-        }
+        let mut command = Command::new("taskset");
+        command.args(["-c", CLIENT]).arg(program);
         let runs = self.scratch.join("runs");
         match contender {
             Contender::Peer(tool) => {

@@ -22,7 +22,7 @@ impl Row {
 pub struct Group {
     pub engine: &'static str,
     pub clients: u32,
-    pub pinned: bool,
+    pub apart: bool,
     pub rows: Vec<Row>,
 }
 
@@ -59,7 +59,7 @@ impl Group {
                 out,
                 "| {} | {} | {} | {} | {:.0} ({:.0}–{:.0}) | {:.1} ({:.1}–{:.1}) | {:.1} | {} | {} |",
                 self.engine,
-                if self.pinned { "apart" } else { "free" },
+                if self.apart { "apart" } else { "free" },
                 self.clients,
                 row.name,
                 rate.1,
@@ -109,10 +109,10 @@ const ABOUT: &str = "\
 Figures are medians over the rounds, with the least and the most; ratios are taken within each round, and their median is
 shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 
-- **apart**: client on one processor and server on another (`taskset`); **free**: both wherever the scheduler puts them.
+- **apart**: client on one processor and server on another (`taskset`); **free**: client on one processor, server on all.
 - **The work**: 100,000 rows, one field of one row by an integer primary key drawn uniformly, without transactions. The
-  field has 120 characters in sysbench, is a whole number in pgbench, and has 100 characters in memcaslap and in
-  kurabe. kurabe compares every answer byte for byte, within its CPU time; the others compare nothing.
+  field has 120 characters in sysbench, is a whole number in pgbench, and has 100 characters in memcaslap, in
+  redis-benchmark and in kurabe. kurabe compares every answer byte for byte, within its CPU time; the others compare nothing.
 - **Client CPU** of the others is what the kernel counts for their process, in hundredths of a second. That of a run
   with the same connections and (nearly) no reads is subtracted, so that connecting and loading are excluded. kurabe's is its report's
   `client_cpu_us_per_op`: the whole process, in the measured phase only.
@@ -125,7 +125,7 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
 - **Left out**: memcaslap above 16 clients, where it does not end reliably; text protocols and `?client=driver` above 16
   clients and with processors free.
 
-To install the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools`.
+To install the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools redis-tools`.
 ";
 
 pub fn machine() -> String {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn ratios_are_paired_by_round() {
         let rows = vec![row("peer", [10.0, 20.0, 40.0]), row("kurabe", [5.0, 10.0, 20.0])];
-        let group = Group { engine: "x", clients: 16, pinned: true, rows };
+        let group = Group { engine: "x", clients: 16, apart: true, rows };
         let expected = "| x | apart | 16 | peer | 50000 (25000–100000) | 20.0 (10.0–40.0) | 1.0 | 0.50 | 2.00 |\n\
              | x | apart | 16 | kurabe | 100000 (50000–200000) | 10.0 (5.0–20.0) | 1.0 | – | – |";
         assert_eq!(group.markdown(), expected);

@@ -31,6 +31,7 @@ pub struct Tool {
     /// Measured only with `--all` or with few clients.
     pub always: bool,
     pub least_clients: u32,
+    pub most_clients: u32,
     pub command: fn(&Server, clients: u32, Length, &mut Command, &Path),
     pub read: fn(&str) -> Option<Report>,
 }
@@ -40,6 +41,8 @@ pub struct Engine {
     pub name: &'static str,
     pub settings: &'static [&'static str],
     pub most_clients: u32,
+    /// Whether Kurabe has another client for it (`?client=driver`).
+    pub has_driver: bool,
     pub tools: &'static [Tool],
     pub load: fn(&Server) -> Option<Command>,
 }
@@ -49,33 +52,42 @@ const SECONDS: &str = "1";
 /// A trial of mysqlslap, which is limited by number: about a second with 16 clients.
 const SLAPS: u32 = 16_000;
 
+/// Prepared statements of sysbench.
+const SYSBENCH: Tool = Tool {
+    name: "sysbench, prepared",
+    program: "sysbench",
+    package: "sysbench",
+    always: true,
+    least_clients: 1,
+    most_clients: u32::MAX,
+    command: |server, clients, length, command, _| {
+        sysbench(server, clients, length, command).args(["--db-ps-mode=auto", "run"]);
+    },
+    read: read_sysbench,
+};
+
+/// Its table.
+const SYSBENCH_LOAD: fn(&Server) -> Option<Command> = |server| {
+    let mut command = Command::new("sysbench");
+    sysbench(server, 1, Length::Whole, &mut command).arg("prepare");
+    Some(command)
+};
+
 pub const ENGINES: &[Engine] = &[
     Engine {
         name: "mysql",
         settings: &["max_connections=1200"],
         most_clients: 1_000,
+        has_driver: true,
         tools: &[
-            Tool {
-                name: "sysbench, prepared",
-                program: "sysbench",
-                package: "sysbench",
-                always: true,
-                least_clients: 1,
-                command: |server, clients, length, command, _| {
-                    sysbench(server, clients, length, command).args(["--db-ps-mode=auto", "run"]);
-                },
-                read: read_sysbench,
-            },
+            SYSBENCH,
             Tool {
                 name: "sysbench, text",
-                program: "sysbench",
-                package: "sysbench",
                 always: false,
-                least_clients: 1,
                 command: |server, clients, length, command, _| {
                     sysbench(server, clients, length, command).args(["--db-ps-mode=disable", "run"]);
                 },
-                read: read_sysbench,
+                ..SYSBENCH
             },
             Tool {
                 name: "mysqlslap, text",
@@ -83,35 +95,26 @@ pub const ENGINES: &[Engine] = &[
                 package: "mariadb-client",
                 always: false,
                 least_clients: 1,
-                command: |server, clients, length, command, scratch| {
-                    let statements = scratch.join("mysqlslap.sql");
-                    let _ = std::fs::write(&statements, points());
-                    let queries = if length == Length::Whole { SLAPS } else { clients };
-                    command.args([
-                        "--no-defaults",
-                        "--user=root",
-                        "--protocol=tcp",
-                        "--create-schema=kurabe",
-                    ]);
-                    command.arg(format!("--host={}", server.host)).arg(format!("--port={}", server.port));
-                    command.arg("--no-drop").arg("--delimiter=;").arg("--query").arg(statements);
-                    command
-                        .arg(format!("--concurrency={clients}"))
-                        .arg(format!("--number-of-queries={queries}"));
-                },
+                most_clients: u32::MAX,
+                command: mysqlslap,
                 read: read_mysqlslap,
             },
         ],
-        load: |server| {
-            let mut command = Command::new("sysbench");
-            sysbench(server, 1, Length::Whole, &mut command).arg("prepare");
-            Some(command)
-        },
+        load: SYSBENCH_LOAD,
+    },
+    Engine {
+        name: "mariadb",
+        settings: &["max_connections=1200"],
+        most_clients: 1_000,
+        has_driver: false,
+        tools: &[SYSBENCH],
+        load: SYSBENCH_LOAD,
     },
     Engine {
         name: "postgres",
         settings: &["max_connections=1200"],
         most_clients: 1_000,
+        has_driver: true,
         tools: &[
             Tool {
                 name: "pgbench, prepared, one thread",
@@ -119,6 +122,7 @@ pub const ENGINES: &[Engine] = &[
                 package: "postgresql-contrib",
                 always: true,
                 least_clients: 1,
+                most_clients: u32::MAX,
                 command: |server, clients, length, command, _| {
                     pgbench(server, clients, 1, "prepared", length, command);
                 },
@@ -130,6 +134,7 @@ pub const ENGINES: &[Engine] = &[
                 package: "postgresql-contrib",
                 always: true,
                 least_clients: 2,
+                most_clients: u32::MAX,
                 command: |server, clients, length, command, _| {
                     pgbench(server, clients, clients, "prepared", length, command);
                 },
@@ -141,6 +146,7 @@ pub const ENGINES: &[Engine] = &[
                 package: "postgresql-contrib",
                 always: false,
                 least_clients: 1,
+                most_clients: u32::MAX,
                 command: |server, clients, length, command, _| {
                     pgbench(server, clients, 1, "simple", length, command);
                 },
@@ -155,8 +161,9 @@ pub const ENGINES: &[Engine] = &[
     },
     Engine {
         name: "memcached",
-        settings: &[],
-        most_clients: 16,
+        settings: &["c=1200"],
+        most_clients: 1_000,
+        has_driver: false,
         tools: &[Tool {
             name: "memcaslap, one thread",
             program: "memcaslap",
@@ -172,11 +179,59 @@ pub const ENGINES: &[Engine] = &[
                 command.arg("-F").arg(config).args(["-T", "1", "-w"]).arg(format!("{}k", 100 / clients));
                 command.arg("-c").arg(clients.to_string()).arg("-x").arg(reads.to_string());
             },
+            // With more clients it does not end reliably.
+            most_clients: 16,
             read: read_memcaslap,
         }],
         load: |_| None,
     },
+    Engine {
+        name: "redis",
+        settings: &[],
+        most_clients: 1_000,
+        has_driver: false,
+        tools: &[Tool {
+            name: "redis-benchmark, one thread",
+            program: "redis-benchmark",
+            package: "redis-tools",
+            always: true,
+            least_clients: 1,
+            most_clients: u32::MAX,
+            command: |server, clients, length, command, _| {
+                // A second or two.
+                let reads = match length {
+                    Length::Whole if clients == 1 => 20_000,
+                    Length::Whole => 150_000,
+                    Length::Nothing => clients,
+                };
+                redis_benchmark(server, "get", command)
+                    .args(["-c", &clients.to_string(), "-n", &reads.to_string()]);
+            },
+            read: read_redis_benchmark,
+        }],
+        load: |server| {
+            let mut command = Command::new("redis-benchmark");
+            // Ten sets for each of its keys, which it draws at random: one of 22,000 is missing.
+            redis_benchmark(server, "set", &mut command).args(["-n", "1000000", "-P", "50"]);
+            Some(command)
+        },
+    },
 ];
+
+fn mysqlslap(server: &Server, clients: u32, length: Length, command: &mut Command, scratch: &Path) {
+    let statements = scratch.join("mysqlslap.sql");
+    let _ = std::fs::write(&statements, points());
+    let queries = if length == Length::Whole { SLAPS } else { clients };
+    command.args(["--no-defaults", "--user=root", "--protocol=tcp", "--create-schema=kurabe"]);
+    command.arg(format!("--host={}", server.host)).arg(format!("--port={}", server.port));
+    command.arg("--no-drop").arg("--delimiter=;").arg("--query").arg(statements);
+    command.arg(format!("--concurrency={clients}")).arg(format!("--number-of-queries={queries}"));
+}
+
+/// 100,000 keys with values of 100 bytes.
+fn redis_benchmark<'a>(server: &Server, test: &str, command: &'a mut Command) -> &'a mut Command {
+    command.args(["-h", &server.host, "-p", &server.port, "-t", test, "-r", "100000", "-d", "100"])
+}
 
 /// Statements for mysqlslap, which draws no keys and repeats its input: a thousand different points of sysbench's
 /// table, spread over it by a multiplier that is coprime to their number.
@@ -242,6 +297,16 @@ fn read_mysqlslap(said: &str) -> Option<Report> {
     Some(Report { reads, per_second: reads / seconds, cpu: None })
 }
 
+/// `150000 requests completed in 1.92 seconds`, and `throughput summary: 78125.00 requests per second`. Lines of its
+/// progress end with a carriage return.
+fn read_redis_benchmark(said: &str) -> Option<Report> {
+    let lines = || said.split(['\n', '\r']).map(str::trim);
+    let reads = lines().find_map(|line| line.split_once(" requests completed in "))?.0;
+    let rate = lines().find_map(|line| line.strip_prefix("throughput summary: "))?;
+    let per_second = rate.split(' ').next()?.parse().ok()?;
+    Some(Report { reads: reads.parse().ok()?, per_second, cpu: None })
+}
+
 /// `cmd_get: 179094`, and `Run time: 2.0s Ops: 281494 TPS: 140538`, where Ops includes the sets before the
 /// measurement.
 fn read_memcaslap(said: &str) -> Option<Report> {
@@ -270,6 +335,10 @@ mod tests {
         let said = "cmd_get: 1000\ncmd_set: 3000\n\nRun time: 2.0s Ops: 4000 TPS: 2000 Net_rate: 20.4M/s\n";
         let report = read_memcaslap(said).unwrap();
         assert_eq!((report.reads, report.per_second), (1_000.0, 500.0));
+        let said = "GET: rps=76000.0 (overall: 76123.5)\r====== GET ======\n  150000 requests completed in 1.92 seconds\n\
+                    Summary:\n  throughput summary: 78125.00 requests per second\n";
+        let report = read_redis_benchmark(said).unwrap();
+        assert_eq!((report.reads, report.per_second), (150_000.0, 78_125.0));
         assert!(read_sysbench("FATAL: error 1040").is_none());
     }
 }
