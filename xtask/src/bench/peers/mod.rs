@@ -160,12 +160,7 @@ impl Bench {
     }
 
     /// All rounds of one number of clients.
-    fn group(
-        &self,
-        server: &Server,
-        contenders: &[Contender],
-        clients: u32,
-    ) -> Result<Vec<Row>, String> {
+    fn group(&self, server: &Server, contenders: &[Contender], clients: u32) -> Result<Vec<Row>, String> {
         let mut bases = Vec::new();
         for contender in contenders {
             let [a, b] = [(); 2].map(|()| self.once(server, *contender, clients, Length::Nothing));

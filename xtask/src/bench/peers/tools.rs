@@ -204,8 +204,12 @@ pub const ENGINES: &[Engine] = &[
                     Length::Whole => 150_000,
                     Length::Nothing => clients,
                 };
-                redis_benchmark(server, "get", command)
-                    .args(["-c", &clients.to_string(), "-n", &reads.to_string()]);
+                redis_benchmark(server, "get", command).args([
+                    "-c",
+                    &clients.to_string(),
+                    "-n",
+                    &reads.to_string(),
+                ]);
             },
             read: read_redis_benchmark,
         }],
