@@ -27,7 +27,7 @@ fn metric(trial: &Value, name: &str) -> Option<f64> {
 /// Arguments of a short run with that many clients.
 fn point<'a>(experiment: &'a str, url: &'a str, clients: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     let fixed =
-        ["run", experiment, url, "--clients", clients, "--records", "2000", "--interleave=off", "--no-html"];
+        ["run", experiment, url, "--clients", clients, "--records", "8000", "--interleave=off", "--no-html"];
     [&fixed[..], rest].concat()
 }
 
@@ -124,12 +124,12 @@ fn killed_server_fails_trial_of_shared_threads_with_its_reason() {
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert!(killed.elapsed() < Duration::from_secs(50), "{engine}: it took {:?}", killed.elapsed());
         assert_eq!(answer.code, Some(4), "{engine}: {answer:?}");
-        let cell = place.report()["cells"][0].clone();
-        let reason = cell["reason"].as_str().unwrap_or_default().to_owned();
-        assert!(
-            ["closed the connection", "connection"].iter().any(|part| reason.contains(part)),
-            "{engine}: {reason}"
-        );
+        let report = place.report();
+        let reason = |cell: &Value| cell["reason"].as_str().unwrap_or_default().to_owned();
+        let reasons: Vec<String> = report["cells"].as_array().unwrap().iter().map(reason).collect();
+        // The trial that was running lost its connections; a later one finds no server.
+        assert!(reasons.iter().all(|reason| !reason.is_empty()), "{engine}: {reasons:?}");
+        assert!(reasons.iter().any(|reason| reason.contains("connection")), "{engine}: {reasons:?}");
     }
 }
 

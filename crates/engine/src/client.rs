@@ -17,6 +17,7 @@ use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::planned;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,26 @@ pub(crate) struct Shared<'a> {
     pub(crate) cancel: &'a AtomicBool,
 }
 
+/// The times of the measured transactions of one client, or of all clients that share a thread: ten thousand clients
+/// with histograms of their own would take more memory than all else.
+#[derive(Default)]
+pub(crate) struct Times {
+    pub(crate) service: Histogram,
+    pub(crate) checks: Histogram,
+    /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
+    pub(crate) queue: Option<Box<Histogram>>,
+}
+
+impl Times {
+    fn merge(&mut self, other: &Self) {
+        self.service.merge(&other.service);
+        self.checks.merge(&other.checks);
+        if let Some(queue) = &other.queue {
+            self.queue.get_or_insert_default().merge(queue);
+        }
+    }
+}
+
 /// What is added up over the clients of a trial.
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -69,10 +90,8 @@ pub(crate) struct Tally {
     pub(crate) completed: u64,
     pub(crate) failed: u64,
     pub(crate) retries: u64,
-    pub(crate) service: Histogram,
-    pub(crate) checks: Histogram,
-    /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
-    pub(crate) queue: Option<Box<Histogram>>,
+    /// `None` if another client of the thread has them.
+    pub(crate) times: Option<Box<Times>>,
     pub(crate) connections: Connections,
     /// The spans of the measured transactions.
     pub(crate) spans: Spans,
@@ -88,10 +107,8 @@ impl Tally {
         self.completed += other.completed;
         self.failed += other.failed;
         self.retries += other.retries;
-        self.service.merge(&other.service);
-        self.checks.merge(&other.checks);
-        if let Some(queue) = &other.queue {
-            self.queue.get_or_insert_default().merge(queue);
+        if let Some(times) = &other.times {
+            self.times.get_or_insert_default().merge(times);
         }
         self.connections.merge(&other.connections);
         self.spans.merge(&other.spans);
@@ -127,6 +144,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) transaction: Box<dyn Transaction>,
     session: Option<Box<dyn Session>>,
     limits: Limits,
+    /// Borrowed only while a time is recorded.
+    pub(crate) times: &'a RefCell<Times>,
     pub(crate) outcome: Outcome,
 }
 
@@ -162,12 +181,12 @@ impl<'a> Worker<'a> {
         client: Client,
         transaction: Box<dyn Transaction>,
         limits: Limits,
+        times: &'a RefCell<Times>,
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
-        let queue = (kurabe_reactor::current() != 0).then(Box::default);
-        let (tally, timeline) = (Tally { queue, ..Tally::default() }, Timeline::new());
+        let (tally, timeline) = (Tally::default(), Timeline::new(client.count));
         let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, paced: None, error: None };
-        Self { shared, transaction, session: None, limits, outcome }
+        Self { shared, transaction, session: None, limits, times, outcome }
     }
 
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
@@ -382,7 +401,7 @@ impl<'a> Worker<'a> {
                 self.outcome.tally.failed += pipeline;
                 return Err(error);
             }
-            self.outcome.tally.service.record_many((ended - began).as_nanos() as u64, pipeline);
+            self.times.borrow_mut().service.record_many((ended - began).as_nanos() as u64, pipeline);
             self.outcome.tally.completed += pipeline;
             self.outcome.timeline.note(ended, self.outcome.tally.completed);
             self.report_progress(ended, &mut reported);
@@ -396,8 +415,8 @@ impl<'a> Worker<'a> {
     /// Records how long the last transaction waited in the queue of its thread, if clients share one.
     #[inline]
     pub(crate) fn note_queue(&mut self) {
-        if let Some(queue) = &mut self.outcome.tally.queue
-            && let Some(time) = kurabe_reactor::time_in_queue()
+        if let Some(time) = kurabe_reactor::time_in_queue()
+            && let Some(queue) = &mut self.times.borrow_mut().queue
         {
             queue.record(time.as_nanos() as u64);
         }
@@ -416,7 +435,8 @@ impl<'a> Worker<'a> {
     pub(crate) fn check(&mut self, ended: Tick) -> Result<()> {
         let checked = self.transaction.check();
         if self.outcome.tally.completed.is_multiple_of(TIMED_CHECKS) {
-            self.outcome.tally.checks.record(ended.elapsed().as_nanos() as u64 / self.shared.pipeline);
+            let took = ended.elapsed().as_nanos() as u64 / self.shared.pipeline;
+            self.times.borrow_mut().checks.record(took);
         }
         checked
     }

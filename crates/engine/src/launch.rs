@@ -1,6 +1,6 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::client::{Limits, Outcome, Shared, Worker};
+use crate::client::{Limits, Outcome, Shared, Times, Worker};
 use crate::cpu_partition;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction};
@@ -9,6 +9,7 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::Reactor;
 use kurabe_stats::rng::mix;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -81,7 +82,10 @@ impl Trial<'_> {
                 let thread = thread::Builder::new()
                     .name(name)
                     .stack_size(STACK)
-                    .spawn_scoped(scope, move || vec![guarded(shared, ready)])
+                    .spawn_scoped(scope, move || {
+                        let times = RefCell::default();
+                        with_times(vec![guarded(shared, ready, &times)], times)
+                    })
                     .map_err(|why| no_thread(&format!("client {index} of {count}"), &why))?;
                 started.threads.push(thread);
                 started.clients += 1;
@@ -117,16 +121,25 @@ fn start_group<'scope, 'env>(
 ) -> Result<ScopedJoinHandle<'scope, Vec<Result<Outcome>>>> {
     let clients = group.len();
     let who = format!("{clients} clients");
-    let tasks = group.into_iter().map(|ready| move || guarded(shared, ready)).collect();
-    let reactor = Reactor::new(tasks, STACK).map_err(|why| no_thread(&who, &why))?;
+    let reactor = Reactor::new(group, STACK).map_err(|why| no_thread(&who, &why))?;
     let run = move || {
-        let ended = reactor.run().into_iter();
-        ended.map(|one| one.unwrap_or_else(|panic| Err(panicked("a client", &*panic)))).collect()
+        let times = RefCell::new(Times { queue: Some(Box::default()), ..Times::default() });
+        let ended = reactor.run_with(|ready| guarded(shared, ready, &times)).into_iter();
+        let ended = ended.map(|one| one.unwrap_or_else(|panic| Err(panicked("a client", &*panic))));
+        with_times(ended.collect(), times)
     };
     thread::Builder::new()
         .name(format!("clients-{number}"))
         .spawn_scoped(scope, run)
         .map_err(|why| no_thread(&who, &why))
+}
+
+/// Gives the times of a thread to its first client that has results.
+fn with_times(mut ended: Vec<Result<Outcome>>, times: RefCell<Times>) -> Vec<Result<Outcome>> {
+    if let Some(first) = ended.iter_mut().find_map(|one| one.as_mut().ok()) {
+        first.tally.times = Some(Box::new(times.into_inner()));
+    }
+    ended
 }
 
 fn no_thread(whose: &str, why: &std::io::Error) -> Error {
@@ -135,8 +148,12 @@ fn no_thread(whose: &str, why: &std::io::Error) -> Error {
 }
 
 /// Runs a client. A panic (some drivers panic) fails the trial and nothing else.
-fn guarded(shared: &Shared<'_>, Ready { client, limits, transaction }: Ready) -> Result<Outcome> {
-    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits).run())).map_err(
+fn guarded(
+    shared: &Shared<'_>,
+    Ready { client, limits, transaction }: Ready,
+    times: &RefCell<Times>,
+) -> Result<Outcome> {
+    catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits, times).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);
             // It is unknown whether the client had reported. A surplus report only opens the gate for clients that

@@ -107,7 +107,7 @@ impl Worker<'_> {
                 self.outcome.tally.failed += 1;
                 return Err(error);
             }
-            self.outcome.tally.service.record(end.saturating_sub(began));
+            self.times.borrow_mut().service.record(end.saturating_sub(began));
             paced.response.record(end.saturating_sub(due));
             paced.last_end = end;
             self.outcome.tally.completed += 1;

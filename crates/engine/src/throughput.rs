@@ -80,7 +80,7 @@ mod tests {
 
     /// A client that worked until `until` and then waited for one reply until `end`, in milliseconds.
     fn client(until: u64, each_ms: u64, end: u64) -> ClientEnd {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::new(1);
         let start = Tick::now();
         timeline.begin(Duration::ZERO);
         for at in 1..=until {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn clients_without_transactions_count_neither_work_nor_time() {
         let two = || [client(100, 1, 100), client(100, 1, 100)];
-        let idle = || (Timeline::new(), (90_000_000, 0));
+        let idle = || (Timeline::new(1), (90_000_000, 0));
         let with_idle: Vec<_> = two().into_iter().chain((0..14).map(|_| idle())).collect();
         about(throughput(&with_idle), throughput(&two()));
     }
@@ -128,7 +128,7 @@ mod tests {
     fn client_that_works_only_after_the_other_has_ended_adds_nothing() {
         // Two clients compete for a lock: one makes a thousand transactions in the first second, the other a thousand
         // later.
-        let mut late = Timeline::new();
+        let mut late = Timeline::new(1);
         let start = Tick::now();
         late.begin(Duration::ZERO);
         late.note(start + Duration::from_secs(1), 0);

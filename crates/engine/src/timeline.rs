@@ -8,8 +8,12 @@ use std::time::Duration;
 
 /// The number of windows of a trial.
 pub(crate) const WINDOWS: usize = 20;
-/// The maximum number of points per client: several for each window.
+/// The maximum number of points per client: several for each window. Of more clients, fewer points each are as good.
 const POINTS: usize = 128;
+/// The minimum.
+const LEAST_POINTS: usize = 16;
+/// The number of points of all clients from which each has fewer.
+const ALL_POINTS: usize = 32_000;
 /// The initial interval between two points.
 const FIRST: Duration = Duration::from_micros(250);
 /// The minimum number of transactions per window. With fewer, their number is mostly chance.
@@ -20,14 +24,18 @@ pub(crate) struct Timeline {
     start: Tick,
     /// Nanoseconds since the start, and transactions.
     points: Vec<(u64, u64)>,
+    /// The maximum number of points.
+    most: usize,
     every: u64,
     next: u64,
 }
 
 impl Timeline {
-    pub(crate) fn new() -> Self {
+    /// The timeline of one of this many clients.
+    pub(crate) fn new(clients: usize) -> Self {
         let every = FIRST.as_nanos() as u64;
-        Self { start: Tick::now(), points: Vec::with_capacity(POINTS), every, next: every }
+        let most = (ALL_POINTS / clients.max(1)).clamp(LEAST_POINTS, POINTS);
+        Self { start: Tick::now(), points: Vec::with_capacity(most), most, every, next: every }
     }
 
     /// Starts, or continues after this much work in earlier slices.
@@ -46,7 +54,7 @@ impl Timeline {
 
     #[cold]
     fn point(&mut self, at: u64, completed: u64) {
-        if self.points.len() == POINTS {
+        if self.points.len() == self.most {
             let mut keep = false;
             self.points.retain(|_| {
                 keep = !keep;
@@ -93,7 +101,7 @@ mod tests {
 
     /// A client with `rate(second)` transactions per millisecond over this many milliseconds.
     fn client(ms: u64, rate: impl Fn(u64) -> u64) -> (Timeline, (u64, u64)) {
-        let mut timeline = Timeline::new();
+        let mut timeline = Timeline::new(1);
         let (start, mut completed) = (timeline.start, 0);
         for at in 1..=ms {
             completed += rate(at);
@@ -125,7 +133,7 @@ mod tests {
     fn few_transactions_or_idle_clients_yield_no_windows() {
         assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
         assert!(windows(&[]).is_empty());
-        let idle = (Timeline::new(), (1, 0));
+        let idle = (Timeline::new(1), (1, 0));
         assert_eq!(windows(&[client(100, |_| 10), idle]).len(), WINDOWS);
     }
 }

@@ -199,6 +199,7 @@ impl Trial<'_> {
         if !self.operation.writes && self.cell.policy.verifies_reads {
             verified.answers += totals.tally.completed + totals.tally.warmup;
         }
+        let times = totals.tally.times.unwrap_or_default();
         let exhausted = totals.tally.exhausted || schedule.as_ref().is_some_and(Schedule::is_cut);
         let tiers = observed.as_ref().map(|observed| metric::of_tiers(observed, totals.tally.completed));
         let Paced { response, lag, backlog, dropped, last_end } = totals.paced;
@@ -219,9 +220,9 @@ impl Trial<'_> {
             warmup: totals.tally.warmup,
             elapsed_ns: elapsed.as_nanos() as u64,
             client_cpu_ns: slices.map_or(cpu, |slices| slices.cpu).as_nanos() as u64,
-            service: totals.tally.service,
+            service: times.service,
             open,
-            verify_ns_per_op: totals.tally.checks.quantile(0.5).unwrap_or_default() as f64,
+            verify_ns_per_op: times.checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
             overhead_ns: 0,
@@ -234,7 +235,7 @@ impl Trial<'_> {
             threads: threads.unwrap_or_default() as u64,
             metrics: [
                 throughput::metrics(&totals.clients),
-                totals.tally.queue.as_deref().map_or(Vec::new(), metric::of_queue),
+                times.queue.as_deref().map_or(Vec::new(), metric::of_queue),
                 totals.tally.connections.metrics(),
                 totals.tally.spans.metrics(),
                 tiers.unwrap_or_default(),

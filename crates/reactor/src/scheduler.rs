@@ -129,12 +129,18 @@ impl<F> Reactor<F> {
     where
         F: FnOnce() -> T,
     {
+        self.run_with(|task| task())
+    }
+
+    /// As [`run`](Self::run), with tasks that are what `work` needs. It may borrow what all tasks of this thread share.
+    pub fn run_with<T>(self, work: impl Fn(F) -> T) -> Vec<thread::Result<T>> {
+        let work = &work;
         // Outlives the coroutines, which write into it.
         let results: Vec<Cell<Option<T>>> = self.tasks.iter().map(|_| Cell::new(None)).collect();
         let core = Rc::new(Core { shared: self.shared, state: RefCell::new(State::new(results.len())) });
         let _entered = Entered::new(&core);
         let bodies = self.tasks.into_iter().zip(&results).map(|((stack, task), result)| {
-            let body: Box<dyn FnOnce() + '_> = Box::new(move || result.set(Some(task())));
+            let body: Box<dyn FnOnce() + '_> = Box::new(move || result.set(Some(work(task))));
             (stack, body)
         });
         let panics = coroutine::scope(bodies, |coroutines| schedule(&core, coroutines));
