@@ -34,3 +34,4 @@ mod support;
 mod threads;
 mod web;
 mod webapp;
+mod wire;

@@ -4,6 +4,7 @@
 mod apt;
 mod attack;
 mod bench;
+mod client_drivers;
 mod ferretdb;
 mod fuzzing;
 #[cfg(test)]
@@ -39,8 +40,16 @@ type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const TASKS: &[Task] = &[
     ("attack", "attack this build as hostile servers, clients, disks and users would; --help", attack::run),
-    ("bench", "reproduce the numbers of the documentation: overhead, aa, app, peers, suites", bench::run),
-    ("setup", "install the database servers that tests need and that are missing", setup::run),
+    (
+        "bench",
+        "reproduce the numbers of the documentation: overhead, aa, app, drivers, peers, suites",
+        bench::run,
+    ),
+    (
+        "setup",
+        "install the database servers that tests need and that are missing; --stacks: drivers of other languages too",
+        setup::run,
+    ),
     (
         "test",
         "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; other arguments go to cargo test",

@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use crate::server_root::{MYSQL, VALKEY};
 use crate::shell::Root;
-use crate::{Outcome, apt, ferretdb, in_ci, pouchdb, programs};
+use crate::{Outcome, apt, client_drivers, ferretdb, in_ci, pouchdb, programs};
+
+/// The option that installs drivers of other languages too.
+const STACKS: &str = "--stacks";
 
 /// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
 const PEERS: &[Server] = &[Server { engine: "pgloader", package: "pgloader", there: || on_path("pgloader") }];
@@ -50,13 +53,18 @@ const SERVERS: &[Server] = &[
 ];
 
 pub fn run(args: &[String]) -> Outcome {
-    if let Some(arg) = args.first() {
-        return Err(format!("unexpected argument `{arg}`: setup takes none"));
+    let with_stacks = args.iter().any(|arg| arg == STACKS);
+    if let Some(arg) = args.iter().find(|arg| *arg != STACKS) {
+        return Err(format!("unexpected argument `{arg}`: setup takes only {STACKS}"));
     }
     let started = Instant::now();
-    let still = install();
+    let mut still = install();
     for note in install_peers() {
         eprintln!("setup: {note}");
+    }
+    if with_stacks {
+        let root = Root::find();
+        still.extend(client_drivers::install(root, cannot(root)));
     }
     for problem in &still {
         eprintln!("setup: {problem}");
@@ -99,13 +107,8 @@ fn install() -> Vec<String> {
     if missing.is_empty() && mysql && valkey && mongodb && couchdb && !lacks_tools {
         return Vec::new();
     }
-    let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
     let root = Root::find();
-    let cannot = match (debian, root) {
-        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
-        (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
-        _ => None,
-    };
+    let cannot = cannot(root);
     let mut problems = Vec::new();
     if !missing.is_empty() {
         let packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
@@ -150,6 +153,16 @@ fn install() -> Vec<String> {
         }
     }
     problems
+}
+
+/// Why packages cannot be installed; `None` if they can.
+fn cannot(root: Root) -> Option<&'static str> {
+    let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
+    match (debian, root) {
+        (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),
+        (true, Root::No) => Some("set-up is not root and sudo asks for a password, so it installs nothing"),
+        _ => None,
+    }
 }
 
 pub fn on_path(name: &str) -> bool {

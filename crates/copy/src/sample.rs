@@ -194,7 +194,7 @@ fn push(page: &mut Page, class: Class, random: u64) {
         }
         Class::Binary => return page.push(Cell::Bytes(&random.to_be_bytes())),
         Class::Varbinary => {
-            return page.push(Cell::Bytes(&random.to_be_bytes().repeat(5)[..1 + random as usize % 40]));
+            return page.push(Cell::Bytes(&random.to_be_bytes().repeat(5)[..=random as usize % 40]));
         }
         Class::Blob => {
             return page.push(Cell::Bytes(&random.to_le_bytes().repeat(20)[..random as usize % 160]));

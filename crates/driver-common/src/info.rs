@@ -32,9 +32,6 @@ pub struct BenchmarkClause {
     pub holds_for: fn(&ServerFacts) -> bool,
 }
 
-/// Extracts the statements from all bytes that a client sent on a connection; `None` if the connection is encrypted.
-pub type ReadStatements = fn(&[u8]) -> Option<Vec<String>>;
-
 /// Static information about a driver.
 #[derive(Debug)]
 pub struct DriverInfo {
@@ -50,8 +47,6 @@ pub struct DriverInfo {
     pub options: &'static [OptionInfo],
     /// The licence clause that restricts publishing results, if there is one.
     pub benchmark_clause: Option<BenchmarkClause>,
-    /// Extracts the statements of its clients, if its protocol has statements.
-    pub statements: Option<ReadStatements>,
     /// Creates the driver, without network access: `connect` and `describe` are the first to contact the server.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
 }

@@ -27,7 +27,6 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "firebird://[user[:password]@][host][:port]/path-or-alias",
     options: &[],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -10,7 +10,6 @@ mod output;
 mod places;
 mod progress;
 mod quiet;
-mod relay;
 mod settings;
 mod signals;
 mod suite;

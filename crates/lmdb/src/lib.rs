@@ -35,7 +35,6 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("map_size", "maximum size of the file (default 64g)"),
     ],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -59,7 +59,6 @@ pub static INFO: DriverInfo = DriverInfo {
         source: "https://www.oracle.com/downloads/licenses/standard-license.html",
         holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),
-    statements: None,
     open,
 };
 

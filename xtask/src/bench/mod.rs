@@ -3,6 +3,7 @@
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
 //! `app [OPTIONS]`: what the web tier itself costs for a request; writes `docs/web-tier.md`.
+//! `drivers`: what drivers of other languages send before the first own statement; writes `docs/drivers.md`.
 //! `suites [OPTIONS]`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
 //! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
@@ -15,6 +16,7 @@ mod app;
 mod bulk;
 mod copy;
 mod csv;
+pub mod drivers;
 mod net;
 mod options;
 mod pairs;
@@ -33,12 +35,12 @@ pub fn run(args: &[String]) -> Outcome {
         Some("app") => app::run(&args[1..]),
         Some("bulk") => bulk::run(&args[1..]),
         Some("copy") => copy::run(&args[1..]),
+        Some("drivers") => drivers::run(&args[1..]),
         Some("net") => net::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => {
-            Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, net, peers, suites".to_owned())
-        }
+        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, drivers, net, peers, suites"
+            .to_owned()),
     }
 }
 

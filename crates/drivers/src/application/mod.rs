@@ -31,7 +31,6 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -48,7 +48,6 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("ca", "file of the authority for tls=verify, in place of Mozilla's list"),
     ],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -29,7 +29,6 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "memcached://[host][:port] or memcached:///path/to.sock",
     options: &[OptionInfo::new("socket", "the server's Unix socket, instead of host and port"), ttl::OPTION],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -42,7 +42,6 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "mongodb://[user[:password]@][host][:port][,…][/database]",
     options: config::OPTIONS,
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -15,7 +15,6 @@ mod literals;
 mod metrics;
 mod namespace;
 mod option_file;
-mod spoken;
 mod version;
 mod wrapped;
 
@@ -59,7 +58,6 @@ pub static INFO: DriverInfo = DriverInfo {
         charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),
-    statements: Some(spoken::statements),
     open,
 };
 

@@ -22,7 +22,6 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "null:",
     options: &[],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -15,7 +15,6 @@ mod metrics;
 mod mysql_fdw;
 mod namespace;
 mod passfile;
-mod spoken;
 mod values;
 mod wrapped;
 mod wrapped_tls;
@@ -55,7 +54,6 @@ pub static INFO: DriverInfo = DriverInfo {
         charset::OPTION,
     ],
     benchmark_clause: None,
-    statements: Some(spoken::statements),
     open,
 };
 

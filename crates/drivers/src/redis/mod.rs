@@ -49,7 +49,6 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -51,7 +51,6 @@ pub static INFO: DriverInfo = DriverInfo {
         ),
     ],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

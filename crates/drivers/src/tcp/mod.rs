@@ -24,7 +24,6 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "tcp://host[:port]",
     options: &[],
     benchmark_clause: None,
-    statements: None,
     open,
 };
 

@@ -11,6 +11,7 @@ mod run;
 mod selftest;
 mod serve;
 mod store;
+mod wire;
 
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use run::{PGBENCH, suite_axes};
@@ -71,6 +72,7 @@ pub(crate) fn command() -> Command {
         .subcommand(copy::command())
         .subcommand(agent::command())
         .subcommand(listen::command())
+        .subcommand(wire::command())
         .subcommand(selftest::command())
         .subcommand(
             Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(

@@ -147,7 +147,7 @@ impl Asked {
 }
 
 /// The address to listen on: only on this machine unless the user allows others.
-fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
+pub(super) fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     let address: SocketAddr = text.parse().map_err(|_| {
         Error::usage(format!("--listen: '{text}' is not an address"))
             .hint("write 127.0.0.1:8080 or [::1]:8080")
@@ -155,10 +155,8 @@ fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAddr> {
     if address.ip().is_loopback() || remote {
         return Ok(address);
     }
-    Err(Error::usage(format!(
-        "--listen: other machines can reach {address}, and the application has no authentication"
-    ))
-    .hint("add --allow-remote to allow that"))
+    Err(Error::usage(format!("--listen: other machines can reach {address}, and it has no authentication"))
+        .hint("add --allow-remote to allow that"))
 }
 
 /// Reads `--set session.payload=10k` options.

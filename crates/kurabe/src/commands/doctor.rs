@@ -1,6 +1,6 @@
 //! `kurabe doctor TARGET…` checks targets. `kurabe doctor --runs` checks run files.
 
-use super::{runs, wire};
+use super::{messages, runs};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{places, signals, targets, timeout};
@@ -35,7 +35,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let (mut text, fits) = examine(target, clients);
                     if matches.get_flag("wire") {
-                        for (name, value) in wire::lines(reached, &target.facts.transport)
+                        for (name, value) in messages::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                         {
                             let _ = writeln!(text, "  {name:<14} {value}");

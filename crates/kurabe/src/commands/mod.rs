@@ -9,6 +9,7 @@ mod execute;
 mod gate;
 mod join;
 mod listen;
+mod messages;
 mod planned;
 mod report;
 mod run;
@@ -34,8 +35,10 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest", _)) =
-        matches.subcommand()
+    if let Some((
+        "run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest" | "wire",
+        _,
+    )) = matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -55,6 +58,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("copy", matches)) => copy::copy(matches, output),
         Some(("agent", _)) => agent::agent(),
         Some(("listen", matches)) => listen::listen(matches, output),
+        Some(("wire", matches)) => wire::wire(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("serve", matches)) => serve::serve(matches, output),
         Some(("show", matches)) => show::show(matches, output),

@@ -1,100 +1,304 @@
-//! `kurabe doctor --wire`: counts the messages between a client and the server until the first reply.
+//! `kurabe wire TARGET -- COMMAND`: what any client sends to a server.
 
-use crate::relay::{Relay, Seen};
-use kurabe_core::driver::ConnectOptions;
-use kurabe_core::operation::Operation;
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{signals, targets};
+use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
-use kurabe_core::value::Reply;
-use kurabe_core::{Error, Result, units};
+use kurabe_core::{Error, ErrorKind};
+use kurabe_wire::account::{Connection, End};
+use kurabe_wire::environment::{Environment, environment, through};
+use kurabe_wire::registry::{self, Protocol};
+use kurabe_wire::relay::{Options, Relay, Server};
+use kurabe_wire::render::{self, Report};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::io::ErrorKind as IoErrorKind;
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// The transport name of in-process databases.
-const IN_PROCESS: &str = "in process";
-/// The maximum length of a statement that is shown in full.
-const SHOWN: usize = 300;
+/// The pause between two looks at the command and the connections.
+const POLL: Duration = Duration::from_millis(20);
+/// Time after Ctrl-C until the command is asked to end, if it did not notice Ctrl-C itself.
+const ASK: Duration = Duration::from_millis(500);
+/// Time after Ctrl-C until the command is killed.
+const KILL: Duration = Duration::from_millis(1_500);
 
-/// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
-/// server beforehand use a connection that is not counted.
-pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
-    let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
-    let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
-        return Err(way("there is no driver"));
+pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let asked = TargetUrl::parse(text("target"))?;
+    let listen = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
+    let is_up = asked.scheme == targets::UP;
+    if is_up {
+        targets::check_scheme(&asked)?;
+    }
+    // Before a server is started.
+    let protocol = protocol(if is_up { &asked.path } else { &asked.scheme })?;
+    let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
+    let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
+    let started = if is_up {
+        signals::wait_for(format!("a throwaway {} to start", asked.path));
+        Some(targets::up(&asked, None, 0, output)?)
+    } else {
+        None
     };
-    if transport == IN_PROCESS {
-        return Err(way("the database runs in this process"));
-    }
-    if url.option("socket").is_some() {
-        return Err(way("the relay supports only TCP connections").hint("remove socket="));
-    }
-    let (Some(host), Some(port)) = (&url.host, url.port) else {
-        return Err(way("the URL has no host and port")
-            .hint(format!("give both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
+    let url = started.as_ref().map_or(Ok(asked.clone()), |server| TargetUrl::parse(server.url()))?;
+    let options = Options {
+        listen,
+        server: server(&url, protocol)?,
+        protocol: Some(protocol),
+        refuse_tls: text("tls") == "refuse",
+        until: matches.get_one::<String>("until").cloned(),
     };
-    let relay = Relay::open(host, port)?;
-    let through = TargetUrl { host: Some("127.0.0.1".to_owned()), port: Some(relay.port()), ..url.clone() };
-    let open = kurabe_drivers::registry::open(&through)?;
-    // The first connection includes what a driver asks only once per server.
-    let first = open.connect(&ConnectOptions::default())?;
-    relay.met(0);
-    first.close()?;
-    let before = relay.after_goodbyes();
-    let mut session = open.connect(&ConnectOptions::default())?;
-    let connected = relay.met(before.connections);
-    let prepared = session.prepare(&Operation::Ping)?;
-    session.execute(&prepared, &[], &mut Reply::new())?;
-    let answered = relay.seen();
-    session.release(prepared)?;
-    session.close()?;
-    let mut lines = vec![
-        ("connecting", traffic(&before, &connected)),
-        (
-            "first request",
-            format!("{} (the smallest request of the protocol)", traffic(&connected, &answered)),
-        ),
-    ];
-    // Statements of the first connection.
-    if let Some(statements) = driver.statements.map(|read| read(&before.first_bytes)) {
-        lines.push((
-            "its statements",
-            statements.map_or_else(
-                || "cannot be read: the connection is encrypted".to_owned(),
-                |texts| {
-                    if texts.is_empty() { "none while connecting".to_owned() } else { shown(&texts) }
-                },
-            ),
-        ));
+    let relay = start(options, output)?;
+    let done = serve(relay, &url, protocol, &command, text("format"), &stop, output);
+    if let Some(server) = started
+        && let Err(error) = server.stop()
+    {
+        output.warning(&error.to_string());
     }
-    Ok(lines)
+    done
 }
 
-fn traffic(before: &Seen, after: &Seen) -> String {
-    let [connections, waits, sent, received] = [
-        after.connections - before.connections,
-        after.waits - before.waits,
-        after.sent - before.sent,
-        after.received - before.received,
-    ];
-    let connections = match connections {
-        0 => String::new(),
-        1 => "1 connection, ".to_owned(),
-        n => format!("{n} connections, "),
-    };
-    format!(
-        "{connections}{} {} for the server, {} bytes sent, {} received",
-        units::count(waits),
-        if waits == 1 { "wait" } else { "waits" },
-        units::count(sent),
-        units::count(received)
-    )
-}
-
-fn shown(texts: &[String]) -> String {
-    let cut = |text: &String| {
-        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if let Some((at, _)) = text.char_indices().nth(SHOWN) {
-            text.truncate(at);
-            text.push('…');
+/// The protocol of a scheme.
+fn protocol(scheme: &str) -> kurabe_core::Result<&'static Protocol> {
+    registry::of_scheme(scheme).ok_or_else(|| {
+        let known = registry::schemes().collect::<Vec<_>>().join(", ");
+        let encrypted = scheme.strip_suffix('s').filter(|plain| registry::of_scheme(plain).is_some());
+        match encrypted {
+            Some(plain) => Error::usage(format!("{scheme}: the relay speaks no TLS to servers"))
+                .hint(format!("name a port without TLS: {plain}://host:port")),
+            None => Error::usage(format!("'{scheme}' is no protocol that can be decoded"))
+                .hint(format!("there are: {known}")),
         }
-        text
+    })
+}
+
+/// Where the server of a URL listens.
+fn server(url: &TargetUrl, protocol: &Protocol) -> kurabe_core::Result<Server> {
+    for (option, plain) in [("tls", "off"), ("sslmode", "disable")] {
+        if url.option(option).is_some_and(|value| value != plain) {
+            return Err(url
+                .wrong(format!("{option}= has no effect: the client, and not the relay, chooses TLS"))
+                .hint(format!("remove {option}=; --tls pass forwards TLS")));
+        }
+    }
+    if let Some(socket) = url.option("socket") {
+        return Ok(Server::Unix(socket.into()));
+    }
+    let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
+    if host.contains(',') {
+        return Err(url.wrong("a relay has one server").hint("name one host"));
+    }
+    if host.starts_with('/') {
+        return Ok(Server::Unix(host.into()));
+    }
+    Ok(Server::Tcp(host, url.port.unwrap_or(protocol.port)))
+}
+
+/// Starts the relay, if the server answers.
+fn start(options: Options, output: &Output) -> Result<Relay> {
+    let server = options.server.clone();
+    signals::wait_for(format!("{server} to answer"));
+    kurabe_wire::relay::check(&server).map_err(|error| {
+        Error::new(ErrorKind::Unreachable, format!("nothing answers at {server}: {error}"))
+            .hint("check the address, and whether the server runs")
+    })?;
+    let listen = options.listen;
+    let refuses = options.refuse_tls;
+    let relay = Relay::start(options).map_err(|error| {
+        Error::new(ErrorKind::Environment, format!("cannot listen at {listen}: {error}"))
+            .hint("name an address of this host and a free port")
+    })?;
+    if !refuses {
+        output.note("no byte is changed: statements of clients that use TLS cannot be read");
+    }
+    Ok(relay)
+}
+
+/// Relays until the command has ended, or until Ctrl-C without one; then shows what was seen.
+fn serve(
+    mut relay: Relay,
+    url: &TargetUrl,
+    protocol: &Protocol,
+    command: &[OsString],
+    format: &str,
+    stop: &AtomicBool,
+    output: &Output,
+) -> Result<Exit> {
+    let shown_url = through(url, relay.address()).to_string();
+    let mut shown = 0;
+    let status = if command.is_empty() {
+        // Formats for programs have nothing else on standard output.
+        if format == "text" {
+            output.result(&shown_url)?;
+        } else {
+            output.hint(&shown_url);
+        }
+        output.note("Ctrl-C ends the relay");
+        signals::wait_for("connections to be closed");
+        while !stop.load(Ordering::SeqCst) {
+            thread::sleep(POLL);
+            if format == "text" {
+                for connection in relay.ended_from(shown) {
+                    output.result(&render::text(&connection))?;
+                    shown += 1;
+                }
+            }
+        }
+        None
+    } else {
+        signals::wait_for("the command to end");
+        let set = environment(url, relay.address(), &protocol.variables);
+        Some(run(command, &set, stop)?)
     };
-    texts.iter().map(cut).collect::<Vec<_>>().join("; ")
+    relay.stop();
+    let connections = relay.connections();
+    let target = url.to_string();
+    let mut report = Report::new(&target, &connections, relay.not_kept());
+    report.command_status = status.and_then(|status| status.code());
+    show(&report, shown, format, output)?;
+    ended(status, &connections, stop, output)
+}
+
+fn show(report: &Report<'_>, shown: usize, format: &str, output: &Output) -> Result<()> {
+    match format {
+        "json" => {
+            let text = serde_json::to_string_pretty(report).map_err(|error| {
+                Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}"))
+            })?;
+            output.result(&text)?;
+        }
+        "md" => output.result(&report.markdown())?,
+        _ => {
+            for connection in report.connections.iter().skip(shown) {
+                output.result(&render::text(connection))?;
+            }
+            output.result(&report.total())?;
+        }
+    }
+    Ok(())
+}
+
+/// The exit code, with the reason if it is not success.
+fn ended(
+    status: Option<ExitStatus>,
+    connections: &[Connection],
+    stop: &AtomicBool,
+    output: &Output,
+) -> Result<Exit> {
+    let stopped = stop.load(Ordering::SeqCst);
+    let Some(status) = status else { return Ok(exit::DONE) };
+    if stopped {
+        return Ok(exit::INTERRUPTED);
+    }
+    if connections.is_empty() {
+        output.warning(
+            "the command did not connect to the relay: its address is in KURABE_HOST and KURABE_PORT",
+        );
+    }
+    let unreachable = |connection: &Connection| match &connection.end {
+        End::Unreachable(why) => Some(why.clone()),
+        _ => None,
+    };
+    if let Some(why) = connections.iter().find_map(unreachable) {
+        return Err(Error::new(ErrorKind::Unreachable, format!("the server did not answer: {why}")).into());
+    }
+    if status.success() {
+        return Ok(exit::DONE);
+    }
+    output.error(&anyhow::anyhow!("the command failed: {status}"));
+    Ok(exit::FAILED_CELLS)
+}
+
+/// Runs the command to its end.
+fn run(command: &[OsString], environment: &Environment, stop: &AtomicBool) -> Result<ExitStatus> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Error::usage("no command was given").into());
+    };
+    let failed = |what: &str, error: std::io::Error| {
+        Error::new(ErrorKind::Environment, format!("{what} '{}': {error}", program.display()))
+    };
+    // Standard output is for the result.
+    let stderr = std::io::stderr();
+    let errors = stderr.as_fd().try_clone_to_owned().map_err(|e| failed("no output for", e))?;
+    let mut prepared = Command::new(program);
+    prepared.args(arguments).stdout(Stdio::from(errors));
+    for name in &environment.removed {
+        prepared.env_remove(name);
+    }
+    prepared.envs(environment.set.iter().map(|(name, value)| (name, value)));
+    let mut child = prepared.spawn().map_err(|error| match error.kind() {
+        IoErrorKind::NotFound | IoErrorKind::PermissionDenied => {
+            Error::usage(format!("the command '{}' cannot be started: {error}", program.display()))
+                .hint("name a program, with its arguments; for a shell's command: -- sh -c '…'")
+        }
+        _ => failed("cannot start", error),
+    })?;
+    wait(&mut child, stop).map_err(|error| failed("cannot wait for", error).into())
+}
+
+/// Waits for the command. After Ctrl-C, which a terminal sends to it too, it is asked to end, and then killed.
+fn wait(child: &mut Child, stop: &AtomicBool) -> std::io::Result<ExitStatus> {
+    let mut stopped: Option<Instant> = None;
+    let mut asked = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.load(Ordering::SeqCst) {
+            let since = stopped.get_or_insert_with(Instant::now).elapsed();
+            if since > KILL {
+                child.kill()?;
+            } else if since > ASK && !std::mem::replace(&mut asked, true) {
+                // It may have ended already.
+                let _ = kill_process(Pid::from_child(child), Signal::TERM);
+            }
+        }
+        thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> kurabe_core::Result<String> {
+        let url = TargetUrl::parse(text).unwrap();
+        server(&url, protocol(&url.scheme)?).map(|server| server.to_string())
+    }
+
+    #[test]
+    fn server_of_a_url_has_the_default_port_and_unix_sockets_are_found() {
+        for (text, expected) in [
+            ("mysql://db.example/x", "db.example:3306"),
+            ("postgres://[::1]:7/x", "[::1]:7"),
+            ("redis:", "127.0.0.1:6379"),
+            ("mysql://root@x/y?socket=/run/m.sock", "/run/m.sock"),
+            ("postgres://%2Frun%2Fpg.sock/y", "/run/pg.sock"),
+            ("http://h:8080/", "h:8080"),
+        ] {
+            assert_eq!(place(text).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn servers_that_cannot_be_relayed_are_refused_with_the_remedy() {
+        for (text, part) in [
+            ("sqlite:x", "there are: mysql"),
+            ("rediss://h", "redis://host:port"),
+            ("https://h", "http://host:port"),
+            ("mysql://h/x?tls=require", "--tls pass"),
+            ("postgres://h/x?sslmode=require", "remove sslmode="),
+            ("mongodb://a:1,b:2/x", "name one host"),
+        ] {
+            let error = place(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
 }

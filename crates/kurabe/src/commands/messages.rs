@@ -1,0 +1,142 @@
+//! `kurabe doctor --wire`: counts the messages between a client and the server until the first reply.
+
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_wire::account::{Connection, Encryption, Traffic};
+use kurabe_wire::registry;
+use kurabe_wire::relay::{Options, Relay, Server};
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::Duration;
+
+/// The transport name of in-process databases.
+const IN_PROCESS: &str = "in process";
+/// The maximum length of a statement that is shown in full.
+const SHOWN: usize = 300;
+
+/// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
+/// server beforehand use a connection that is not counted.
+pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
+    let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
+    let Some(driver) = kurabe_drivers::registry::find(&url.scheme) else {
+        return Err(way("there is no driver"));
+    };
+    if transport == IN_PROCESS {
+        return Err(way("the database runs in this process"));
+    }
+    if url.option("socket").is_some() {
+        return Err(way("the relay supports only TCP connections").hint("remove socket="));
+    }
+    let (Some(host), Some(port)) = (&url.host, url.port) else {
+        return Err(way("the URL has no host and port")
+            .hint(format!("give both: {}://host:port/…", driver.schemes.first().unwrap_or(&"scheme"))));
+    };
+    let protocol = registry::of_scheme(&url.scheme);
+    let relay = Relay::start(Options {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        server: Server::Tcp(host.clone(), port),
+        protocol,
+        // Connecting is measured as it is.
+        refuse_tls: false,
+        until: None,
+    })
+    .map_err(|e| Error::new(ErrorKind::Environment, format!("the relay could not start: {e}")))?;
+    let at = relay.address();
+    let through = TargetUrl { host: Some(at.ip().to_string()), port: Some(at.port()), ..url.clone() };
+    let open = kurabe_drivers::registry::open(&through)?;
+    // The first connection includes what a driver asks only once per server.
+    let first = open.connect(&ConnectOptions::default())?;
+    once(&relay, |seen| seen.connections > 0);
+    first.close()?;
+    // Closing messages must not count later.
+    let before = once(&relay, |seen| seen.open == 0);
+    // Statements of the first connection.
+    let connection = relay.connections().into_iter().next();
+    let mut session = open.connect(&ConnectOptions::default())?;
+    let connected = once(&relay, |seen| seen.connections > before.connections);
+    let prepared = session.prepare(&Operation::Ping)?;
+    session.execute(&prepared, &[], &mut Reply::new())?;
+    let answered = seen(&relay);
+    session.release(prepared)?;
+    session.close()?;
+    let mut lines = vec![
+        ("connecting", traffic(&before, &connected)),
+        (
+            "first request",
+            format!("{} (the smallest request of the protocol)", traffic(&connected, &answered)),
+        ),
+    ];
+    if let Some(connection) = connection.filter(|_| protocol.is_some()) {
+        lines.push(("its statements", statements(&connection)));
+    }
+    Ok(lines)
+}
+
+/// What a relay has seen of all connections.
+struct Seen {
+    connections: u64,
+    open: u64,
+    traffic: Traffic,
+}
+
+fn seen(relay: &Relay) -> Seen {
+    let (connections, open, traffic) = relay.total();
+    Seen { connections, open, traffic }
+}
+
+/// What the relay has seen once a condition is met. Waits at most a second: clients may keep a connection, or open none.
+fn once(relay: &Relay, met: impl Fn(&Seen) -> bool) -> Seen {
+    for _ in 0..100 {
+        let seen = seen(relay);
+        if met(&seen) {
+            return seen;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    seen(relay)
+}
+
+fn traffic(before: &Seen, after: &Seen) -> String {
+    let connections = match after.connections - before.connections {
+        0 => String::new(),
+        1 => "1 connection, ".to_owned(),
+        n => format!("{n} connections, "),
+    };
+    let (before, after) = (before.traffic, after.traffic);
+    let waits = after.round_trips - before.round_trips;
+    format!(
+        "{connections}{} {} for the server, {} bytes sent, {} received",
+        units::count(waits),
+        if waits == 1 { "wait" } else { "waits" },
+        units::count(after.sent_bytes - before.sent_bytes),
+        units::count(after.received_bytes - before.received_bytes)
+    )
+}
+
+/// The statements of a connection in one line.
+fn statements(connection: &Connection) -> String {
+    if connection.encryption == Encryption::Tls {
+        return "cannot be read: the connection is encrypted".to_owned();
+    }
+    let texts: Vec<String> = connection.statements.iter().map(|one| one.text.clone()).collect();
+    match (&connection.unreadable, texts.is_empty()) {
+        (Some(why), _) => format!("cannot be read: {why}"),
+        (None, true) => "none while connecting".to_owned(),
+        (None, false) => shown(&texts),
+    }
+}
+
+fn shown(texts: &[String]) -> String {
+    let cut = |text: &String| {
+        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((at, _)) = text.char_indices().nth(SHOWN) {
+            text.truncate(at);
+            text.push('…');
+        }
+        text
+    };
+    texts.iter().map(cut).collect::<Vec<_>>().join("; ")
+}

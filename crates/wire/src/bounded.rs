@@ -1,0 +1,66 @@
+//! Texts by name, of which a hostile client cannot make any number.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// The maximum number of texts.
+const COUNT: usize = 10_000;
+/// The maximum size of all texts, in bytes.
+const SIZE: usize = 8 << 20;
+
+/// Texts by name. When it is full, further ones are not kept.
+#[derive(Debug)]
+pub(crate) struct Texts<K> {
+    texts: HashMap<K, String>,
+    size: usize,
+}
+
+impl<K> Default for Texts<K> {
+    fn default() -> Self {
+        Self { texts: HashMap::new(), size: 0 }
+    }
+}
+
+impl<K: Eq + Hash> Texts<K> {
+    /// Keeps a text, in place of the one with the same name.
+    pub(crate) fn insert(&mut self, name: K, text: &str) {
+        self.remove(&name);
+        if self.texts.len() < COUNT && self.size + text.len() <= SIZE {
+            self.size += text.len();
+            self.texts.insert(name, text.to_owned());
+        }
+    }
+
+    /// Forgets a text.
+    pub(crate) fn remove(&mut self, name: &K) {
+        if let Some(text) = self.texts.remove(name) {
+            self.size -= text.len();
+        }
+    }
+
+    /// The text, if it was kept.
+    pub(crate) fn get(&self, name: &K) -> Option<&String> {
+        self.texts.get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_store_keeps_no_further_texts_until_one_is_removed() {
+        let mut texts = Texts::default();
+        let long = "x".repeat(SIZE / 2);
+        texts.insert(1, &long);
+        texts.insert(2, &long);
+        texts.insert(3, "x");
+        assert_eq!(texts.get(&3), None);
+        texts.insert(1, "y");
+        texts.insert(3, "x");
+        assert_eq!(
+            (texts.get(&1).map(String::as_str), texts.get(&3).map(String::as_str)),
+            (Some("y"), Some("x"))
+        );
+    }
+}

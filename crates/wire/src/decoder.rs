@@ -1,0 +1,66 @@
+//! What a decoder of a protocol learns from the bytes of a connection.
+
+/// A decoder, for one connection. It reads a copy of the stream, in pieces of any size, and never fails: of a stream that
+/// it cannot read it says so once, with [`Seen::Unreadable`].
+pub trait Decoder: Send {
+    /// Reads what the client sent next.
+    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>);
+
+    /// Reads what the server sent next. Most protocols need none of it.
+    fn received(&mut self, _bytes: &[u8], _seen: &mut Vec<Seen>) {}
+}
+
+/// One thing that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A request of the client.
+    Request(Request),
+    /// What the client calls itself: `mysql-connector-j 9.5.0`.
+    Client(String),
+    /// Something else worth knowing, such as an error of the server while connecting.
+    Note(String),
+    /// The connection is encrypted from here on.
+    Encrypted,
+    /// The rest cannot be read, and why.
+    Unreadable(&'static str),
+}
+
+/// A request of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The number of bytes that the client sent before it.
+    pub at: u64,
+    /// The statement or the command, without anything that may be a password.
+    pub text: String,
+    /// How the statement was sent.
+    pub step: Step,
+    /// Whether it sets up the connection or asks about the server, as drivers do on their own account.
+    pub is_setup: bool,
+}
+
+/// How a statement is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// As a text or command that is executed at once.
+    Text,
+    /// Prepared, to be executed later.
+    Prepare,
+    /// Executed after it was prepared.
+    Execute,
+    /// Prepared, bound and executed in one go (PostgreSQL's unnamed statement).
+    Bound,
+}
+
+/// Removes the offer of TLS from a connection, so that its statements can be read.
+pub trait TlsRefusal: Send {
+    /// Takes the next piece of the client's stream: gives what the server gets, and what the client is answered instead.
+    fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, _to_client: &mut Vec<u8>) {
+        to_server.extend_from_slice(bytes);
+    }
+
+    /// Changes the next piece of the server's stream. Its length stays.
+    fn received(&mut self, _bytes: &mut [u8]) {}
+
+    /// Whether TLS was offered and refused.
+    fn has_refused(&self) -> bool;
+}

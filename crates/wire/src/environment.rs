@@ -1,0 +1,140 @@
+//! The environment variables that tell a program its server.
+
+use kurabe_core::secret::Secret;
+use kurabe_core::target::TargetUrl;
+use std::net::SocketAddr;
+
+/// The names of a protocol's own variables; an empty name: none.
+#[derive(Clone, Copy, Debug)]
+pub struct Variables {
+    host: &'static str,
+    port: &'static str,
+    user: &'static str,
+    password: &'static str,
+    database: &'static str,
+    /// `host:port`.
+    address: &'static str,
+    /// The URL.
+    url: &'static [&'static str],
+    /// Variables that would name another server.
+    removed: &'static [&'static str],
+}
+
+impl Variables {
+    /// None of its own.
+    pub(crate) const NONE: Self = Self {
+        host: "",
+        port: "",
+        user: "",
+        password: "",
+        database: "",
+        address: "",
+        url: &[],
+        removed: &[],
+    };
+    /// Those of the client programs of MySQL and MariaDB, and of their container images.
+    pub(crate) const MYSQL: Self = Self {
+        host: "MYSQL_HOST",
+        port: "MYSQL_TCP_PORT",
+        user: "MYSQL_USER",
+        password: "MYSQL_PWD",
+        database: "MYSQL_DATABASE",
+        url: &["DATABASE_URL"],
+        removed: &["MYSQL_UNIX_PORT"],
+        ..Self::NONE
+    };
+    /// libpq's.
+    pub(crate) const POSTGRES: Self = Self {
+        host: "PGHOST",
+        port: "PGPORT",
+        user: "PGUSER",
+        password: "PGPASSWORD",
+        database: "PGDATABASE",
+        url: &["DATABASE_URL"],
+        removed: &["PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"],
+        ..Self::NONE
+    };
+    /// redis-cli's password, and what applications use.
+    pub(crate) const REDIS: Self = Self {
+        host: "REDIS_HOST",
+        port: "REDIS_PORT",
+        password: "REDISCLI_AUTH",
+        url: &["REDIS_URL"],
+        ..Self::NONE
+    };
+    /// libmemcached's.
+    pub(crate) const MEMCACHED: Self = Self { address: "MEMCACHED_SERVERS", ..Self::NONE };
+    /// What applications use.
+    pub(crate) const MONGODB: Self = Self { url: &["MONGODB_URI"], ..Self::NONE };
+    /// What applications use.
+    pub(crate) const COUCHDB: Self =
+        Self { url: &["COUCHDB_URL"], password: "COUCHDB_PASSWORD", ..Self::NONE };
+}
+
+/// What is set and removed in the environment of a program.
+#[derive(Debug, Default)]
+pub struct Environment {
+    /// Names and values. Only variables for passwords have passwords: `KURABE_PASSWORD`, and the protocol's own.
+    pub set: Vec<(&'static str, String)>,
+    /// Names.
+    pub removed: Vec<&'static str>,
+}
+
+/// The URL of a server, by way of a relay at this address. It has no password and no options.
+pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
+    TargetUrl {
+        host: Some(relay.ip().to_string()),
+        port: Some(relay.port()),
+        // An empty one is no secret.
+        password: url.password.clone().filter(|password| password.expose().is_empty()),
+        options: std::collections::BTreeMap::new(),
+        ..url.clone()
+    }
+}
+
+/// The environment of a program that reaches a server through a relay at this address.
+pub fn environment(url: &TargetUrl, relay: SocketAddr, variables: &Variables) -> Environment {
+    let (host, port) = (relay.ip().to_string(), relay.port().to_string());
+    let shown = through(url, relay).to_string();
+    let password = url.password.as_ref().map(Secret::expose).filter(|password| !password.is_empty());
+    let mut set = vec![
+        ("KURABE_HOST", host.clone()),
+        ("KURABE_PORT", port.clone()),
+        ("KURABE_URL", shown.clone()),
+        (variables.host, host),
+        (variables.port, port),
+        (variables.address, relay.to_string()),
+    ];
+    set.extend(variables.url.iter().map(|name| (*name, shown.clone())));
+    let mut both = |own: &'static str, general: &'static str, value: Option<&str>| {
+        set.extend(
+            value.into_iter().flat_map(|value| [(own, value.to_owned()), (general, value.to_owned())]),
+        );
+    };
+    both(variables.user, "KURABE_USER", url.user.as_deref());
+    both(variables.database, "KURABE_DATABASE", Some(url.path.as_str()).filter(|path| !path.is_empty()));
+    both(variables.password, "KURABE_PASSWORD", password);
+    set.retain(|(name, _)| !name.is_empty());
+    Environment { set, removed: variables.removed.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_variables_for_passwords_have_passwords() {
+        let url = TargetUrl::parse("postgres://bob:hunter2@db.example/shop?search_path=x").unwrap();
+        let relay = "[::1]:7000".parse().unwrap();
+        let found = environment(&url, relay, &Variables::POSTGRES);
+        let value =
+            |name: &str| found.set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+        assert_eq!(value("KURABE_URL"), Some("postgres://bob@[::1]:7000/shop"));
+        assert_eq!((value("PGHOST"), value("PGPORT")), (Some("::1"), Some("7000")));
+        assert_eq!((value("PGUSER"), value("PGDATABASE")), (Some("bob"), Some("shop")));
+        for (name, value) in &found.set {
+            assert_eq!(value.contains("hunter2"), ["PGPASSWORD", "KURABE_PASSWORD"].contains(name), "{name}");
+        }
+        assert!(found.removed.contains(&"PGHOSTADDR"));
+    }
+}

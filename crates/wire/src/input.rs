@@ -1,0 +1,205 @@
+//! Bytes of one direction of a connection that were not decoded yet.
+
+use std::borrow::Cow;
+
+/// The part of a message that is kept, in bytes. Longer messages are read up to here.
+pub(crate) const KEPT: usize = 64 * 1024;
+
+/// Bytes that were not decoded yet. It holds at most [`KEPT`] bytes more than one piece of the stream.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    buffer: Vec<u8>,
+    /// The part of the buffer that was taken.
+    taken: usize,
+    /// The part of the rest that has no end of line.
+    searched: usize,
+    /// Bytes of the stream that are passed over when they arrive.
+    skip: u64,
+    /// The position in the stream of the first byte that was not taken.
+    position: u64,
+}
+
+/// A message, or its first bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The position of its first byte in the stream.
+    pub(crate) at: u64,
+    /// Its first bytes, at most [`KEPT`].
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Message {
+    /// Its text. Bytes that are not UTF-8 are replaced.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+}
+
+/// A line that is longer than any line of the protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+impl Input {
+    /// Appends the next piece of the stream.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
+        self.skip -= skipped as u64;
+        self.position += skipped as u64;
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        self.buffer.extend_from_slice(&bytes[skipped..]);
+    }
+
+    /// The bytes that were not taken.
+    pub(crate) fn waiting(&self) -> &[u8] {
+        self.buffer.get(self.taken..).unwrap_or_default()
+    }
+
+    /// The position in the stream of the first waiting byte.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes a message of this many bytes, and keeps its first ones; `None` until those that are kept have arrived.
+    pub(crate) fn take(&mut self, length: u64, kept: usize) -> Option<Message> {
+        let kept = usize::try_from(length).unwrap_or(usize::MAX).min(kept);
+        let bytes = self.waiting().get(..kept)?.to_vec();
+        let at = self.position;
+        self.pass(length);
+        Some(Message { at, bytes })
+    }
+
+    /// Passes over bytes, those that have not arrived included.
+    pub(crate) fn pass(&mut self, length: u64) {
+        let there = usize::try_from(length).unwrap_or(usize::MAX).min(self.waiting().len());
+        self.taken += there;
+        self.position += there as u64;
+        self.searched = 0;
+        self.skip = length - there as u64;
+    }
+
+    /// Takes a line without its end (LF or CR LF); `None` until it is complete.
+    ///
+    /// # Errors
+    /// If it is longer than [`KEPT`].
+    pub(crate) fn line(&mut self) -> Result<Option<Message>, TooLong> {
+        let found = self.waiting().iter().skip(self.searched).position(|byte| *byte == b'\n');
+        let Some(found) = found else {
+            self.searched = self.waiting().len();
+            return if self.searched > KEPT { Err(TooLong) } else { Ok(None) };
+        };
+        let end = self.searched + found;
+        let line = self.waiting().get(..end).unwrap_or_default();
+        let bytes = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+        let at = self.position;
+        self.pass(end as u64 + 1);
+        Ok(Some(Message { at, bytes }))
+    }
+
+    /// Forgets all bytes; for a stream that is not decoded any further.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Whether a stream begins with a `ClientHello` of TLS (RFC 8446, sections 4 and 5.1); `None` if that is not known yet.
+pub(crate) fn begins_with_tls(bytes: &[u8]) -> Option<bool> {
+    let expected = |at: usize, byte: u8| match at {
+        0 => byte == 22,
+        1 => byte == 3,
+        2 => byte <= 4,
+        5 => byte == 1,
+        _ => true,
+    };
+    let fits = bytes.iter().take(6).enumerate().all(|(at, byte)| expected(at, *byte));
+    if !fits {
+        Some(false)
+    } else if bytes.len() < 6 {
+        None
+    } else {
+        Some(true)
+    }
+}
+
+/// Two bytes as a number, the lowest first; 0 if they are missing.
+pub(crate) fn short(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at.saturating_add(2)).and_then(|two| two.try_into().ok()).map_or(0, u16::from_le_bytes)
+}
+
+/// Four bytes as a number, the lowest first; 0 if they are missing.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at.saturating_add(4)).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+/// Four bytes as a number, the highest first; 0 if they are missing.
+pub(crate) fn word_be(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at.saturating_add(4)).and_then(|four| four.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// The bytes before the first zero from `at` on, and the position after it.
+pub(crate) fn until_zero(bytes: &[u8], at: usize) -> (&[u8], usize) {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    (rest.get(..end).unwrap_or_default(), at.saturating_add(end).saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn long_message_is_taken_early_and_its_rest_is_passed_over() {
+        let mut input = Input::default();
+        input.push(&[7; 10]);
+        assert_eq!(input.take(1_000_000, 12), None);
+        input.push(&[7; 10]);
+        assert_eq!(input.take(1_000_000, 12), Some(Message { at: 0, bytes: vec![7; 12] }));
+        for _ in 0..998 {
+            input.push(&[7; 1_000]);
+            assert!(input.waiting().is_empty());
+        }
+        input.push(&[[7; 1_000].as_slice(), &[7; 980], b"end"].concat());
+        assert_eq!((input.waiting(), input.position()), (b"end".as_slice(), 1_000_000));
+    }
+
+    #[test]
+    fn line_without_end_is_too_long() {
+        let mut input = Input::default();
+        input.push(&vec![b'x'; KEPT]);
+        assert_eq!(input.line(), Ok(None));
+        input.push(b"x");
+        assert_eq!(input.line(), Err(TooLong));
+    }
+
+    #[test]
+    fn client_hello_is_recognised_when_six_bytes_are_there() {
+        let hello = b"\x16\x03\x01\x02\x00\x01\xff";
+        assert_eq!(begins_with_tls(&hello[..5]), None);
+        assert_eq!(begins_with_tls(hello), Some(true));
+        assert_eq!(begins_with_tls(b"GET"), Some(false));
+        assert_eq!(begins_with_tls(b"\x16\x03\x01\x00\x00\x00"), Some(false));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_pieces(text in "[a-c\r\n]{0,60}", cuts in prop::collection::vec(0_usize..60, 0..8)) {
+            let read = |pieces: &[&[u8]]| {
+                let mut input = Input::default();
+                let mut lines = Vec::new();
+                for piece in pieces {
+                    input.push(piece);
+                    while let Ok(Some(line)) = input.line() {
+                        lines.push(line);
+                    }
+                }
+                lines
+            };
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|two| &text.as_bytes()[two[0]..two[1]]).collect();
+            prop_assert_eq!(read(&pieces), read(&[text.as_bytes()]));
+        }
+    }
+}

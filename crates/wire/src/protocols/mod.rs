@@ -1,0 +1,13 @@
+//! The protocols, one file each.
+
+pub(crate) mod bson;
+pub(crate) mod http;
+pub(crate) mod memcached;
+pub(crate) mod mongodb;
+pub(crate) mod mysql;
+pub(crate) mod mysql_tls;
+pub(crate) mod postgres;
+pub(crate) mod postgres_tls;
+pub(crate) mod redis;
+#[cfg(test)]
+mod tests;

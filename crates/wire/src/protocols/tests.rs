@@ -1,0 +1,438 @@
+//! Tests of all protocols: a conversation each, in pieces of any size, and any bytes.
+
+use crate::decoder::{Decoder, Seen, Step};
+use crate::registry;
+use proptest::prelude::*;
+
+/// What one side sent: whether the client did, and the bytes.
+type Said = (bool, Vec<u8>);
+
+/// What a decoder sees of a conversation, in pieces of at most this size.
+fn seen_of(scheme: &str, conversation: &[Said], piece: usize) -> Vec<Seen> {
+    let mut decoder: Box<dyn Decoder> = (registry::of_scheme(scheme).unwrap().decoder)();
+    let mut seen = Vec::new();
+    for (is_client, bytes) in conversation {
+        for part in bytes.chunks(piece.max(1)) {
+            if *is_client {
+                decoder.sent(part, &mut seen);
+            } else {
+                decoder.received(part, &mut seen);
+            }
+        }
+    }
+    seen
+}
+
+/// The requests: position, text, step, and `s` for set-up.
+fn requests(seen: &[Seen]) -> Vec<String> {
+    let request = |one: &Seen| match one {
+        Seen::Request(request) => {
+            let step = match request.step {
+                Step::Text => "text",
+                Step::Prepare => "prepare",
+                Step::Execute => "execute",
+                Step::Bound => "bound",
+            };
+            let own = if request.is_setup { "setup" } else { "own" };
+            Some(format!("{} {own} {step} {}", request.at, request.text))
+        }
+        _ => None,
+    };
+    seen.iter().filter_map(request).collect()
+}
+
+fn client(bytes: &[&[u8]]) -> Said {
+    (true, bytes.concat())
+}
+
+fn server(bytes: &[&[u8]]) -> Said {
+    (false, bytes.concat())
+}
+
+/// A packet of MySQL.
+fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32).to_le_bytes();
+    [&length[..3], &[sequence], body].concat()
+}
+
+/// A greeting with these flags.
+fn greeting(flags: u32) -> Vec<u8> {
+    let flags = flags.to_le_bytes();
+    let after = [0; 13];
+    packet(
+        0,
+        &[b"\x0a8.4.0\0".as_slice(), &[7; 4], &[1; 8], &[0], &flags[..2], &[33, 2, 0], &flags[2..], &after]
+            .concat(),
+    )
+}
+
+/// A client's answer to it.
+fn response(flags: u32) -> Vec<u8> {
+    let attributes = b"\x0c_client_name\x04libx\x0f_client_version\x039.1";
+    let body = [
+        &flags.to_le_bytes()[..],
+        &[0, 0, 0, 1, 33],
+        &[0; 23],
+        b"bob\0\x07hunter2shop\0mysql_native_password\0",
+        &[attributes.len() as u8],
+        attributes,
+    ];
+    packet(1, &body.concat())
+}
+
+const FLAGS: u32 = 1 << 3 | 1 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 21;
+const ATTRIBUTES: u32 = 1 << 27;
+
+fn mysql() -> Vec<Said> {
+    let ok = packet(1, &[0, 0, 0, 2, 0, 0, 0]);
+    let prepared = packet(1, &[0, 5, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    let attribute = b"\x03\x01\x01\0\x01\xfd\0\x01a\x02xySELECT 2 FROM t";
+    vec![
+        server(&[&greeting(FLAGS | ATTRIBUTES)]),
+        client(&[&response(FLAGS | ATTRIBUTES)]),
+        server(&[&packet(2, &[0, 0, 0, 2, 0, 0, 0])]),
+        client(&[&packet(0, b"\x03\0\x01SET NAMES utf8mb4")]),
+        server(&[&ok]),
+        client(&[&packet(0, attribute)]),
+        server(&[&ok]),
+        client(&[&packet(0, b"\x16SELECT ?")]),
+        server(&[&prepared]),
+        client(&[&packet(0, &[0x17, 5, 0, 0, 0, 0]), &packet(0, &[0x19, 5, 0, 0, 0])]),
+        server(&[&ok]),
+        // The server requests a file. A packet of it looks like a command.
+        client(&[&packet(0, b"\x03\0\x01LOAD DATA LOCAL INFILE 'x' INTO TABLE t")]),
+        server(&[&packet(1, b"\xfbx")]),
+        client(&[&packet(0, b"\x03no statement"), &packet(3, b"")]),
+        server(&[&packet(4, &[0, 0, 0, 2, 0, 0, 0])]),
+        client(&[&packet(0, b"\x11bob\0\x07hunter2"), &packet(0, b"\x0e"), &packet(0, b"\x01")]),
+    ]
+}
+
+/// A message of PostgreSQL.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    let kind: &[u8] = if kind == 0 { b"" } else { &[kind] };
+    [kind, &length, body].concat()
+}
+
+fn postgres() -> Vec<Said> {
+    let ready = message(b'Z', b"I");
+    let start = b"\0\x03\0\0user\0bob\0application_name\0psql\0DateStyle\0ISO\0\0";
+    vec![
+        client(&[&message(0, &80_877_103_u32.to_be_bytes())]),
+        server(&[b"N"]),
+        client(&[&message(0, start)]),
+        server(&[&message(b'R', &[0, 0, 0, 3])]),
+        client(&[&message(b'p', b"hunter2\0")]),
+        server(&[&message(b'R', &[0; 4]), &ready]),
+        client(&[&message(b'Q', b"SET a = 1\0")]),
+        server(&[&ready]),
+        client(&[
+            &message(b'P', b"\0SELECT $1\0\0\0"),
+            &message(b'B', b"\0\0\0\0\0\0\0\0"),
+            &message(b'E', b"\0\0\0\0\0"),
+            &message(b'S', b""),
+        ]),
+        server(&[&ready]),
+        client(&[&message(b'P', b"s1\0SELECT id FROM t\0\0\0"), &message(b'S', b"")]),
+        server(&[&ready]),
+        client(&[
+            &message(b'B', b"\0s1\0\0\0\0\0\0\0"),
+            &message(b'E', b"\0\0\0\0\0"),
+            &message(b'S', b""),
+            &message(b'X', b""),
+        ]),
+    ]
+}
+
+/// A document of BSON with these elements.
+fn document(elements: &[u8]) -> Vec<u8> {
+    [&(elements.len() as u32 + 5).to_le_bytes()[..], elements, &[0]].concat()
+}
+
+/// An element with a text.
+fn text(name: &str, value: &str) -> Vec<u8> {
+    let length = (value.len() as u32 + 1).to_le_bytes();
+    [&[2], name.as_bytes(), &[0], &length[..], value.as_bytes(), &[0]].concat()
+}
+
+/// An `OP_MSG` with these sections.
+fn op_msg(sections: &[u8]) -> Vec<u8> {
+    let length = (sections.len() as u32 + 20).to_le_bytes();
+    [&length[..], &[1, 0, 0, 0, 0, 0, 0, 0], &2013_u32.to_le_bytes(), &[0; 4], sections].concat()
+}
+
+fn mongodb() -> Vec<Said> {
+    let driver = document(&[text("name", "nodejs"), text("version", "6.1")].concat());
+    let metadata = document(&[b"\x03driver\0".as_slice(), &driver].concat());
+    let hello = document(&[b"\x10hello\0\x01\0\0\0".as_slice(), b"\x03client\0", &metadata].concat());
+    let insert = document(&text("insert", "users"));
+    let rows = [&13_u32.to_le_bytes()[..], b"documents"].concat();
+    let login = document(&[b"\x10saslStart\0\x01\0\0\0".as_slice(), &text("payload", "hunter2")].concat());
+    vec![
+        client(&[&op_msg(&[&[0], hello.as_slice()].concat())]),
+        client(&[&op_msg(&[&[0], login.as_slice()].concat())]),
+        client(&[&op_msg(&[&[1], rows.as_slice(), &[0], insert.as_slice()].concat())]),
+    ]
+}
+
+fn conversation(scheme: &str) -> Vec<Said> {
+    match scheme {
+        "mysql" => mysql(),
+        "postgres" => postgres(),
+        "redis" => vec![client(&[
+            b"*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$8\r\nredis-py\r\n",
+            b"*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$7\r\nhunter2\r\n",
+            b"*4\r\n$6\r\nCONFIG\r\n$3\r\nSET\r\n$11\r\nrequirepass\r\n$7\r\nhunter2\r\n",
+            b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9\r\na\r\n*1\r\n$1\r\n",
+            b"PING\r\nget k\r\n",
+        ])],
+        "memcached" => vec![client(&[
+            b"version\r\nset a 0 0 10\r\nget b\r\n123\r\n",
+            b"ms c 2 T0\r\nab\r\nmg c v\r\n",
+            b"\x80\x00\0\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0kk",
+            b"\x80\x21\0\x05\0\0\0\0\0\0\0\x0c\0\0\0\0\0\0\0\0\0\0\0\0PLAINhunter2",
+            b"quit\r\n",
+        ])],
+        "mongodb" => mongodb(),
+        "couchdb" => vec![client(&[
+            b"GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: curl/8\r\nAuthorization: hunter2\r\n\r\n",
+            b"POST /_session?next=hunter2 HTTP/1.1\r\nContent-Length: 7\r\n\r\nhunter2",
+            b"PUT http://bob:hunter2@h/db/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nGET /\r\n0\r\nx: y\r\n\r\n",
+            b"GET /db/1 HTTP/1.1\r\n\r\n",
+        ])],
+        other => panic!("no conversation for {other}"),
+    }
+}
+
+const SCHEMES: [&str; 6] = ["mysql", "postgres", "redis", "memcached", "mongodb", "couchdb"];
+
+#[test]
+fn requests_of_each_protocol_are_read_and_passwords_are_not() {
+    let expected: [&[&str]; 6] = [
+        &[
+            "setup text SET NAMES utf8mb4",
+            "own text SELECT 2 FROM t",
+            "own prepare SELECT ?",
+            "own execute SELECT ?",
+            "own text LOAD DATA LOCAL INFILE 'x' INTO TABLE t",
+            "setup text COM_CHANGE_USER",
+            "setup text COM_PING",
+        ],
+        &[
+            "setup text SET a = 1",
+            "own bound SELECT $1",
+            "own prepare SELECT id FROM t",
+            "own execute SELECT id FROM t",
+        ],
+        &[
+            "setup text CLIENT SETINFO LIB-NAME redis-py",
+            "setup text AUTH",
+            "setup text CONFIG SET requirepass",
+            "own text SET k",
+            "setup text PING",
+            "own text GET k",
+        ],
+        &[
+            "setup text version",
+            "own text set a",
+            "own text ms c",
+            "own text mg c",
+            "own text get kk",
+            "setup text sasl PLAIN",
+            "setup text quit",
+        ],
+        &["setup text hello", "setup text saslStart", "own text insert users"],
+        &["setup text GET /", "own text POST /_session?…", "own text PUT /db/1", "own text GET /db/1"],
+    ];
+    for (scheme, expected) in SCHEMES.into_iter().zip(expected) {
+        let seen = seen_of(scheme, &conversation(scheme), usize::MAX);
+        let found = requests(&seen);
+        let without_places: Vec<&str> = found.iter().map(|one| one.split_once(' ').unwrap().1).collect();
+        assert_eq!(without_places, expected, "{scheme}");
+        assert!(!format!("{seen:?}").contains("hunter2"), "{scheme}: {seen:?}");
+        assert!(!seen.iter().any(|one| matches!(one, Seen::Unreadable(_) | Seen::Encrypted)), "{seen:?}");
+    }
+}
+
+#[test]
+fn position_of_a_request_is_that_of_its_first_byte() {
+    let found = requests(&seen_of("postgres", &postgres(), usize::MAX));
+    let sent: Vec<usize> = postgres().iter().filter(|said| said.0).map(|said| said.1.len()).collect();
+    let before = sent[..3].iter().sum::<usize>();
+    assert_eq!(found[0], format!("{before} setup text SET a = 1"));
+    // The request begins with the message that has its text.
+    assert_eq!(found[1], format!("{} own bound SELECT $1", before + sent[3]));
+}
+
+#[test]
+fn clients_tell_their_names() {
+    for (scheme, name) in [
+        ("mysql", "libx 9.1"),
+        ("postgres", "psql"),
+        ("redis", "redis-py"),
+        ("mongodb", "nodejs 6.1"),
+        ("couchdb", "curl/8"),
+    ] {
+        let seen = seen_of(scheme, &conversation(scheme), usize::MAX);
+        assert!(seen.contains(&Seen::Client(name.to_owned())), "{scheme}: {seen:?}");
+    }
+}
+
+#[test]
+fn encrypted_connections_are_named_and_nothing_is_read_of_them() {
+    let hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03GET / HTTP/1.1\r\n\r\n";
+    for scheme in ["postgres", "redis", "memcached", "mongodb", "couchdb"] {
+        assert_eq!(seen_of(scheme, &[client(&[hello])], 3), [Seen::Encrypted], "{scheme}");
+    }
+    let ssl = packet(1, &[&(FLAGS | 1 << 11).to_le_bytes()[..], &[0; 28]].concat());
+    let seen = seen_of("mysql", &[server(&[&greeting(FLAGS | 1 << 11)]), client(&[&ssl, hello])], 3);
+    assert_eq!(seen, [Seen::Note("server 8.4.0".to_owned()), Seen::Encrypted]);
+    let request = message(0, &80_877_103_u32.to_be_bytes());
+    let seen = seen_of("postgres", &[client(&[&request]), server(&[b"S"]), client(&[hello])], 3);
+    assert_eq!(seen, [Seen::Encrypted]);
+}
+
+#[test]
+fn hostile_lengths_are_refused_or_waited_for_without_memory() {
+    let long = u32::MAX.to_be_bytes();
+    for (scheme, bytes) in [
+        ("postgres", [&message(0, b"\0\x03\0\0\0")[..], b"Q", &long].concat()),
+        ("postgres", message(0, b"\0\x03\0\0\0").into_iter().chain(*b"Q\0\0\0\x03").collect()),
+        ("postgres", long.to_vec()),
+        ("mongodb", [&long[..], &[0; 12]].concat()),
+        ("redis", b"*9223372036854775807\r\n$9223372036854775807\r\nGET".to_vec()),
+        ("redis", b"*2\r\n$-9223372036854775808\r\n".to_vec()),
+        ("memcached", b"set a 0 0 18446744073709551615\r\nx".to_vec()),
+        ("memcached", [&b"\x80\0\xff\xff\xff\0\0\0"[..], &long, &[0; 12]].concat()),
+        ("couchdb", b"PUT / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\nx".to_vec()),
+        ("couchdb", b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx".to_vec()),
+        ("mysql", b"\xff\xff\xff\x01".to_vec()),
+    ] {
+        let seen = seen_of(scheme, &[(true, bytes), (true, vec![b'x'; 300_000])], 4_096);
+        assert!(seen.len() <= 2, "{scheme}: {seen:?}");
+    }
+}
+
+/// The conversations of the other tests are the corpus' first inputs; this writes them where they are missing.
+#[test]
+fn corpus_has_the_conversations() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols/__fuzz__");
+    for scheme in SCHEMES {
+        let mut input = Vec::new();
+        for (is_client, bytes) in conversation(scheme) {
+            for part in bytes.chunks(0x7f) {
+                input.push(part.len() as u8 | if is_client { 0 } else { 0x80 });
+                input.extend_from_slice(part);
+            }
+        }
+        let file = folder.join(format!("wire-{scheme}/corpus/conversation"));
+        if std::env::var_os("KURABE_BLESS").is_some() {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, &input).unwrap();
+        }
+        assert_eq!(std::fs::read(&file).unwrap(), input, "{}: KURABE_BLESS=1 writes it", file.display());
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_seen_does_not_depend_on_pieces(piece in 1_usize..40) {
+        for scheme in SCHEMES {
+            let conversation = conversation(scheme);
+            prop_assert_eq!(seen_of(scheme, &conversation, piece), seen_of(scheme, &conversation, usize::MAX));
+        }
+    }
+
+    #[test]
+    fn refusing_tls_changes_nothing_else(piece in 1_usize..40, offers in any::<bool>()) {
+        let make = |scheme: &str| registry::of_scheme(scheme).unwrap().refusal.unwrap()();
+        let (mut sent, mut answers) = (Vec::new(), Vec::new());
+        let mut refusal = make("postgres");
+        let request = message(0, &80_877_103_u32.to_be_bytes());
+        let start = message(0, b"\0\x03\0\0user\0bob\0\0");
+        let rest = [start, message(b'Q', &request)].concat();
+        let all = if offers { [&request[..], &rest].concat() } else { rest.clone() };
+        for part in all.chunks(piece) {
+            refusal.sent(part, &mut sent, &mut answers);
+        }
+        prop_assert_eq!((&sent, answers.as_slice()), (&rest, if offers { b"N".as_slice() } else { b"" }));
+        prop_assert_eq!(refusal.has_refused(), offers);
+        let mut refusal = make("mysql");
+        let with = if offers { FLAGS | 1 << 11 } else { FLAGS };
+        let mut greeted = [greeting(with), packet(1, &[0xff; 60])].concat();
+        for part in greeted.chunks_mut(piece) {
+            refusal.received(part);
+        }
+        prop_assert_eq!(greeted, [greeting(FLAGS), packet(1, &[0xff; 60])].concat());
+        prop_assert_eq!(refusal.has_refused(), offers);
+    }
+}
+
+mod fuzz {
+    use super::*;
+
+    /// Reads any bytes as a conversation: a byte with the side and the length of what it says, again and again.
+    fn any_conversation(input: &[u8]) -> Vec<Said> {
+        let mut said = Vec::new();
+        let mut rest = input;
+        while let Some((head, after)) = rest.split_first() {
+            let (part, next) = after.split_at(usize::from(head & 0x7f).min(after.len()));
+            said.push((head & 0x80 == 0, part.to_vec()));
+            rest = next;
+        }
+        said
+    }
+
+    /// A decoder reads any conversation, in any pieces, and sees the same; nothing that is refused changes the rest.
+    fn survives(scheme: &str, input: &[u8]) {
+        let conversation = any_conversation(input);
+        let whole = seen_of(scheme, &conversation, usize::MAX);
+        assert_eq!(whole, seen_of(scheme, &conversation, 1));
+        let ends = |one: &Seen| matches!(one, Seen::Unreadable(_) | Seen::Encrypted);
+        assert!(whole.iter().filter(|one| ends(one)).count() <= 1);
+        let Some(make) = registry::of_scheme(scheme).unwrap().refusal else { return };
+        let (mut refusal, mut sent, mut answers) = (make(), Vec::new(), Vec::new());
+        let mut all = 0;
+        for (is_client, mut bytes) in conversation {
+            if is_client {
+                all += bytes.len();
+                refusal.sent(&bytes, &mut sent, &mut answers);
+            } else {
+                refusal.received(&mut bytes);
+            }
+        }
+        // At most the beginning of one more request for encryption is held back.
+        assert!(sent.len() + 8 * answers.len() <= all && all < sent.len() + 8 * answers.len() + 8);
+    }
+
+    #[test]
+    fn any_conversation_of_mysql_is_read() {
+        bolero::check!(name = "wire-mysql").for_each(|input: &[u8]| survives("mysql", input));
+    }
+
+    #[test]
+    fn any_conversation_of_postgres_is_read() {
+        bolero::check!(name = "wire-postgres").for_each(|input: &[u8]| survives("postgres", input));
+    }
+
+    #[test]
+    fn any_conversation_of_redis_is_read() {
+        bolero::check!(name = "wire-redis").for_each(|input: &[u8]| survives("redis", input));
+    }
+
+    #[test]
+    fn any_conversation_of_memcached_is_read() {
+        bolero::check!(name = "wire-memcached").for_each(|input: &[u8]| survives("memcached", input));
+    }
+
+    #[test]
+    fn any_conversation_of_mongodb_is_read() {
+        bolero::check!(name = "wire-mongodb").for_each(|input: &[u8]| survives("mongodb", input));
+    }
+
+    #[test]
+    fn any_conversation_of_couchdb_is_read() {
+        bolero::check!(name = "wire-couchdb").for_each(|input: &[u8]| survives("couchdb", input));
+    }
+}

@@ -1,0 +1,104 @@
+//! `cargo xtask bench drivers`: what drivers send before the application's first own statement; writes
+//! `docs/drivers.md`.
+//!
+//! Each driver opens two connections, one after the other, and executes a statement on each. `kurabe wire` stands between
+//! it and a throwaway server.
+
+pub mod list;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::peers::server::Server;
+use super::program;
+use crate::{Outcome, programs, shell};
+use list::Driver;
+use table::{Measured, Row};
+
+/// The file of the table.
+const PAGE: &str = "docs/drivers.md";
+/// The part of the statement by which it is known.
+const OWN: &str = "kurabe_own";
+const STATEMENT: &str = "SELECT 42 AS kurabe_own";
+
+/// Where drivers from registries of languages are.
+pub fn folder() -> Option<PathBuf> {
+    Some(programs::cache()?.join("drivers"))
+}
+
+/// The programs in the source tree.
+fn scripts() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("drivers");
+    if folder.is_dir() { Ok(folder) } else { Err(format!("{} is missing", folder.display())) }
+}
+
+/// Adds what the commands of the list need to a command's environment.
+fn configure(command: &mut Command) -> Outcome {
+    let folder = folder().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
+    command.env("NODE_PATH", folder.join("node/node_modules"));
+    command.env("DRIVERS", scripts()?).env("CACHE", folder).env("STATEMENT", STATEMENT);
+    Ok(())
+}
+
+/// The version of a driver; `None` if it is not installed.
+pub fn version(driver: &Driver) -> Option<String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", driver.version]).stdin(Stdio::null()).stderr(Stdio::null());
+    configure(&mut command).ok()?;
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (!version.is_empty()).then_some(version)
+}
+
+pub fn run(args: &[String]) -> Outcome {
+    if let Some(arg) = args.first() {
+        return Err(format!("unexpected argument `{arg}`: drivers takes none"));
+    }
+    let program = program()?;
+    let (mut rows, mut missing, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+    for list::Server { title, engine, settings } in list::SERVERS {
+        let server = Server::start(&program, engine, settings)?;
+        if !versions.contains(&server.version) {
+            versions.push(server.version.clone());
+        }
+        for driver in list::all().filter(|driver| driver.server == title) {
+            let Some(version) = version(driver) else {
+                missing.push(driver.name);
+                continue;
+            };
+            let measured = measure(&program, &server.url, driver)?;
+            let row = Row { server: title, name: driver.name, version, measured };
+            println!("{}", row.markdown());
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Err("no driver is installed; to get them: cargo xtask setup --stacks".to_owned());
+    }
+    for name in &missing {
+        eprintln!("drivers: {name} is not installed; to get it: cargo xtask setup --stacks");
+    }
+    std::fs::write(PAGE, table::page(&rows, &versions, &missing)).map_err(|error| format!("{PAGE}: {error}"))
+}
+
+/// What a driver sends: on the first connection of a process and on a further one.
+fn measure(program: &Path, url: &str, driver: &Driver) -> Result<Measured, String> {
+    let mut command = Command::new(program);
+    command.args([
+        "wire",
+        "--quiet",
+        "--format",
+        "md",
+        "--until",
+        OWN,
+        url,
+        "--",
+        "sh",
+        "-c",
+        driver.command,
+    ]);
+    configure(&mut command)?;
+    let (said, _) = shell::both(&mut command, driver.name)?;
+    Measured::read(&said).ok_or_else(|| format!("{}: no statement of its own was seen:\n{said}", driver.name))
+}
