@@ -50,6 +50,7 @@ fn resumed() -> Run {
     run
 }
 
+#[allow(clippy::too_many_lines, reason = "a list of reports")]
 fn reports() -> Vec<Value> {
     let empty = {
         let mut run = Scenario::default().run();

@@ -127,7 +127,7 @@ fn arguments(info: &ExperimentInfo, form: &[(String, String)]) -> Result<Vec<Str
                 all.push(format!("--{name}={value}"));
             }
             (_, None) if OPTIONS.iter().any(|(known, ..)| *known == name) => {
-                all.push(format!("--{name}={value}"))
+                all.push(format!("--{name}={value}"));
             }
             ("show", None) => {}
             (_, None) => return Err(Error::usage(format!("the form has no field '{name}'"))),

@@ -203,7 +203,7 @@ mod tests {
         let theirs = [took(2.0, 4.0), took(4.0, 4.0), took(4.0, 4.0)];
         let ours = [took(1.0, 1.0), took(4.0, 2.0), took(3.0, 1.0)];
         let (line, ratio) = row("mysql 9", "postgres 15", &theirs, &ours);
-        assert_eq!(ratio, 0.75);
+        assert!((ratio - 0.75).abs() < 1e-12, "{ratio}");
         assert!(line.contains("| 0.75 (0.50–1.00) |") && line.contains("| 0.25 (0.25–0.50) |"), "{line}");
     }
 

@@ -296,6 +296,7 @@ mod tests {
 
     #[test]
     fn tables_have_the_character_sets_of_their_cell() {
+        use Charset::{Latin1, Unicode};
         let of = |charset: &str| {
             let values = [("way", "federated"), ("where", "second"), ("charset", charset)];
             let cell = planned(&values, 9_000).unwrap();
@@ -305,7 +306,6 @@ mod tests {
             let name = linked.name.trim_start_matches("kurabe_3_link_1000").to_owned();
             (name, source.charset, linked.charset, cell.demand.capabilities.len())
         };
-        use Charset::{Latin1, Unicode};
         assert_eq!(of("ascii"), ("_second_federated".to_owned(), Unicode, Unicode, 0));
         assert_eq!(of("utf8"), ("_u_second_federated".to_owned(), Unicode, Unicode, 0));
         assert_eq!(of("latin1"), ("_l_second_federated".to_owned(), Latin1, Unicode, 1));

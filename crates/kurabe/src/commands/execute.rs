@@ -294,16 +294,21 @@ struct Sitting<'a> {
     output: &'a Output,
 }
 
+/// Tells programs the run's name and file, among the events of its progress.
+fn tell_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
+    if output.json {
+        let file = writer.path().file.display().to_string();
+        output.event(&json!({ "event": "run-begins", "run": header.run, "file": file }));
+    }
+}
+
 fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
     let Sitting { plan, opened, fixtures, mut writer, cancel, html, print, output } = sitting;
     let header = &run.header;
     let completed = Arc::new(AtomicU64::new(0));
     let names = header.targets.iter().map(|target| target.name.clone()).collect();
     let rounds = header.spec.rounds;
-    if output.json {
-        let (run, file) = (&header.run, writer.path().file.display().to_string());
-        output.event(&json!({ "event": "run-begins", "run": run, "file": file }));
-    }
+    tell_beginning(header, &writer, output);
     let mut progress = Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed);
     let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
     // The clock of a resumed run continues.

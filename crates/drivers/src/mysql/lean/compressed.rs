@@ -378,7 +378,9 @@ mod tests {
     /// The frames of these writes, as the other end would send them.
     fn frames(compression: Compression, writes: &[Vec<u8>]) -> Vec<u8> {
         let mut framed = framed(compression, Vec::new(), usize::MAX);
-        writes.iter().for_each(|bytes| framed.write_all(bytes).unwrap());
+        for bytes in writes {
+            framed.write_all(bytes).unwrap();
+        }
         framed.inner.sent
     }
 

@@ -59,13 +59,6 @@ impl RowSource for TwoRows {
     }
 }
 
-/// The description of a statement without parameters that returns a bigint and a text.
-fn description() -> Vec<u8> {
-    let column = |kind: u32| [b"c\0\0\0\0\0\0\0".as_slice(), &kind.to_be_bytes(), &[0; 8]].concat();
-    let columns = [vec![0, 2], column(20), column(25)].concat();
-    [message(b'1', b""), message(b't', &[0, 0]), message(b'T', &columns), ready()].concat()
-}
-
 fn two(number: i64) -> [Vec<u8>; 2] {
     [number.to_be_bytes().to_vec(), b"x".to_vec()]
 }
@@ -92,7 +85,7 @@ fn numbers(lean: &mut Lean<Script>, fetch: Fetch) -> Result<(Vec<i64>, Moved)> {
 fn portal_is_read_in_parts_of_so_many_rows() {
     let end = [message(b'3', b""), ready()].concat();
     let answers = [
-        description(),
+        description(&[], &[20, 25]),
         message(b'2', b""),
         data_row(1),
         message(b's', b""),
@@ -116,7 +109,7 @@ fn portal_is_read_in_parts_of_so_many_rows() {
 #[test]
 fn error_within_a_portal_is_returned_and_the_connection_goes_on() {
     let answers = [
-        description(),
+        description(&[], &[20, 25]),
         message(b'2', b""),
         data_row(1),
         refusal("57014", "canceled"),
@@ -134,7 +127,7 @@ fn rows_of_copy_are_read_from_messages_with_any_number_of_them() {
     let tuple = |number| data_row(number)[5..].to_vec();
     let header = [b"PGCOPY\n\xff\r\n\0".as_slice(), &[0; 8]].concat();
     let answers = [
-        description(),
+        description(&[], &[20, 25]),
         // The answer to Close and Sync, which are sent before the query.
         [message(b'3', b""), ready()].concat(),
         message(b'H', &[1, 0, 2, 0, 1, 0, 1]),
@@ -150,7 +143,7 @@ fn rows_of_copy_are_read_from_messages_with_any_number_of_them() {
 #[test]
 fn copied_rows_are_sent_in_binary_and_counted_by_the_server() {
     let answers = [
-        description(),
+        description(&[], &[20, 25]),
         [message(b'3', b""), ready()].concat(),
         message(b'G', &[1, 0, 2, 0, 1, 0, 1]),
         [message(b'C', b"COPY 2\0"), ready()].concat(),
