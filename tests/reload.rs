@@ -148,6 +148,8 @@ fn killed_server_and_ctrl_c_end_the_programs_and_leave_nothing() {
         let long = ["--rows", "60k", "--rounds", "50", "--tool", "engine", "--order", "random"];
         let mut command = place.command(&reload(server.url(), &long));
         let child = crate::support::piped(command.env("KURABE_TMP", temporary.path()));
+        // Programs that only tell their version run before.
+        place.wait_for_trials(0);
         let running = || (!children(child.id()).is_empty()).then_some(());
         eventually(120, running).expect("no program of the engine was started");
         if end == "server" {

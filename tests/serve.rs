@@ -162,7 +162,10 @@ fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
     page.wait_for(&run, "running");
     place.wait_for_trials(2);
     let metrics = page.get("/metrics").1;
-    assert!(metrics.contains("kurabe_running_runs 1") && metrics.contains("operation=\"read\""), "{metrics}");
+    assert!(
+        metrics.contains("\nkurabe_running_runs 1") && metrics.contains("operation=\"read\""),
+        "{metrics}"
+    );
     // An event arrives while the run goes on.
     let mut stream = TcpStream::connect(&page.address).unwrap();
     write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: x\r\n{}\r\n", bearer()).unwrap();

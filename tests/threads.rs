@@ -3,7 +3,7 @@
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place, eventually, signal};
-use kurabe_testbed::testing;
+use kurabe_testbed::{Server, testing};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -166,13 +166,20 @@ fn ctrl_c_ends_a_trial_of_shared_threads() {
 #[test]
 fn stopped_backend_stalls_only_its_client() {
     let Some(server) = testing::server("postgres") else { return };
+    // A backend that is stopped while it holds a lock of the server stalls the other backends too, for one.
+    let seen: Vec<String> = (0..3).map_while(|_| stopped_backend(&server).err()).collect();
+    assert!(seen.len() < 3, "{seen:#?}");
+}
+
+/// Stops a backend for two seconds during a trial. Returns what was wrong if its client was not the only one that stalled.
+fn stopped_backend(server: &Server) -> Result<(), String> {
     let place = Place::new();
     let rest = ["--duration", "10s", "--rounds", "1", "--threads", "1"];
     let child = place.spawn(&point("point-read", server.url(), "16", &rest));
     under_load(&child, &place);
     let find = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
-                AND query_start > now() - interval '200 milliseconds'";
-    let pid = sql(&server, "", find).unwrap_or_default();
+                AND query_start > now() - interval '200 milliseconds' AND query LIKE '%kurabe%' AND query NOT LIKE '%pg_%'";
+    let pid = sql(server, "", find).unwrap_or_default();
     let kill =
         |signal: &str| assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
     kill("-STOP");
@@ -184,10 +191,10 @@ fn stopped_backend_stalls_only_its_client() {
     // The stop was longer than several of the 20 windows of the trial.
     let windows: Vec<u64> =
         trial["windows"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
-    assert!(!windows.is_empty() && windows.iter().all(|n| *n > 0), "{windows:?}");
-    assert!(
-        trial["service"]["max"].as_u64() > Some(1_900_000_000),
-        "no client was stalled: {}",
-        trial["service"]
-    );
+    assert!(!windows.is_empty());
+    if windows.contains(&0) {
+        return Err(format!("all clients were stalled: {windows:?}"));
+    }
+    let longest = trial["service"]["max"].as_u64();
+    if longest > Some(1_900_000_000) { Ok(()) } else { Err(format!("no client was stalled: {longest:?} ns")) }
 }

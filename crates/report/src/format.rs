@@ -170,7 +170,7 @@ fn short_commit(hash: &str) -> &str {
 }
 
 /// Formats a command line with shell quoting.
-pub(crate) fn command_line(words: &[String]) -> String {
+pub fn command_line(words: &[String]) -> String {
     let plain = |word: &String| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,@+%".contains(&b))
     };

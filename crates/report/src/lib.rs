@@ -51,7 +51,7 @@ pub mod terminal;
 pub mod windows;
 
 pub use analysis::analyse;
-pub use format::value_of;
+pub use format::{command_line, value_of};
 pub use proof::writes as verified_writes;
 pub use summary::Summary;
 pub use view::View;

@@ -196,11 +196,10 @@ impl Jobs {
     }
 }
 
-/// The command line with these arguments, with shell quoting and without passwords.
+/// The command line with these arguments, without passwords.
 pub(crate) fn command_line(arguments: &[String]) -> String {
     let words = std::iter::once("kurabe".to_owned()).chain(arguments.iter().cloned());
-    let words = without_passwords(words);
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+    kurabe_report::command_line(&without_passwords(words))
 }
 
 pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath<String>) -> Answer {
@@ -246,9 +245,18 @@ mod tests {
 
     #[test]
     fn job_is_found_again_and_stopped() {
-        let (dir, jobs) = jobs("sleep");
-        let id = jobs.start(&["60".to_owned()]).unwrap();
-        let again = Jobs::open(&Store::open(dir.path()).unwrap(), "sleep".into()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let (dir, jobs) = jobs(program.to_str().unwrap());
+        // While another test forks, the kernel takes the new file for one that is still written.
+        let start = || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            jobs.start(&["60".to_owned()]).ok()
+        };
+        let id = (0..100).find_map(|_| start()).unwrap();
+        let again = Jobs::open(&Store::open(dir.path()).unwrap(), program).unwrap();
         let job = again.find(&id).unwrap();
         assert!(job.is_running() && again.running().len() == 1 && job.command == "kurabe 60");
         job.stop().unwrap();

@@ -22,7 +22,7 @@ type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 /// The families.
 #[derive(Default)]
 struct Families {
-    running: Gauges,
+    running: Gauge<f64, AtomicU64>,
     trials: Gauges,
     failed: Gauges,
     rate: Gauges,
@@ -46,7 +46,7 @@ fn of_store(shared: &Shared) -> Result<String> {
             families.add(&recorded.run);
         }
     }
-    families.running.get_or_create(&Labels::new()).set(running);
+    families.running.set(running);
     families.text()
 }
 
@@ -89,8 +89,8 @@ impl Families {
 
     fn text(self) -> Result<String> {
         let mut registry = Registry::with_prefix("kurabe");
+        registry.register("running_runs", "Runs that a process is writing", self.running);
         for (name, help, family) in [
-            ("running_runs", "Runs that a process is writing", self.running),
             ("run_trials", "Trials of a running run that have ended", self.trials),
             ("run_failed_trials", "Trials of a running run that have failed", self.failed),
             ("trial_operations_per_second", "Throughput of the newest trial of a cell", self.rate),

@@ -117,7 +117,7 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>]) -> Markup {
                     } }
                     tbody { @for row in found.iter().take(MOST) { (one_row(row)) } }
                 } }
-                p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each other" } }
+                p { button { "Compare the chosen runs" } " " span class="soft" { "the oldest is compared with each of the others" } }
             }
             @if found.len() > MOST {
                 p class="soft" { (found.len() - MOST) " older runs are not shown; a search finds them." }
@@ -231,7 +231,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
             iframe src={ (url) "/report" } title="Report" loading="lazy" {}
         }
         h2 { "Command" }
-        pre { (shlex::try_join(run.header.command.iter().map(String::as_str)).unwrap_or_default()) }
+        pre { (kurabe_report::command_line(&run.header.command)) }
     }
 }
 

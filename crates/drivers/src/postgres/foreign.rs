@@ -374,7 +374,7 @@ mod tests {
             refusal(&remotes, RemoteServer::Second, collection.link().unwrap()).unwrap_or_default()
         };
         assert_eq!(why(LinkWay::Fdw, Some(1), "postgres://u@h/d"), "");
-        assert!(why(LinkWay::Attach, None, "postgres://u@h/d").contains("fdw or dblink"));
+        assert!(why(LinkWay::Attach, None, "postgres://u@h/d").contains("fdw, dblink or mysql-fdw"));
         assert!(why(LinkWay::Dblink, Some(1), "postgres://u@h/d").contains("no fetch size"));
         assert!(why(LinkWay::Fdw, None, "mysql://u@h/d").contains("use mysql-fdw"));
         assert!(why(LinkWay::Fdw, None, "redis://h").contains("the remote is redis:"));
