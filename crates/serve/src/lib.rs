@@ -2,14 +2,14 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`access`] | who may use the page |
-//! | [`runs`] | the list of runs, and one run with its report |
-//! | [`live`] | running trials, as server-sent events |
-//! | [`compare`] | two or more runs |
-//! | [`history`] | a suite over time |
-//! | [`form`] | a new run, from the registry of experiments |
-//! | [`jobs`] | the processes of runs that were started here |
-//! | [`metrics`] | the newest results, for Prometheus |
+//! | `access` | who may use the page |
+//! | `runs` | the list of runs, and one run with its report |
+//! | `live` | running trials, as server-sent events |
+//! | `compare` | two or more runs |
+//! | `history` | a suite over time |
+//! | `form` | a new run, from the registry of experiments |
+//! | `jobs` | the processes of runs that were started here |
+//! | `metrics` | the newest results, for Prometheus |
 //!
 //! A run is a process of its own, which writes its run file. The page reads that file, so it also shows runs that were
 //! started elsewhere, and it can be restarted while they work.
