@@ -161,8 +161,11 @@ fn killed_server_fails_the_trial_with_its_reason_and_leaves_nothing() {
         let report = place.report();
         let failed: Vec<&str> = cells(&report).iter().filter_map(|cell| cell["reason"].as_str()).collect();
         assert!(!failed.is_empty(), "{report:#}");
+        // The trial that was running lost the server; the next one cannot load its data.
+        assert!(failed.iter().any(|reason| reason.contains("the remote server")), "{failed:?}");
         for reason in failed {
-            assert!(reason.contains("the remote server"), "{reason}");
+            let known = ["the remote server", "connection", "nothing listens"];
+            assert!(known.iter().any(|part| reason.contains(part)), "{reason}");
         }
         assert_eq!(tables(&postgres).unwrap(), "", "{answer:?}");
     }
