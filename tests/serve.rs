@@ -87,6 +87,14 @@ impl Page {
     }
 }
 
+impl Drop for Page {
+    /// A failed test leaves no page behind.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 fn bearer() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
