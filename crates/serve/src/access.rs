@@ -1,4 +1,4 @@
-//! Who may use the page: whoever knows the token.
+//! Access to the page: a user needs its token.
 //!
 //! The first visit has it in its URL, `/?token=…`. The answer sets a cookie and leads to the same page without the
 //! token, so that the browser's history and `Referer` do not hold it. Programs send `Authorization: Bearer TOKEN`. The

@@ -17,6 +17,8 @@ pub(crate) struct Input {
     skip: u64,
     /// The position in the stream of the first byte that was not taken.
     position: u64,
+    /// Whether the stream is not decoded any further.
+    closed: bool,
 }
 
 /// A message, or its first bytes.
@@ -42,6 +44,9 @@ pub(crate) struct TooLong;
 impl Input {
     /// Appends the next piece of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.closed {
+            return;
+        }
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         self.skip -= skipped as u64;
         self.position += skipped as u64;
@@ -96,9 +101,9 @@ impl Input {
         Ok(Some(Message { at, bytes }))
     }
 
-    /// Forgets all bytes; for a stream that is not decoded any further.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// Forgets all bytes, those to come included: the stream cannot be decoded any further.
+    pub(crate) fn close(&mut self) {
+        *self = Self { closed: true, ..Self::default() };
     }
 }
 

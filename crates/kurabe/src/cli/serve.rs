@@ -8,7 +8,7 @@ pub(super) fn command() -> Command {
         .about("Serves a web page of this machine's runs: live trials, reports, comparisons, history and a form for new runs")
         .long_about(
             "Serves a web page of this machine's runs: live trials, reports, comparisons, history and a form for new runs. \
-             It prints its URL, which has a token: whoever has it can start and stop runs as this user. Runs that were \
+             It prints its URL, which has a token. With the token, one can start and stop runs as the user of this program. Runs that were \
              started from the page go on when it ends, and it finds them again. /metrics has the newest results of \
              running runs for Prometheus. Ctrl-C ends the page.",
         )

@@ -14,7 +14,6 @@ pub(crate) struct Http {
     client: Input,
     part: Part,
     named: bool,
-    unreadable: bool,
 }
 
 #[derive(Default)]
@@ -50,14 +49,8 @@ impl Http {
 
 impl Decoder for Http {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.unreadable {
-            return;
-        }
         self.client.push(bytes);
-        while !self.unreadable && self.next(seen).is_some() {}
-        if self.unreadable {
-            self.client.clear();
-        }
+        while self.next(seen).is_some() {}
     }
 }
 
@@ -66,7 +59,7 @@ impl Http {
     fn next(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
         if self.client.position() == 0 && begins_with_tls(self.client.waiting())? {
             seen.push(Seen::Encrypted);
-            self.unreadable = true;
+            self.client.close();
             return None;
         }
         let Ok(line) = self.client.line() else { return self.give_up("a line is too long for HTTP", seen) };
@@ -154,7 +147,7 @@ impl Http {
 
     fn give_up(&mut self, why: &'static str, seen: &mut Vec<Seen>) -> Option<()> {
         seen.push(Seen::Unreadable(why));
-        self.unreadable = true;
+        self.client.close();
         None
     }
 }

@@ -14,19 +14,12 @@ const KEY: usize = 250;
 #[derive(Default)]
 pub(crate) struct Memcached {
     client: Input,
-    unreadable: bool,
 }
 
 impl Decoder for Memcached {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.unreadable {
-            return;
-        }
         self.client.push(bytes);
-        while !self.unreadable && self.next(seen).is_some() {}
-        if self.unreadable {
-            self.client.clear();
-        }
+        while self.next(seen).is_some() {}
     }
 }
 
@@ -39,7 +32,7 @@ impl Memcached {
         }
         if self.client.position() == 0 && begins_with_tls(waiting)? {
             seen.push(Seen::Encrypted);
-            self.unreadable = true;
+            self.client.close();
             return None;
         }
         let Ok(line) = self.client.line() else { return self.give_up(seen) };
@@ -89,7 +82,7 @@ impl Memcached {
 
     fn give_up(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
         seen.push(Seen::Unreadable("the client does not speak the protocol of memcached"));
-        self.unreadable = true;
+        self.client.close();
         None
     }
 }

@@ -37,19 +37,12 @@ const SETUP: [&str; 18] = [
 #[derive(Default)]
 pub(crate) struct Mongodb {
     client: Input,
-    unreadable: bool,
 }
 
 impl Decoder for Mongodb {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.unreadable {
-            return;
-        }
         self.client.push(bytes);
-        while !self.unreadable && self.next(seen).is_some() {}
-        if self.unreadable {
-            self.client.clear();
-        }
+        while self.next(seen).is_some() {}
     }
 }
 
@@ -59,7 +52,7 @@ impl Mongodb {
         let waiting = self.client.waiting();
         if self.client.position() == 0 && begins_with_tls(waiting)? {
             seen.push(Seen::Encrypted);
-            self.unreadable = true;
+            self.client.close();
             return None;
         }
         let header = waiting.get(..HEADER)?;
@@ -93,7 +86,7 @@ impl Mongodb {
 
     fn give_up(&mut self, why: &'static str, seen: &mut Vec<Seen>) -> Option<()> {
         seen.push(Seen::Unreadable(why));
-        self.unreadable = true;
+        self.client.close();
         None
     }
 }

@@ -74,7 +74,7 @@ impl Decoder for Mysql {
             }
         }
         if self.unreadable {
-            self.client.clear();
+            self.client.close();
         }
     }
 

@@ -48,7 +48,7 @@ impl Decoder for Postgres {
         self.client.push(bytes);
         while self.phase != Phase::Over && self.next(seen).is_some() {}
         if self.phase == Phase::Over {
-            self.client.clear();
+            self.client.close();
         }
     }
 

@@ -25,7 +25,6 @@ pub(crate) struct Redis {
     client: Input,
     /// The request that is being read.
     request: Option<Partial>,
-    unreadable: bool,
 }
 
 struct Partial {
@@ -39,14 +38,8 @@ struct Partial {
 
 impl Decoder for Redis {
     fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) {
-        if self.unreadable {
-            return;
-        }
         self.client.push(bytes);
-        while !self.unreadable && self.next(seen).is_some() {}
-        if self.unreadable {
-            self.client.clear();
-        }
+        while self.next(seen).is_some() {}
     }
 }
 
@@ -68,7 +61,7 @@ impl Redis {
         }
         if self.client.position() == 0 && begins_with_tls(self.client.waiting())? {
             seen.push(Seen::Encrypted);
-            self.unreadable = true;
+            self.client.close();
             return None;
         }
         let Ok(line) = self.client.line() else { return self.give_up(seen) };
@@ -122,7 +115,7 @@ impl Redis {
 
     fn give_up(&mut self, seen: &mut Vec<Seen>) -> Option<()> {
         seen.push(Seen::Unreadable("the client does not speak the protocol of Redis"));
-        self.unreadable = true;
+        self.client.close();
         None
     }
 }
