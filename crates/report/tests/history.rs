@@ -1,0 +1,62 @@
+//! Equal runs over time: which runs changed a result.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{At, INFO, Scenario};
+use kurabe_report::history::{Change, Series, history};
+use kurabe_report::{Summary, analyse};
+
+fn usual(at: At<'_>) -> f64 {
+    if at.operation == "read" { 20_000.0 } else { 5_000.0 }
+}
+
+fn slow_reads(at: At<'_>) -> f64 {
+    usual(at) * if at.operation == "read" { 0.8 } else { 1.0 }
+}
+
+/// The history of runs with these rates.
+fn of(rates: &[fn(At<'_>) -> f64]) -> Vec<Series> {
+    let run = |rate: &fn(At<'_>) -> f64| {
+        let small = Scenario { compress: vec!["none"], payloads: vec![1_000], ..Scenario::default() };
+        analyse(&Scenario { rate: *rate, rounds: 8, ..small }.run(), Some(&INFO))
+    };
+    let runs: Vec<Summary> = rates.iter().map(run).collect();
+    history(&runs.iter().collect::<Vec<_>>())
+}
+
+/// The changes of the reads, each with its run; writes must have none.
+fn changes_of_reads(rates: &[fn(At<'_>) -> f64]) -> Vec<(usize, Change)> {
+    let all = of(rates);
+    assert!(all.iter().any(|series| series.operation == "read"));
+    assert!(all.iter().all(|series| series.points.len() == rates.len()), "{all:?}");
+    assert!(all.iter().all(|series| series.operation == "read" || !series.has_changed()), "{all:?}");
+    let reads = all.iter().find(|series| series.operation == "read").unwrap();
+    reads.points.iter().filter_map(|point| Some((point.run, point.change?))).collect()
+}
+
+#[test]
+fn step_is_found_at_its_run_and_again_when_it_is_taken_back() {
+    let changes = changes_of_reads(&[usual, usual, slow_reads, slow_reads, slow_reads, usual, usual]);
+    let [(2, slower), (5, faster)] = changes[..] else { panic!("{changes:?}") };
+    assert!(!slower.better && slower.confirmed && slower.low <= 0.8 && 0.8 <= slower.high, "{slower:?}");
+    assert!(faster.better && faster.confirmed && faster.low <= 1.25 && 1.25 <= faster.high, "{faster:?}");
+}
+
+#[test]
+fn single_slow_run_is_no_change() {
+    assert_eq!(changes_of_reads(&[usual, usual, slow_reads, usual, usual]), []);
+}
+
+#[test]
+fn change_at_the_newest_run_is_not_confirmed() {
+    let changes = changes_of_reads(&[usual, usual, slow_reads]);
+    assert!(matches!(changes[..], [(2, Change { better: false, confirmed: false, .. })]), "{changes:?}");
+}
+
+#[test]
+fn equal_runs_have_no_change_and_no_run_has_no_history() {
+    assert_eq!(changes_of_reads(&[usual, usual, usual, usual]), []);
+    assert!(history(&[]).is_empty());
+}
