@@ -11,15 +11,15 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Addresses for benchmarks, which belong to nobody (RFC 2544).
-const NEAR: &str = "198.18.77.1/30";
-const SERVER: &str = "redis://198.18.77.2:7001";
+/// Addresses for benchmarks, which belong to nobody (RFC 2544). Those of a throwaway server's own host follow each other.
+const NEAR: &str = "198.18.77.1/29";
+const SERVER: &str = "redis://198.18.77.5:7001";
 const SSHD: &str = "/usr/sbin/sshd";
 const SSH_PORT: u16 = 7022;
 
 /// The other host: it gets its end of the virtual cable, then runs a database server and an SSH server.
-const FAR: &str = "read go && ip link set dev lo up && ip addr add 198.18.77.2/30 dev far && ip link set dev far up || exit 9
-redis-server --bind 198.18.77.2 --port 7001 --protected-mode no --save '' --appendonly no >/dev/null & echo $!
+const FAR: &str = "read go && ip link set dev lo up && ip addr add 198.18.77.5/29 dev far && ip link set dev far up || exit 9
+redis-server --bind 198.18.77.5 --port 7001 --protected-mode no --save '' --appendonly no >/dev/null & echo $!
 mkdir -p /run/sshd
 exec /usr/sbin/sshd -D -e -f \"$0\"";
 
@@ -40,17 +40,17 @@ impl Ssh {
         };
         let (host, user, other) = (key("host"), key("user"), key("other"));
         let folder = Path::new(KURABE).parent().unwrap().display();
-        let mut sshd = format!("Port {SSH_PORT}\nListenAddress 198.18.77.2\nHostKey {host}\n");
+        let mut sshd = format!("Port {SSH_PORT}\nListenAddress 198.18.77.5\nHostKey {host}\n");
         let _ = writeln!(sshd, "AuthorizedKeysFile {user}.pub\nStrictModes no\nUsePAM no\nPidFile none");
         let _ = writeln!(sshd, "PermitRootLogin prohibit-password\nSetEnv PATH={folder}:/usr/bin:/bin");
         let public = fs::read_to_string(format!("{host}.pub")).unwrap();
         let known = place.join("known");
-        fs::write(&known, format!("[198.18.77.2]:{SSH_PORT} {public}")).unwrap();
+        fs::write(&known, format!("[198.18.77.5]:{SSH_PORT} {public}")).unwrap();
         let mut client = String::new();
         for (name, identity) in [("far", &user), ("stranger", &other)] {
             let _ = writeln!(client, "Host {name}\nIdentityFile {identity}");
         }
-        let _ = writeln!(client, "Host *\nHostName 198.18.77.2\nPort {SSH_PORT}\nUser root\nBatchMode yes");
+        let _ = writeln!(client, "Host *\nHostName 198.18.77.5\nPort {SSH_PORT}\nUser root\nBatchMode yes");
         let _ = writeln!(
             client,
             "IdentitiesOnly yes\nIdentityAgent none\nUserKnownHostsFile {}",
@@ -89,7 +89,7 @@ impl Host {
         sshd.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let mut lines = BufReader::new(sshd.stdout.take().unwrap()).lines();
         let redis = lines.next().unwrap().unwrap();
-        for address in [SERVER.trim_start_matches("redis://"), &format!("198.18.77.2:{SSH_PORT}")] {
+        for address in [SERVER.trim_start_matches("redis://"), &format!("198.18.77.5:{SSH_PORT}")] {
             eventually(60, || TcpStream::connect(address).ok()).expect("a server does not listen");
         }
         Self { sshd, redis }
@@ -203,7 +203,7 @@ fn between_two_networks() {
 
     let answer = once(&format!("{SERVER}?observe=stranger"));
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let refused = format!("the agent of '{rsh} stranger': it ended: root@198.18.77.2: Permission denied");
+    let refused = format!("the agent of '{rsh} stranger': it ended: root@198.18.77.5: Permission denied");
     assert!(answer.err.contains(&format!("not observed: {refused}")), "{answer:?}");
     for seen in seen(&place) {
         assert!(seen["server"]["not-observed"].as_str().unwrap().contains("Permission denied"), "{seen}");
@@ -257,7 +257,7 @@ fn agent_answers_requests_until_its_input_ends() {
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    assert_eq!(next()["kurabe_agent"], 2);
+    assert_eq!(next()["kurabe_agent"], 3);
     let port =
         server.url().rsplit_once(':').unwrap().1.trim_end_matches(|c: char| !c.is_ascii_digit()).to_owned();
     for _ in 0..2 {

@@ -22,6 +22,7 @@ fn conforms(url: &str) {
     rows::a_second_row_of_a_key_is_refused(&subject);
     rows::absent_rows_are_no_error_and_affected_rows_are_counted(&subject);
     rows::many_rows_go_in_together_or_not_at_all(&subject);
+    rows::many_rows_of_wide_fields_come_back(&subject);
     rows::each_row_of_a_request_goes_in_or_is_refused(&subject);
     rows::rows_of_a_part_of_the_key_come_in_order(&subject);
     ranges::a_range_holds_every_row_of_it_in_order_and_none_else(&subject);

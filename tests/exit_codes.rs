@@ -1,9 +1,11 @@
 //! Each documented exit code, in its documented case.
 
-use crate::support::{Answer, Place};
+use crate::support::{Answer, KURABE, Place};
+use kurabe_testbed::testing;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Command;
 
 const SMALL: [&str; 9] =
     ["run", "point-read", "null:", "--records", "100", "--requests", "100", "--rounds", "1"];
@@ -97,4 +99,32 @@ fn report_of_incomplete_run_says_so_in_every_format() {
         let answer = place.run(&["report", "--format", format]);
         assert!(answer.err.contains("is not complete"), "{format}: {answer:?}");
     }
+}
+
+#[test]
+fn run_that_cannot_be_observed_is_refused_before_start() {
+    let place = Place::new();
+    // A mount namespace of its own, with an empty /proc.
+    let hidden = |args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "--map-root-user",
+            "sh",
+            "-c",
+            "mount -t tmpfs none /proc && exec \"$0\" \"$@\"",
+        ]);
+        command.args(args);
+        place.configure(&mut command);
+        command
+    };
+    if !hidden(&["true"]).output().is_ok_and(|tried| tried.status.success()) {
+        testing::skipped("no mount namespace can be made");
+        return;
+    }
+    let args = [&[KURABE][..], &SMALL].concat();
+    let answer = Answer::of(&hidden(&args).output().unwrap());
+    assert_eq!(answer.code, Some(5), "{answer:?}");
+    assert!(answer.err.contains("cannot be observed") && answer.err.contains("mount"), "{answer:?}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }

@@ -79,6 +79,41 @@ fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
 }
 
 #[test]
+fn page_of_the_default_run_is_within_its_budget() {
+    let place = Place::new();
+    // All cells and the most rounds of a run by default, in shorter trials.
+    let answer =
+        place.run(&["run", "session", "sqlite:", "--rounds", "16", "--duration", "10ms", "--records", "100"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let report = place.report();
+    let cells = report["cells"].as_array().unwrap();
+    for (axis, values) in report["spec"]["axes"].as_object().unwrap() {
+        assert!(
+            values
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|value| cells.iter().any(|cell| cell["axes"][axis] == *value)),
+            "{axis}"
+        );
+    }
+    assert!(cells.iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
+    let page = std::fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path().join("report.html");
+    let size = std::fs::metadata(page).unwrap().len();
+    assert!(size < 300_000, "{size} bytes of {} cells", cells.len());
+}
+
+#[test]
+fn messages_that_nobody_reads_do_not_end_the_run() {
+    let place = Place::new();
+    let mut child = place.spawn(&SMALL);
+    drop(child.stderr.take());
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(place.report()["complete"], true);
+}
+
+#[test]
 fn doctor_without_a_target_examines_the_default_target() {
     let answer = Place::new().run(&["doctor"]);
     assert!(answer.code == Some(0) && answer.out.contains("SQLite"), "{answer:?}");
@@ -175,7 +210,7 @@ fn list_of_runs_has_date_length_and_verdict() {
     let lines: Vec<&str> = listed.out.lines().collect();
     let [head, verdict] = lines[..] else { panic!("{listed:?}") };
     assert!(head.contains(" UTC, ") && head.ends_with("s, complete"), "{head}");
-    assert!(verdict.starts_with("    point-read on sqlite:: ") && verdict.ends_with('.'), "{verdict}");
+    assert!(verdict.starts_with("    point-read on sqlite: ") && verdict.ends_with('.'), "{verdict}");
 }
 
 #[test]

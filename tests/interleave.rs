@@ -137,3 +137,49 @@ fn invalid_options_are_rejected() {
         assert!(answer.err.contains(part), "{args:?}: {answer:?}");
     }
 }
+
+#[test]
+fn two_builds_of_a_server_are_two_targets_of_one_run() {
+    let programs = testing::server("memcached").map(|server| server.program().to_owned());
+    let Some(program) = programs else { return };
+    let place = Place::new();
+    let folder = place.home().join("build");
+    fs::create_dir(&folder).unwrap();
+    let wrapper = folder.join("memcached");
+    // As another build would be: a program of its own, with something to recognise it by.
+    let seen = place.home().join("started");
+    let script =
+        format!("#!/bin/sh\necho \"$0\" >>'{}'\nexec '{}' \"$@\"\n", seen.display(), program.display());
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // The server's user is another one than root.
+    for folder in [place.home().parent().unwrap(), place.home(), &folder] {
+        fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let other = format!("up:memcached@1:{}", folder.display());
+    let answer = run(&place, &["point-read", "up:memcached", &other]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(fs::read_to_string(&seen).unwrap().contains("build/memcached"), "the wrapper was started");
+    let report = place.report();
+    let targets: Vec<&Value> =
+        report["cells"].as_array().unwrap().iter().map(|cell| &cell["target"]).collect();
+    assert!(
+        targets.contains(&&Value::from("memcached")) && targets.iter().any(|name| **name != "memcached"),
+        "{targets:?}"
+    );
+    let slices = measured(&place)
+        .iter()
+        .filter(|(round, trial)| *round > 0 && trial["slices"].as_u64() > Some(4))
+        .count();
+    assert!(slices >= 6, "{slices} interleaved trials");
+    let missing =
+        place.run(&["run", "point-read", &format!("up:memcached?programs={}", place.path().display())]);
+    assert_ne!(missing.code, Some(0), "{missing:?}");
+    assert!(missing.err.contains("memcached"), "{missing:?}");
+    let other = place.run(&["run", "point-read", &format!("up:memcached@0.9:{}", folder.display())]);
+    assert!(other.code == Some(2) && other.err.contains("not 0.9"), "{other:?}");
+    let wrong = place.run(&["run", "point-read", "up:memcached?programs=relative"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("is not the path of a folder"), "{wrong:?}");
+    let planned = place.run(&["run", "point-read", "--dry-run", "up:memcached:/nowhere"]);
+    assert!(planned.code == Some(2) && planned.err.contains("is not the path of a folder"), "{planned:?}");
+}

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod agent;
+mod browser;
+mod claims;
 mod completions;
 mod conclusive;
 mod conformance;
@@ -9,13 +11,16 @@ mod copy;
 mod custom;
 mod durability;
 mod exit_codes;
+mod exports;
 mod firebird;
 mod first_steps;
+mod fleet;
 mod hangs;
 mod hostile_text;
 mod interleave;
 mod lies;
 mod mission;
+mod mysql55;
 mod net;
 mod observed;
 mod packets;
@@ -28,6 +33,7 @@ mod sabotage;
 mod serve;
 mod server_statistics;
 mod servers;
+mod stacks;
 mod standstill;
 mod suite;
 mod support;

@@ -1,7 +1,8 @@
-//! `suites/mission.toml` names every experiment, and its runs are measured on the embedded database, smaller still.
+//! `suites/mission.toml` names every experiment. Its runs are measured on every engine, smaller still.
 
 use crate::support::Place;
 use kurabe_experiments::registry::EXPERIMENTS;
+use kurabe_testbed::testing;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/mission.toml");
 
@@ -34,5 +35,54 @@ fn runs_of_the_suite_are_measured_on_sqlite() {
             (1, &if partly { "partly" } else { "measured" }.into()),
             "{run:#}"
         );
+    }
+}
+
+/// A run on SQLite, PostgreSQL, MariaDB, MySQL, Redis, memcached, MongoDB, CouchDB, Firebird and a listener: measured,
+/// partly, not available, or not a target of this run.
+const STATES: [(&str, &str); 17] = [
+    ("session", "mmmmmpppmn"),
+    ("kv", "mmmmmmmmmn"),
+    ("connect", "mmmmmmmmmn"),
+    ("bind", "mmmmnnnnmn"),
+    ("bulk", "pmmmppmppn"),
+    ("webapp", "mmmmnnmmmn"),
+    ("link", "ppppnnpppn"),
+    ("net", "nnnnnnnnnm"),
+    ("waits", "mmmmmmmmmn"),
+    ("estimate", "nmmmnnnnnn"),
+    ("cpus", "nmmmmmmmmn"),
+    ("reload", "mmmmnnpnpn"),
+    ("copy", "mmmmnnnnmn"),
+    ("cache-aside", "mmmmmmmmmn"),
+    ("footprint", "mmmmmmmmmn"),
+    ("point-read", "mmmmmmmmmn"),
+    ("sysbench-read-only", "mmmm------"),
+];
+
+#[test]
+fn every_run_of_the_suite_is_measured_on_every_engine_that_has_it() {
+    let place = Place::new();
+    let small = ["--duration", "50ms", "--payload", "1k", "--clients", "2", "--no-html", "--json", "-"];
+    let answer = place.run(&[&["run", "-f", SUITE], &small[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let table = answer.json();
+    let made = table["runs"].as_array().unwrap();
+    assert_eq!(made.len(), STATES.len());
+    for (run, (name, expected)) in made.iter().zip(STATES) {
+        assert_eq!(run["name"], name);
+        let mut states = ["-"; 10];
+        for cell in run["cells"].as_array().unwrap() {
+            states[cell["target"].as_u64().unwrap() as usize] = match cell["state"].as_str().unwrap() {
+                "measured" => "m",
+                "partly" => "p",
+                "not-available" => "n",
+                _ => panic!("{name}: {cell:#}"),
+            };
+        }
+        // Without a server, more is not available.
+        if testing::required() {
+            assert_eq!(states.concat(), expected, "{name}: {run:#}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Experiment net, on a listener here and in another network namespace.
 
 use crate::servers::common::tell;
-use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
+use crate::support::{Answer, KURABE, Place, eventually, metric, no_device, own_hosts, piped, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fs;
@@ -23,12 +23,6 @@ fn net<'a>(target: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 
 fn cells(report: &Value) -> &Vec<Value> {
     report["cells"].as_array().unwrap()
-}
-
-/// The value of a metric of a cell; `None` if the cell has no such metric.
-fn metric(cell: &Value, name: &str) -> Option<f64> {
-    let metrics = cell["metrics"].as_array()?;
-    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
 }
 
 #[test]
@@ -76,6 +70,7 @@ fn published_figures_are_shown_beside_ours_with_their_fault() {
 
 #[test]
 fn listener_behind_a_link_has_segments_of_its_mtu_and_leaves_no_device() {
+    let _alone = own_hosts();
     let place = Place::new();
     for wrong in ["mtu=100", "mtu=x", "size=3"] {
         let answer = place.run(&net(&format!("up:tcp?{wrong}"), &BRIEF));
@@ -98,11 +93,7 @@ fn listener_behind_a_link_has_segments_of_its_mtu_and_leaves_no_device() {
         let segment = metric(cell, "MSS").unwrap();
         assert!(expected.contains(&segment), "{segment}: {cell:#}");
     }
-    let gone = || {
-        let output = Command::new("ip").args(["-o", "link", "show", "type", "veth"]).output().unwrap();
-        (!String::from_utf8_lossy(&output.stdout).contains(": kbt")).then_some(())
-    };
-    assert!(eventually(30, gone).is_some(), "a device was left");
+    assert!(eventually(30, || no_device().then_some(())).is_some(), "a device was left");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Experiment reload: dumps and restores on real servers, verified, stopped, killed, and on a full disk.
 
 use crate::servers::common::{skip, sql, tables, tell};
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, metric, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,6 @@ fn reload<'a>(target: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 
 fn cells(report: &Value) -> &Vec<Value> {
     report["cells"].as_array().unwrap()
-}
-
-fn metric(cell: &Value, name: &str) -> Option<f64> {
-    let metrics = cell["metrics"].as_array()?;
-    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
 }
 
 fn on_path(program: &str) -> bool {

@@ -6,16 +6,16 @@ use std::net::TcpStream;
 use std::process::Child;
 use std::time::Duration;
 
-const TOKEN: &str = "0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef";
 
 /// A running page.
-struct Page {
+pub(crate) struct Page {
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Page {
-    fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Place) -> Self {
         let mut process = place.spawn(&["serve", "--listen", "127.0.0.1:0", "--token", TOKEN]);
         let mut url = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
@@ -76,7 +76,7 @@ impl Page {
     }
 
     /// Ends it as Ctrl-C does.
-    fn end(mut self) -> Answer {
+    pub(crate) fn end(mut self) -> Answer {
         signal(&self.process, "-INT");
         let mut text = [String::new(), String::new()];
         self.process.stdout.take().unwrap().read_to_string(&mut text[0]).unwrap();
@@ -174,12 +174,32 @@ fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
         metrics.contains("\nkurabe_running_runs 1") && metrics.contains("operation=\"read\""),
         "{metrics}"
     );
-    // An event arrives while the run goes on.
-    let mut stream = TcpStream::connect(&page.address).unwrap();
-    write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: x\r\n{}\r\n", bearer()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut lines = BufReader::new(stream).lines();
-    assert!(lines.any(|line| line.unwrap() == "event: trial"));
+    // Events arrive while the run goes on, at each of several viewers.
+    let viewers: Vec<TcpStream> = (0..3)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&page.address).unwrap();
+            write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: x\r\n{}\r\n", bearer()).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            stream
+        })
+        .collect();
+    let next_trial = |stream: TcpStream| {
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        lines.find(|line| line == "event: trial").unwrap();
+        lines.find(|line| line.starts_with("data: ")).unwrap()
+    };
+    let mut viewers = viewers.into_iter();
+    // What is used comes once a second, whatever is measured.
+    let mut lines = BufReader::new(viewers.next().unwrap()).lines().map(Result::unwrap);
+    let used = lines.find(|line| line.contains("\"event\":\"resources\"")).unwrap();
+    for part in ["client_cpu", "host_cpu", "disk_busy", "network"] {
+        assert!(used.contains(part), "{part}: {used}");
+    }
+    let seen: Vec<String> = viewers.map(next_trial).collect();
+    assert!(
+        seen.iter().all(|trial| trial.contains("\"operation\"") && trial.contains("\"rate\"")),
+        "{seen:?}"
+    );
     assert_eq!(page.end().code, Some(0));
     let page = Page::start(&place);
     page.wait_for(&run, "running");

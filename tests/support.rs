@@ -1,7 +1,9 @@
 //! Helpers of the program's tests: a directory for its runs, and its answers.
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -129,6 +131,24 @@ pub(crate) fn trials(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let trial = |line: &&str| line.contains(",\"trial\":{") && !line.contains("\"rerun_reason\":");
     text.lines().filter(trial).count()
+}
+
+/// The value of a metric of a cell; `None` if the cell has no such metric.
+pub(crate) fn metric(cell: &Value, name: &str) -> Option<f64> {
+    let metrics = cell["metrics"].as_array()?;
+    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
+}
+
+/// Tests whose servers have a host of their own run one after the other, since they count the devices.
+pub(crate) fn own_hosts() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether no device of a server's own host is left.
+pub(crate) fn no_device() -> bool {
+    let output = Command::new("ip").args(["-o", "link", "show", "type", "veth"]).output().unwrap();
+    !String::from_utf8_lossy(&output.stdout).contains(": kbt")
 }
 
 /// The result of `find`, if it returns one within this many seconds.

@@ -287,6 +287,35 @@ pub(super) fn many_rows_go_in_together_or_not_at_all(subject: &Subject) {
     assert_eq!(data(session, &collection, "id 49").as_deref(), Some(&b"id 49"[..]), "{}", subject.url);
 }
 
+/// Some servers limit the sum of the declared lengths of a statement's parameters.
+pub(super) fn many_rows_of_wide_fields_come_back(subject: &Subject) {
+    let text = |max| FieldType::Text { max };
+    let fields = [
+        ("id", FieldType::Int),
+        ("name", text(400)),
+        ("indexed", text(100)),
+        ("data", FieldType::Bytes { max: 400 }),
+    ];
+    let collection = subject.make("wide", &fields, &[0]);
+    let many = Operation::InsertMany { collection: collection.clone(), rows: 40 };
+    if !subject.has(&many) {
+        return;
+    }
+    let texts: Vec<String> = (0..40).map(|n| format!("田中 健 {n}")).collect();
+    let bytes: Vec<[u8; 3]> = (0..40).map(|n| [0, n, 0xff - n]).collect();
+    let row = |n: usize| {
+        [Value::Int(n as i64), Value::Text(&texts[n]), Value::Text(&texts[39 - n]), Value::Bytes(&bytes[n])]
+    };
+    let mut session = subject.session();
+    let session = session.as_mut();
+    assert_eq!(affected(session, &many, &(0..40).flat_map(row).collect::<Vec<_>>()), 40, "{}", subject.url);
+    let read = get(&collection, &[1, 2, 3]);
+    for n in 0..40 {
+        let reply = run(session, &read, &[Value::Int(n as i64)]).unwrap();
+        assert_row(&reply, 0, &row(n)[1..], &subject.url);
+    }
+}
+
 pub(super) fn each_row_of_a_request_goes_in_or_is_refused(subject: &Subject) {
     let collection = subject.make_plain("each");
     let each = Operation::InsertEach { collection: collection.clone(), rows: 3 };

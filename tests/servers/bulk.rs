@@ -1,7 +1,7 @@
 //! Many rows at once: `bulk` on every engine that can, its memory, and its ends.
 
 use super::common::{cells, installed, left};
-use crate::support::{Answer, Place, signal};
+use crate::support::{Answer, Place, metric, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 
@@ -21,12 +21,6 @@ const BRIEF: [&str; 13] = [
     "1",
     "--no-html",
 ];
-
-/// The value of a metric of a cell.
-fn metric(cell: &Value, name: &str) -> Option<f64> {
-    let metrics = cell["metrics"].as_array().unwrap();
-    metrics.iter().find(|metric| metric["name"] == name)?["value"].as_f64()
-}
 
 fn value(cell: &Value, name: &str) -> f64 {
     metric(cell, name).unwrap_or_else(|| panic!("no {name}: {cell:#}"))

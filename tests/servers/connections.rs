@@ -182,7 +182,7 @@ fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
     assert!(answer.out.contains("runs in this process"), "{answer:?}");
     if let Some(server) = testing::server("memcached") {
         let answer = place.run(&["doctor", "--wire", server.url()]);
-        let expected = "connecting     1 connection, 0 waits for the server, 0 bytes sent, 0 received";
+        let expected = "connecting      1 connection, 0 waits for the server, 0 bytes sent, 0 received";
         assert!(answer.out.contains(expected), "{answer:?}");
     }
 }

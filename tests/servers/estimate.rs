@@ -1,17 +1,12 @@
 //! The optimizer's estimates: `estimate` on the engines that give them.
 
 use super::common::{SQL, cells, installed, sql, tables};
-use crate::support::{Answer, Place, signal};
+use crate::support::{Answer, Place, metric, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;
 
 /// A small table, and no other repetitions.
 const BRIEF: [&str; 5] = ["--records", "3000", "--rounds", "2", "--no-html"];
-
-fn metric(cell: &Value, name: &str) -> Option<f64> {
-    let metrics = cell["metrics"].as_array().unwrap();
-    metrics.iter().find(|metric| metric["name"] == name).map(|metric| metric["value"].as_f64().unwrap())
-}
 
 fn cell<'a>(report: &'a Value, data: &str, state: &str) -> &'a Value {
     let is = |cell: &&Value| cell["axes"]["data"] == data && cell["axes"]["state"] == state;

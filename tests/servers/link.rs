@@ -1,7 +1,7 @@
 //! One database reads another's table: `link` on real servers.
 
 use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
-use crate::support::{Answer, Place, eventually, signal};
+use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal};
 use kurabe_testbed::{Server, StartOptions, testing};
 use serde_json::Value;
 
@@ -336,6 +336,53 @@ fn links_of_killed_run_are_removed_by_the_next_one() {
             (String::new(), none.to_owned()),
             "{engine}"
         );
+    }
+}
+
+#[test]
+fn second_host_is_observed_and_leaves_no_device() {
+    let _alone = own_hosts();
+    let place = Place::new();
+    let wrong = place.run(&["run", "point-read", "up:redis?mtu=1500", "--rounds", "1"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("this one is started on this host only"), "{wrong:?}");
+    for (engine, ways) in [("postgres", "local,direct,fdw"), ("mariadb", "local,direct,federated")] {
+        if !installed().contains(&engine) {
+            continue;
+        }
+        let rest = ["--way", ways, "--where", "host,host-9000"];
+        let answer = run(&place, &[&format!("up:{engine}")], &rest);
+        if answer.err.contains("takes root") || answer.err.contains("unshare") {
+            tell("a host of its own cannot be made here: that takes root, unshare, nsenter and ip");
+            return;
+        }
+        let link = ways.rsplit(',').next().unwrap();
+        let expected: Vec<String> = ["local", "direct", link]
+            .iter()
+            .flat_map(|way| ["host", "host-9000"].map(|place| format!("{way}/{place}")))
+            .collect();
+        assert_eq!(verified(&place, &answer), pairs(&expected.join(" ")));
+        for cell in cells(&place.report()).iter().filter(|cell| cell["axes"]["way"] == link) {
+            assert!(metric(cell, "remote CPU").unwrap() > 0.0, "{engine}: {cell:#}");
+        }
+    }
+    assert!(eventually(30, || no_device().then_some(())).is_some(), "a device was left");
+}
+
+#[test]
+fn dry_run_plans_links_and_dumps_of_servers_that_are_not_started() {
+    if !installed().contains(&"mariadb") {
+        return;
+    }
+    let place = Place::new();
+    for run in [
+        &["link", "up:mariadb", "--way", "federated", "--where", "second"][..],
+        &["reload", "up:mariadb", "--order", "key", "--tool", "engine"],
+    ] {
+        let answer = place.run(&[&["run"], run, &["--dry-run"]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(answer.out.contains("mariadb") && !answer.out.contains("not available"), "{answer:?}");
+        assert!(answer.err.contains("not started, so that its limits are not checked"), "{answer:?}");
     }
 }
 

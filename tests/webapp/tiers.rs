@@ -126,7 +126,8 @@ fn pages_show_only_their_results() {
     for (page, status) in [
         ("/webapp/user", 400),
         ("/webapp/user?key=301", 404),
-        ("/webapp/log?key=18446744073709551615", 400),
+        ("/webapp/log?key=18446744073709551615", 404),
+        ("/webapp/log?key=18446744073709551616", 400),
         ("/webapp/nothing", 404),
     ] {
         assert_eq!(app.get(page).status, status, "{page}");

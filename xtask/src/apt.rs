@@ -32,6 +32,9 @@ if command -v systemctl >/dev/null; then
         mariadb-server) service=mariadb ;;
         openssh-server) service=ssh ;;
         firebird3.0-server) service=firebird3.0 ;;
+        nginx-light) service=nginx ;;
+        libapache2-*) service=apache2 ;;
+        php-fpm) service=$(cd /lib/systemd/system && echo php*-fpm.service) ;;
         *) service=$package ;;
         esac
         systemctl disable "$service" >/dev/null 2>&1 || true

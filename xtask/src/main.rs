@@ -6,11 +6,14 @@ mod attack;
 mod bench;
 mod client_drivers;
 mod ferretdb;
+mod fetch;
 mod fuzzing;
+mod languages;
 #[cfg(test)]
 mod licences;
 #[cfg(test)]
 mod links;
+mod mysql55;
 mod others;
 mod pouchdb;
 mod server_root;
@@ -47,12 +50,12 @@ const TASKS: &[Task] = &[
     ),
     (
         "setup",
-        "install the database servers that tests need and that are missing; --stacks: drivers of other languages too",
+        "install what tests need and is missing; --stacks, or --all: also what all application stacks need, drivers of their languages, and MySQL 5.5",
         setup::run,
     ),
     (
         "test",
-        "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; other arguments go to cargo test",
+        "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; --stacks: all application stacks; other arguments go to cargo test",
         test::run,
     ),
 ];

@@ -8,10 +8,12 @@ use std::time::Instant;
 
 use crate::server_root::{MYSQL, VALKEY};
 use crate::shell::Root;
-use crate::{Outcome, apt, client_drivers, ferretdb, in_ci, pouchdb, programs};
+use crate::{Outcome, apt, ferretdb, in_ci, languages, mysql55, pouchdb, programs};
 
-/// The option that installs drivers of other languages too.
-const STACKS: &str = "--stacks";
+/// The option that installs what all application stacks need, and drivers of other languages.
+pub const STACKS: &str = "--stacks";
+/// Another name of it: nothing is left out.
+const ALL: &str = "--all";
 
 /// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
 const PEERS: &[Server] = &[Server { engine: "pgloader", package: "pgloader", there: || on_path("pgloader") }];
@@ -40,10 +42,18 @@ const SERVERS: &[Server] = &[
     Server { engine: "curl", package: "curl", there: || on_path("curl") },
     // Its statements and keys are compared with those of the suites named after it.
     Server { engine: "sysbench", package: "sysbench", there: || on_path("sysbench") },
+    // Pages are tested in it.
+    Server {
+        engine: "chromium",
+        package: "chromium",
+        there: || on_path("chromium") || on_path("google-chrome"),
+    },
     // Counters are compared with captured packets. Capturing needs root or a capability.
     Server { engine: "tcpdump", package: "tcpdump", there: || on_path("tcpdump") },
     // An agent is started over it.
     Server { engine: "sshd", package: "openssh-server", there: || Path::new("/usr/sbin/sshd").exists() },
+    // The broker of a fleet.
+    Server { engine: "nats-server", package: "nats-server", there: || on_path("nats-server") },
     Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
     Server {
         engine: "firebird",
@@ -53,25 +63,31 @@ const SERVERS: &[Server] = &[
 ];
 
 pub fn run(args: &[String]) -> Outcome {
-    let with_stacks = args.iter().any(|arg| arg == STACKS);
-    if let Some(arg) = args.iter().find(|arg| *arg != STACKS) {
-        return Err(format!("unexpected argument `{arg}`: setup takes only {STACKS}"));
+    let with_stacks = args.iter().any(|arg| [STACKS, ALL].contains(&arg.as_str()));
+    if let Some(arg) = args.iter().find(|arg| ![STACKS, ALL].contains(&arg.as_str())) {
+        return Err(format!(
+            "unexpected argument `{arg}`: setup takes only {STACKS}, which is also called {ALL}"
+        ));
     }
     let started = Instant::now();
     let mut still = install();
     for note in install_peers() {
         eprintln!("setup: {note}");
     }
+    still.extend(languages::install(with_stacks));
     if with_stacks {
         let root = Root::find();
-        still.extend(client_drivers::install(root, cannot(root)));
+        if let Err(why) = mysql55::make(root, cannot(root)) {
+            // Nothing requires it.
+            eprintln!("setup: MySQL 5.5 is not there ({why})");
+        }
     }
     for problem in &still {
         eprintln!("setup: {problem}");
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, valkey, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, tcpdump and sshd are there ({:.1} s)",
+            "setup: mysql, mariadb, postgres, memcached, redis, valkey, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, chromium, tcpdump, sshd, nats-server, and what stacks of PHP and Java need are there ({:.1} s)",
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true requires all".to_owned()),
@@ -156,7 +172,7 @@ fn install() -> Vec<String> {
 }
 
 /// Why packages cannot be installed; `None` if they can.
-fn cannot(root: Root) -> Option<&'static str> {
+pub fn cannot(root: Root) -> Option<&'static str> {
     let debian = Path::new("/etc/debian_version").exists() && on_path("apt-get");
     match (debian, root) {
         (false, _) => Some("this is not a Debian-like system, so set-up installs nothing"),

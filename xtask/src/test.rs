@@ -11,19 +11,27 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::setup::STACKS;
 use crate::shell::cargo;
 use crate::time_limit::{self, TimeLimit};
 use crate::{Outcome, fuzzing, in_ci, others, setup};
 
+/// The option with which flaky tests fail.
+const STRICT: &str = "--strict";
 /// The maximum number of failures for a second run.
 const AGAIN: usize = 5;
 
 pub fn run(args: &[String]) -> Outcome {
-    setup::run(&[])?;
+    let has = |option: &str| args.iter().any(|arg| arg == option);
+    let (strict, stacks) = (has(STRICT), has(STACKS));
+    setup::run(&if stacks { vec![STACKS.to_owned()] } else { Vec::new() })?;
     let started = Instant::now();
-    let strict = args.iter().any(|arg| arg == "--strict");
-    let args: Vec<String> = args.iter().filter(|arg| *arg != "--strict").cloned().collect();
-    let environment = fuzzing::corpus_only();
+    let args: Vec<String> =
+        args.iter().filter(|arg| ![STRICT, STACKS].contains(&arg.as_str())).cloned().collect();
+    let mut environment = fuzzing::corpus_only();
+    if stacks {
+        environment.push(("KURABE_STACKS", "1".to_owned()));
+    }
     let (mut status, mut tally) = tests(&args, &environment)?;
     let mut flaky = Vec::new();
     if let Some(names) = tally.to_repeat().filter(|_| args.is_empty()) {

@@ -32,13 +32,25 @@ struct State<R> {
     jobs: VecDeque<Job<R>>,
     /// Threads that wait for a job.
     idle: usize,
+    /// Whether one of them was woken and has not run yet. No other is woken until then: a thread that runs already
+    /// often takes the next job first, and a wake-up costs more than a fast transaction.
+    waking: bool,
     closed: bool,
+}
+
+impl<R> State<R> {
+    /// Whether a thread is to be woken now.
+    fn wake(&mut self) -> bool {
+        let wake = !self.jobs.is_empty() && self.idle > 0 && !self.waking;
+        self.waking |= wake;
+        wake
+    }
 }
 
 impl<R> Queue<R> {
     /// A queue of at most this many requests besides those that an idle thread takes at once.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { jobs: VecDeque::new(), idle: 0, closed: false };
+        let state = State { jobs: VecDeque::new(), idle: 0, waking: false, closed: false };
         Self { capacity, state: Mutex::new(state), ready: Condvar::new() }
     }
 
@@ -53,7 +65,7 @@ impl<R> Queue<R> {
             return false;
         }
         state.jobs.push_back(job);
-        let wake = state.idle > 0;
+        let wake = state.wake();
         drop(state);
         if wake {
             self.ready.notify_one();
@@ -67,6 +79,11 @@ impl<R> Queue<R> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
+                let wake = state.wake();
+                drop(state);
+                if wake {
+                    self.ready.notify_one();
+                }
                 return Some(job);
             }
             if state.closed {
@@ -75,6 +92,7 @@ impl<R> Queue<R> {
             state.idle += 1;
             state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
+            state.waking = false;
         }
     }
 

@@ -106,9 +106,12 @@ pub trait Driver: Send + Sync {
 
     /// Whether its server can read collections of a remote server by this link. May ask the server. If the address of
     /// the remote is not known yet, it is not considered.
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    ///
+    /// # Errors
+    /// As for [`Driver::connect`].
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         let _ = (server, link);
-        Support::no("Kurabe knows no way by which this database reads another one's tables")
+        Ok(Support::no("Kurabe knows no way by which this database reads another one's tables"))
     }
 
     /// Opens the part of the database that Kurabe may change.
@@ -307,6 +310,16 @@ pub trait Namespace: Send {
     /// whatever order they come in.
     fn keeps_insertion_order(&self) -> bool {
         true
+    }
+
+    /// The text before the key of each row of a collection that was just created or cleared, where rows have keys in one
+    /// name space of the server: other programs read the rows by it. `None` where a collection has a place of its own.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
+        let _ = collection;
+        Ok(None)
     }
 
     /// Stops the server from updating the planner's statistics of a collection by itself. Only

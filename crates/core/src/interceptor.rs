@@ -192,7 +192,7 @@ where
         self.inner.remote(server)
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         self.inner.links(server, link)
     }
 

@@ -16,6 +16,7 @@ pub mod durability;
 pub mod error;
 pub mod experiment;
 pub mod facts;
+pub mod fleet;
 pub mod interceptor;
 pub mod job;
 pub mod load;

@@ -352,6 +352,14 @@ pub struct Sample {
     pub host_cpu: f64,
     /// Threads of the server (or of the client, for an embedded database) in uninterruptible sleep.
     pub disk_waits: u64,
+    /// The share of the time in which the busiest disk of the server's machine had a request; `None` if it has no disk
+    /// with counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_busy: Option<f64>,
+    /// Bytes per second over the busiest network interface of the client's machine, in its busier direction; `None` if
+    /// there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<u64>,
 }
 
 impl Observation {

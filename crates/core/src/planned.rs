@@ -179,6 +179,9 @@ pub struct LoopPolicy {
     pub capacity: Option<Capacity>,
     /// How their connections compress what both ends send.
     pub compression: Compression,
+    /// Whether its clients may be divided among processes: a client needs nothing but the cell, its number and the
+    /// database, and the check after a trial needs no [`notes`](crate::experiment::Transaction::notes) of it.
+    pub divisible: bool,
 }
 
 impl LoopPolicy {
@@ -192,6 +195,7 @@ impl LoopPolicy {
             verifies_reads: true,
             capacity: None,
             compression: Compression::Off,
+            divisible: false,
         }
     }
 }

@@ -13,6 +13,11 @@ named! {
         /// A second instance of the target's server: another process of a throwaway server, or another file of a
         /// temporary embedded database.
         Second => "second",
+        /// A second instance of a throwaway server on a host of its own: a network namespace, behind a link with an MTU
+        /// of 1,500, that of Ethernet.
+        Host => "host",
+        /// The same behind a link with an MTU of 9,000, that of jumbo frames.
+        HostJumbo => "host-9000",
         /// The server that the user names with `--remote`.
         Given => "remote",
     }

@@ -7,6 +7,7 @@ use crate::custom::CustomWorkload;
 use crate::durability::DurabilityClass;
 use crate::error::ErrorKind;
 use crate::facts::ServerFacts;
+use crate::fleet::{AgentRecord, FleetSpec, FleetUse};
 use crate::load::Arrivals;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
@@ -75,6 +76,9 @@ pub struct RunSpec {
     /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ClientThreads>,
+    /// The machines that run the clients; `None`, and not written: this program runs them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetSpec>,
 }
 
 /// The minimum time of a trial, unless the user sets another. A shorter trial does not warm up in a tenth of its
@@ -171,6 +175,9 @@ pub struct RunHeader {
     /// Where the run comes from: its suite, labels and git commit; not written if nothing is known.
     #[serde(default, skip_serializing_if = "is_default")]
     pub origin: Origin,
+    /// The agents that run the clients; empty, and not written, without a fleet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentRecord>,
 }
 
 /// The client's machine.
@@ -340,10 +347,18 @@ pub struct Measurement {
     /// Points of metrics that have many values in one trial; empty, and not written, for most trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Points>,
-    /// Transactions completed in equal parts of the measured phase, to judge whether it was steady; empty in an open
-    /// loop, or if there are too few.
+    /// Transactions completed in equal parts of the time in which all clients ran, to judge whether it was steady; empty
+    /// in an open loop, or if there are too few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<u64>,
+    /// That time in nanoseconds, from the start of the measured phase until the first client ended; 0 if there are no
+    /// windows, or if it was not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub windows_ns: u64,
+    /// The 99th percentile over the course of the measured phase; `None`, and not written, for jobs, interleaved trials
+    /// and trials with few transactions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailCourse>,
     /// The number of its slices, if it was interleaved; 0, and not written, for separate trials.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slices: u64,
@@ -354,6 +369,20 @@ pub struct Measurement {
     /// The number of threads that shared the clients; 0, and not written: each client had its own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub threads: u64,
+    /// What each agent did; `None`, and not written, without a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Box<FleetUse>>,
+}
+
+/// The 99th percentile of times in equal parts of the measured phase: of response times in an open loop, otherwise of
+/// service times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TailCourse {
+    /// The length of a part in nanoseconds. The measured phase may end within the last one.
+    pub part_ns: u64,
+    /// The percentile in each part in nanoseconds, at most an eighth too high; `None` if fewer than 100 transactions
+    /// ended in it.
+    pub p99_ns: Vec<Option<u64>>,
 }
 
 /// Whether a value is the default one, which is not written.
@@ -385,6 +414,12 @@ impl Measurement {
     /// Throughput of the measured phase, in transactions per second.
     pub fn ops_per_second(&self) -> f64 {
         if self.elapsed_ns == 0 { 0.0 } else { self.completed as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    /// The time that the windows cover together, in nanoseconds. Where it was not recorded, it is taken for the measured
+    /// phase.
+    pub fn windows_time_ns(&self) -> u64 {
+        if self.windows_ns == 0 { self.elapsed_ns } else { self.windows_ns }
     }
 
     /// Whether an open loop's load was served: nothing was dropped, and the last replies came no later than usual

@@ -30,6 +30,9 @@ pub struct TargetUrl {
     pub options: BTreeMap<String, String>,
 }
 
+/// The scheme of throwaway servers.
+const UP: &str = "up";
+
 impl TargetUrl {
     /// Parses a target URL.
     ///
@@ -55,6 +58,7 @@ impl TargetUrl {
                     .hint(format!("write {}://user@host", url.scheme)));
             }
             url.path = decode(rest)?;
+            url.split_programs();
             return Ok(url);
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -74,6 +78,26 @@ impl TargetUrl {
         };
         url.set_host(host)?;
         Ok(url)
+    }
+
+    /// Makes `up:ENGINE?programs=/FOLDER&version=VERSION` of `up:ENGINE@VERSION:/FOLDER`. The version may be missing.
+    fn split_programs(&mut self) {
+        if self.scheme != UP {
+            return;
+        }
+        // What follows two slashes is no folder but the host of a URL, which may contain a password.
+        let folder_of = |path: &&str| !path.starts_with('/');
+        let Some((server, folder)) = self.path.split_once(":/").filter(|(_, path)| folder_of(path)) else {
+            return;
+        };
+        let folder = format!("/{folder}");
+        let (engine, version) = match server.split_once('@') {
+            Some((engine, version)) => (engine.to_owned(), Some(version.to_owned())),
+            None => (server.to_owned(), None),
+        };
+        self.options.insert("programs".to_owned(), folder);
+        self.options.extend(version.map(|version| ("version".to_owned(), version)));
+        self.path = engine;
     }
 
     fn set_host(&mut self, text: &str) -> Result<()> {
@@ -267,6 +291,24 @@ mod tests {
         assert_eq!(url.path, "shop");
         assert_eq!(url.option("tls"), Some("require"));
         assert_eq!(url.option("socket"), Some("/run/x"));
+    }
+
+    #[test]
+    fn programs_of_a_throwaway_server_may_follow_its_name() {
+        let url = TargetUrl::parse("up:postgres@15:/opt/pg/bin?work_mem=4MB").unwrap();
+        assert_eq!(
+            url,
+            TargetUrl::parse("up:postgres?programs=/opt/pg/bin&version=15&work_mem=4MB").unwrap()
+        );
+        let url = TargetUrl::parse("up:redis:/opt/redis").unwrap();
+        assert_eq!(
+            (url.path.as_str(), url.option("programs"), url.option("version")),
+            ("redis", Some("/opt/redis"), None)
+        );
+        assert_eq!(TargetUrl::parse("up:mysql@5.5").unwrap().path, "mysql@5.5");
+        // Of a URL it is not the programs: messages show their folder.
+        assert_eq!(TargetUrl::parse("up:mysql://me:secret@h/db").unwrap().option("programs"), None);
+        assert_eq!(TargetUrl::parse("sqlite:a:/b").unwrap().path, "a:/b");
     }
 
     #[test]

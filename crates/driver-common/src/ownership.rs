@@ -5,8 +5,8 @@
 
 use crate::prelude::*;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::LazyLock;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -60,6 +60,11 @@ pub trait NamespaceOps: Send {
     /// Adds an entry to the ownership table, which is created if needed. Does nothing if the engine needs no table.
     fn enter(&mut self, _collection: &Collection) -> Result<()> {
         Ok(())
+    }
+
+    /// The text before the keys of a collection's rows, if the server has one name space for the keys of all.
+    fn key_prefix(&mut self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// Removes an entry from the ownership table.
@@ -178,6 +183,10 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
         self.0.analyse(&collection.name)
     }
 
+    fn key_prefix(&mut self, collection: &Collection) -> Result<Option<String>> {
+        self.0.key_prefix(&collection.name)
+    }
+
     fn hold_statistics(&mut self, collection: &Collection) -> Result<()> {
         self.must_be_ours(&collection.name)?;
         self.0.hold_statistics(&collection.name)
@@ -220,8 +229,26 @@ fn check_name(name: &str, kept: &[&str]) -> Result<()> {
 /// The holder of a claim: a run and this process. By it, a run that uses a database through two targets recognizes its
 /// own claim. It includes a random number, since containers often have the same process id.
 pub fn holder(run: &str) -> String {
-    static OWN: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()) as u32);
-    format!("run {run} (process {}-{:08x})", std::process::id(), *OWN)
+    format!("run {run}{}", *PROCESS)
+}
+
+/// The end of every holder's name of this process.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
+    let random = RandomState::new().hash_one(std::process::id()) as u32;
+    format!(" (process {}-{random:08x})", std::process::id())
+});
+
+/// The holders of this process whose claims were not released yet, once for each claim.
+static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn held() -> MutexGuard<'static, Vec<String>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a holder is a run of this process that has ended. A server that was killed and started again may have its
+/// claim still: its last snapshot is older than the release.
+fn has_ended(holder: &str) -> bool {
+    holder.ends_with(PROCESS.as_str()) && !held().iter().any(|held| held == holder)
 }
 
 /// The time since 1970.
@@ -255,8 +282,14 @@ pub struct Claim(Option<Lease>);
 struct Lease {
     holder: String,
     stop: Sender<()>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Release>>,
 }
+
+/// The time allowed to remove an entry whose addition has failed. It expires anyway.
+const RELEASE_AGAIN: Duration = Duration::from_secs(2);
+
+/// Releases a claim over a new connection.
+type Release = Box<dyn FnOnce() -> Result<()> + Send>;
 
 impl Claim {
     /// Takes the claim, and renews it over separate connections, which `connect` opens. Does nothing if this run
@@ -275,9 +308,21 @@ impl Claim {
             return Ok(());
         }
         let (holder, every) = (holder(run), S::LASTS / 3);
-        if !take(words, store, &holder)? {
-            return Ok(());
+        match take(words, store, &holder) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) => {
+                // The server may have added the entry and its answer was lost. Another target of this run may have
+                // added the same entry before, which stays.
+                let useless = [ErrorKind::InUse, ErrorKind::Timeout, ErrorKind::Interrupted];
+                if !useless.contains(&error.kind()) && !held().contains(&holder) {
+                    let options = ConnectOptions::within(every.min(RELEASE_AGAIN));
+                    let _ = connect(&options).and_then(|mut store| store.release(&holder));
+                }
+                return Err(error);
+            }
         }
+        held().push(holder.clone());
         let (stop, stopped) = channel();
         let ours = holder.clone();
         let work = move || {
@@ -285,6 +330,8 @@ impl Claim {
                 // Errors are ignored: a claim lasts for three renewals.
                 let _ = connect(&ConnectOptions::within(every)).and_then(|mut store| store.renew(&ours));
             }
+            let release = move || connect(&ConnectOptions::within(every))?.release(&ours);
+            Box::new(release) as Release
         };
         // Without the thread the claim expires, which is better than failing the run.
         let thread = std::thread::Builder::new().name("claim".to_owned()).spawn(work).ok();
@@ -297,20 +344,26 @@ impl Claim {
         self.0.as_ref().map(|lease| lease.holder.as_str())
     }
 
-    /// Stops the renewal.
-    fn stop(&mut self) -> Option<String> {
+    /// Stops the renewal; returns the holder, and how to release its claim over a new connection.
+    fn stop(&mut self) -> Option<(String, Option<Release>)> {
         let Lease { holder, stop, thread } = self.0.take()?;
-        drop(stop);
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        let mut all = held();
+        if let Some(at) = all.iter().position(|held| *held == holder) {
+            all.swap_remove(at);
         }
-        Some(holder)
+        drop(all);
+        drop(stop);
+        Some((holder, thread.and_then(|thread| thread.join().ok())))
     }
 
     /// Releases the claim. Best effort: it expires anyway.
     pub fn give_back(&mut self, store: &mut impl ClaimStore) {
-        if let Some(holder) = self.stop() {
-            let _ = store.release(&holder);
+        let Some((holder, again)) = self.stop() else { return };
+        // A server that was restarted has closed the connection, and may have kept the claim.
+        if store.release(&holder).is_err()
+            && let Some(again) = again
+        {
+            let _ = again();
         }
     }
 }
@@ -331,6 +384,7 @@ fn take<S: ClaimStore>(words: &Words, store: &mut S, holder: &str) -> Result<boo
         }
         match store.holder()? {
             Some(other) if other == holder => return Ok(false),
+            Some(other) if has_ended(&other) => store.release(&other)?,
             Some(other) => {
                 by = other;
                 break;
@@ -346,7 +400,7 @@ fn take<S: ClaimStore>(words: &Words, store: &mut S, holder: &str) -> Result<boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     /// An entry, and the number of its renewals.
     #[derive(Clone, Default)]
@@ -402,6 +456,90 @@ mod tests {
         // The thread has ended.
         assert_eq!(Arc::strong_count(&store.0), 1);
         take(&mut other, "second").unwrap();
+    }
+
+    /// A connection that the server closed.
+    struct Closed;
+
+    impl ClaimStore for Closed {
+        const LASTS: Duration = Entry::LASTS;
+
+        fn add(&mut self, _: &str) -> Result<bool> {
+            Err(Error::new(ErrorKind::ConnectionLost, "closed"))
+        }
+
+        fn holder(&mut self) -> Result<Option<String>> {
+            Err(Error::new(ErrorKind::ConnectionLost, "closed"))
+        }
+
+        fn renew(&mut self, _: &str) -> Result<()> {
+            Err(Error::new(ErrorKind::ConnectionLost, "closed"))
+        }
+
+        fn release(&mut self, _: &str) -> Result<()> {
+            Err(Error::new(ErrorKind::ConnectionLost, "closed"))
+        }
+    }
+
+    #[test]
+    fn entry_is_removed_whose_addition_was_answered_by_an_error() {
+        /// A server that adds entries and whose answers are lost.
+        struct Unanswered(Entry);
+
+        impl ClaimStore for Unanswered {
+            const LASTS: Duration = Entry::LASTS;
+
+            fn add(&mut self, holder: &str) -> Result<bool> {
+                self.0.add(holder)?;
+                Err(Error::new(ErrorKind::ConnectionLost, "closed"))
+            }
+
+            fn holder(&mut self) -> Result<Option<String>> {
+                self.0.holder()
+            }
+
+            fn renew(&mut self, holder: &str) -> Result<()> {
+                self.0.renew(holder)
+            }
+
+            fn release(&mut self, holder: &str) -> Result<()> {
+                self.0.release(holder)
+            }
+        }
+
+        let words = Words { engine: "mine", thing: "table", instead: "leave it", kept: &[] };
+        let (store, mut claim) = (Entry::default(), Claim::default());
+        let again = store.clone();
+        let taken = claim
+            .take(&words, &mut Unanswered(store.clone()), "lost", move |_| Ok(Unanswered(again.clone())));
+        assert!(taken.is_err());
+        assert_eq!(store.0.lock().unwrap().0, None);
+    }
+
+    #[test]
+    fn claim_is_released_over_a_new_connection_if_the_first_is_closed() {
+        let words = Words { engine: "mine", thing: "table", instead: "leave it", kept: &[] };
+        let (store, mut claim) = (Entry::default(), Claim::default());
+        let again = store.clone();
+        claim.take(&words, &mut store.clone(), "first", move |_| Ok(again.clone())).unwrap();
+        claim.give_back(&mut Closed);
+        assert_eq!(store.0.lock().unwrap().0, None);
+    }
+
+    #[test]
+    fn claim_of_an_ended_run_of_this_process_does_not_exclude_the_next() {
+        let words = Words { engine: "mine", thing: "table", instead: "leave it", kept: &[] };
+        let (store, mut claim) = (Entry::default(), Claim::default());
+        // As after the restart of a server from an older snapshot.
+        store.0.lock().unwrap().0 = Some(holder("ended"));
+        let again = store.clone();
+        claim.take(&words, &mut store.clone(), "next", move |_| Ok(again.clone())).unwrap();
+        assert_eq!(store.0.lock().unwrap().0, Some(holder("next")));
+        claim.give_back(&mut store.clone());
+        // Another process may still run.
+        store.0.lock().unwrap().0 = Some("run ended (process 1-00000000)".to_owned());
+        let again = store.clone();
+        assert!(claim.take(&words, &mut store.clone(), "next", move |_| Ok(again.clone())).is_err());
     }
 
     #[test]

@@ -4,9 +4,11 @@ use crate::cancel;
 use crate::contain::contain;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_reactor::{Condition, Lock};
+use rustix::io::Errno;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::TcpStream;
+use std::os::fd::IntoRawFd as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -67,12 +69,25 @@ pub fn within<T: Send + 'static>(
 
 /// A copy of this process's socket with this local address, for crates that hide their socket. `None` if there is none,
 /// or the kernel makes no copy.
+///
+/// Files are not copied: closing a copy releases all locks that this process has on the file (`fcntl_locking(2)`), on
+/// which SQLite relies.
 pub fn own_socket(address: &str) -> Option<TcpStream> {
     let process = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     std::fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
         let number = entry.file_name().to_str()?.parse().ok()?;
+        std::fs::read_link(entry.path()).ok()?.to_str()?.strip_prefix("socket:")?;
         let socket = TcpStream::from(pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok()?);
-        (socket.local_addr().ok()?.to_string() == address).then_some(socket)
+        match socket.local_addr() {
+            Ok(found) => (found.to_string() == address).then_some(socket),
+            Err(error) => {
+                if error.raw_os_error() == Some(Errno::NOTSOCK.raw_os_error()) {
+                    // It became a file meanwhile. The copy stays open.
+                    let _ = socket.into_raw_fd();
+                }
+                None
+            }
+        }
     })
 }
 
@@ -171,6 +186,7 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt as _;
     use std::sync::mpsc;
 
     #[test]
@@ -191,6 +207,22 @@ mod tests {
         let copy = own_socket(&client.local_addr().unwrap().to_string()).unwrap();
         assert_eq!(copy.peer_addr().unwrap(), listener.local_addr().unwrap());
         assert!(own_socket("127.0.0.1:1").is_none());
+    }
+
+    #[test]
+    fn search_of_a_socket_keeps_locks_of_files() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        assert!(own_socket("127.0.0.1:1").is_none());
+        // "1: POSIX  ADVISORY  WRITE 700 08:01:131 0 EOF", with the process and the file's number (proc_locks(5)).
+        let (process, file) = (std::process::id().to_string(), file.as_file().metadata().unwrap().ino());
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        let is_ours = |line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields.get(4) == Some(&process.as_str())
+                && fields.get(5).is_some_and(|place| place.ends_with(&format!(":{file}")))
+        };
+        assert!(locks.lines().any(is_ours), "{locks}");
     }
 
     #[test]

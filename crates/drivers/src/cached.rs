@@ -101,7 +101,7 @@ impl Driver for Cached {
         self.store.add_remote(remote);
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         self.store.links(server, link)
     }
 

@@ -10,7 +10,7 @@ use kurabe_core::planned::PlannedCell;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{LoadModel, Trial};
+use kurabe_engine::trial::{Clients, LoadModel, Trial};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -65,6 +65,7 @@ fn row(payload: &str, operation: &str) {
                 observer: None,
                 cpu_partition: None,
                 connected: None,
+                clients: Clients::HERE,
                 threads: None,
             };
             let measured = trial.run(state, session).unwrap();

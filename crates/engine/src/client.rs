@@ -9,6 +9,7 @@ use crate::pool::Pool;
 use crate::schedule::Schedule;
 use crate::slices::Lane;
 use crate::spans::Spans;
+use crate::tail::Tail;
 use crate::timeline::Timeline;
 use crate::trial::Trial;
 use crate::warmup_detector::WarmupDetector;
@@ -58,7 +59,7 @@ pub(crate) struct Shared<'a> {
     /// Where clients wait at the end for the others, so that all connections are still open for the last observation.
     pub(crate) finish: Gate,
     /// Set when a client fails or the user stops the run. All clients end at their next transaction.
-    pub(crate) stop: AtomicBool,
+    pub(crate) stop: &'a AtomicBool,
     pub(crate) cancel: &'a AtomicBool,
 }
 
@@ -70,6 +71,10 @@ pub(crate) struct Times {
     pub(crate) checks: Histogram,
     /// How long transactions waited in the queue of their thread; `None` if each client has a thread.
     pub(crate) queue: Option<Box<Histogram>>,
+    /// The course of response times of an open loop, otherwise of service times; not of interleaved trials.
+    pub(crate) tail: Tail,
+    /// The results of an open loop; `None` for a closed loop.
+    pub(crate) paced: Option<Box<Paced>>,
 }
 
 impl Times {
@@ -78,6 +83,10 @@ impl Times {
         self.checks.merge(&other.checks);
         if let Some(queue) = &other.queue {
             self.queue.get_or_insert_default().merge(queue);
+        }
+        self.tail.merge(&other.tail);
+        if let Some(paced) = &other.paced {
+            self.paced.get_or_insert_default().merge(paced);
         }
     }
 }
@@ -123,8 +132,6 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     /// Its progress over time, in a closed loop.
     pub(crate) timeline: Timeline,
-    /// The results of an open loop; `None` for a closed loop.
-    pub(crate) paced: Option<Box<Paced>>,
     pub(crate) error: Option<Error>,
 }
 
@@ -185,7 +192,7 @@ impl<'a> Worker<'a> {
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
         let (tally, timeline) = (Tally::default(), Timeline::new(client.count));
-        let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, paced: None, error: None };
+        let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, error: None };
         Self { shared, transaction, session: None, limits, times, outcome }
     }
 
@@ -206,6 +213,7 @@ impl<'a> Worker<'a> {
         };
         let failed = failed || warmed_up.is_err();
         self.note(warmed_up);
+        self.open_tail();
         self.shared.gate.report();
         if let Some(start) = self.shared.gate.pass()
             && !failed
@@ -215,12 +223,26 @@ impl<'a> Worker<'a> {
         }
         self.shared.finish.report();
         let _ = self.shared.finish.pass();
+        self.end();
+        self.outcome
+    }
+
+    /// Begins the course of response times, unless trials are interleaved.
+    fn open_tail(&self) {
+        if self.shared.lane.is_none() {
+            let mut times = self.times.borrow_mut();
+            let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
+            times.tail.open(threads);
+        }
+    }
+
+    /// Takes what the transaction has noted, and closes a kept connection.
+    fn end(&mut self) {
         self.outcome.done.rows_written = self.transaction.rows_written();
         self.outcome.done.notes = self.transaction.notes();
         if let Some(session) = self.session.take() {
             self.note(goodbye(session));
         }
-        self.outcome
     }
 
     fn note(&mut self, result: Result<()>) {
@@ -309,13 +331,7 @@ impl<'a> Worker<'a> {
         // That of the warm-up.
         kurabe_reactor::time_in_queue();
         let measured = if let Some(schedule) = &shared.schedule {
-            sleep_sharply();
-            let mut paced = Box::<Paced>::default();
-            let start = Tick::now() + start.saturating_duration_since(Instant::now());
-            let measured = self.paced(start, schedule, &mut paced);
-            self.outcome.elapsed = Duration::from_nanos(paced.last_end);
-            self.outcome.paced = Some(paced);
-            measured
+            self.by_schedule(start, schedule)
         } else if let Some(lane) = &shared.lane {
             self.in_slices(lane)
         } else {
@@ -331,6 +347,13 @@ impl<'a> Worker<'a> {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
         Ok(())
+    }
+
+    /// Runs in an open loop.
+    fn by_schedule(&mut self, start: Instant, schedule: &Schedule) -> Result<()> {
+        sleep_sharply();
+        let start = Tick::now() + start.saturating_duration_since(Instant::now());
+        self.paced(start, schedule)
     }
 
     /// Runs in slices. Its time is the sum of its own slices.
@@ -401,7 +424,12 @@ impl<'a> Worker<'a> {
                 self.outcome.tally.failed += pipeline;
                 return Err(error);
             }
-            self.times.borrow_mut().service.record_many((ended - began).as_nanos() as u64, pipeline);
+            let took = (ended - began).as_nanos() as u64;
+            let times = &mut *self.times.borrow_mut();
+            times.service.record_many(took, pipeline);
+            if times.tail.is_open() {
+                times.tail.record(self.outcome.timeline.since_start(ended), took, pipeline);
+            }
             self.outcome.tally.completed += pipeline;
             self.outcome.timeline.note(ended, self.outcome.tally.completed);
             self.report_progress(ended, &mut reported);

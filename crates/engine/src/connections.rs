@@ -52,6 +52,17 @@ impl Connections {
         wait.add(took);
     }
 
+    /// The count and the total time in nanoseconds of each part.
+    pub(crate) fn sums(&self) -> Vec<(u64, u64)> {
+        self.0.iter().map(|sum| (sum.times, sum.took.as_nanos() as u64)).collect()
+    }
+
+    /// The reverse of [`Connections::sums`]; `None` if there is another number of parts.
+    pub(crate) fn of_sums(sums: &[(u64, u64)]) -> Option<Self> {
+        let sums: [(u64, u64); PARTS.len()] = sums.try_into().ok()?;
+        Some(Self(sums.map(|(times, ns)| Sum { times, took: Duration::from_nanos(ns) })))
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         for (sum, other) in self.0.iter_mut().zip(&other.0) {
             sum.times += other.times;

@@ -28,6 +28,11 @@ pub enum Event<'a> {
         /// The estimated remaining time; `None` before the first trial has ended.
         left: Option<Duration>,
     },
+    /// The run goes on without an agent of its fleet.
+    AgentLost {
+        /// Its name, and the reason, as a clause.
+        why: &'a str,
+    },
     /// All planned rounds are complete. The listener may request more.
     RoundsEnd {
         /// The number of rounds.

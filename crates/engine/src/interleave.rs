@@ -9,7 +9,7 @@ use crate::run_state::{Progress, Rerun, TrialResult};
 use crate::runner::{Emit, Fixtures, Runner, unavailable};
 use crate::slices::{Lane, SliceScheduler, SliceStats};
 use crate::standstill::Monitor;
-use crate::trial::{Executed, Failure, LoadModel, Trial, panicked};
+use crate::trial::{Clients, Executed, Failure, LoadModel, Trial, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::planned::PlannedCell;
@@ -135,6 +135,7 @@ impl Runner<'_> {
             observer: None,
             cpu_partition: self.cpu_partition,
             connected: None,
+            clients: Clients::HERE,
             threads: self.plan.spec.threads,
         })
     }

@@ -48,9 +48,10 @@ struct Ready {
 impl Trial<'_> {
     /// The number of threads that share the clients; `None`: each client has its own.
     pub(crate) fn shared_threads(&self, cpus: &[u32]) -> Option<usize> {
+        let clients = self.part().clients(self.cell.policy.clients);
         let cpus = if cpus.is_empty() { cpu_partition::usable() } else { cpus.len() };
         let can_share = self.driver.capabilities().shared_threads.refusal().is_none();
-        ClientThreads::shared(self.threads, self.cell.policy.clients, cpus, can_share)
+        ClientThreads::shared(self.threads, clients, cpus, can_share)
     }
 
     /// Makes a client.
@@ -73,10 +74,11 @@ impl Trial<'_> {
         state: &DatasetState,
         threads: Option<usize>,
     ) -> Started<'scope> {
-        let count = self.cell.policy.clients;
+        let (count, part) = (self.cell.policy.clients, self.part());
+        let mut own = (0..count).filter(|index| part.has(*index));
         let mut started = Started { threads: Vec::new(), clients: 0, refused: None };
         let result = match threads {
-            None => (0..count).try_for_each(|index| -> Result<()> {
+            None => own.try_for_each(|index| -> Result<()> {
                 let ready = self.client(index, state)?;
                 let name = format!("client-{index}");
                 let thread = thread::Builder::new()
@@ -93,8 +95,8 @@ impl Trial<'_> {
             }),
             Some(threads) => {
                 let mut groups: Vec<Vec<Ready>> = (0..threads).map(|_| Vec::new()).collect();
-                let made = (0..count).try_for_each(|index| -> Result<()> {
-                    groups[index % threads].push(self.client(index, state)?);
+                let made = own.enumerate().try_for_each(|(nth, index)| -> Result<()> {
+                    groups[nth % threads].push(self.client(index, state)?);
                     Ok(())
                 });
                 made.and_then(|()| {

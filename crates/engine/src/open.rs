@@ -18,19 +18,19 @@ const SPIN: u64 = 5_000;
 /// The maximum length of one sleep, in nanoseconds, so that a client notices when the others have stopped.
 const NAP: u64 = 50_000_000;
 
-/// The open-loop results of one client.
+/// The open-loop results of one client, or of all clients that share a thread.
 #[derive(Default)]
 pub(crate) struct Paced {
     pub(crate) response: Histogram,
     pub(crate) lag: Histogram,
     pub(crate) backlog: u64,
     pub(crate) dropped: u64,
-    /// When its last transaction ended, in nanoseconds from the start.
+    /// When the last transaction ended, in nanoseconds from the start.
     pub(crate) last_end: u64,
 }
 
 impl Paced {
-    /// Adds the results of another client.
+    /// Adds the results of other clients.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
         self.lag.merge(&other.lag);
@@ -60,10 +60,9 @@ impl Worker<'_> {
         sleep_sharply();
         let start = Tick::now() + start.saturating_duration_since(Instant::now());
         let end = warmup.schedule.due_until();
-        let mut paced = Paced::default();
         while !self.stopped() && self.may_warm_up() {
             let Some(due) = warmup.schedule.take() else { break };
-            let Some(began) = self.wait_until(start, due, end, &warmup.schedule, &mut paced) else { break };
+            let Some(began) = self.wait_until(start, due, end, &warmup.schedule, false) else { break };
             if began > end {
                 break;
             }
@@ -76,8 +75,15 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Changes the results of this thread.
+    fn with_paced(&self, what: impl FnOnce(&mut Paced)) {
+        what(self.times.borrow_mut().paced.get_or_insert_default());
+    }
+
     /// Runs transactions as they are due. `start` may be in the future.
-    pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule, paced: &mut Paced) -> Result<()> {
+    pub(crate) fn paced(&mut self, start: Tick, schedule: &Schedule) -> Result<()> {
+        // There are results even if no transaction is due.
+        self.with_paced(|_| ());
         let last_begin = schedule.last_begin();
         let mut last = (Tick::now(), 0);
         let mut drawn = false;
@@ -89,13 +95,16 @@ impl Worker<'_> {
             }
             let Some(due) = schedule.take() else { break };
             self.outcome.tally.offered += 1;
-            let Some(began) = self.wait_until(start, due, last_begin, schedule, paced) else {
+            let Some(began) = self.wait_until(start, due, last_begin, schedule, true) else {
                 self.outcome.tally.offered -= 1;
                 break;
             };
             if began > last_begin {
-                paced.dropped += 1;
-                paced.response.record(began - due);
+                self.with_paced(|paced| {
+                    paced.dropped += 1;
+                    paced.response.record(began - due);
+                });
+                self.times.borrow_mut().tail.record(began, began - due, 1);
                 continue;
             }
             drawn = false;
@@ -107,16 +116,21 @@ impl Worker<'_> {
                 self.outcome.tally.failed += 1;
                 return Err(error);
             }
-            self.times.borrow_mut().service.record(end.saturating_sub(began));
-            paced.response.record(end.saturating_sub(due));
-            paced.last_end = end;
+            self.with_paced(|paced| {
+                paced.response.record(end.saturating_sub(due));
+                paced.last_end = paced.last_end.max(end);
+            });
+            let times = &mut *self.times.borrow_mut();
+            times.service.record(end.saturating_sub(began));
+            times.tail.record(end, end.saturating_sub(due), 1);
+            self.outcome.elapsed = Duration::from_nanos(end);
             self.outcome.tally.completed += 1;
             self.report_progress(ended, &mut last);
         }
         Ok(())
     }
 
-    /// Waits until a transaction is due, and records lag or backlog. Returns its start in nanoseconds from the
+    /// Waits until a transaction is due, and records lag or backlog if it is `measured`. Returns its start in nanoseconds from the
     /// trial's start; `None` if the trial was stopped.
     fn wait_until(
         &self,
@@ -124,12 +138,12 @@ impl Worker<'_> {
         due: u64,
         last_begin: u64,
         schedule: &Schedule,
-        paced: &mut Paced,
+        measured: bool,
     ) -> Option<u64> {
         let now = nanos(start, Tick::now());
         if now > due {
-            if now <= last_begin && !schedule.has_ready_client() {
-                paced.backlog = paced.backlog.max(schedule.waiting(now));
+            if measured && now <= last_begin && !schedule.has_ready_client() {
+                self.with_paced(|paced| paced.backlog = paced.backlog.max(schedule.waiting(now)));
             }
             return Some(now);
         }
@@ -140,7 +154,9 @@ impl Worker<'_> {
                 (start + Duration::from_nanos(due)).saturating_duration_since(Tick::now()).as_nanos() as u64;
             if left == 0 {
                 let now = nanos(start, Tick::now());
-                paced.lag.record(now.saturating_sub(due));
+                if measured {
+                    self.with_paced(|paced| paced.lag.record(now.saturating_sub(due)));
+                }
                 return Some(now);
             }
             if self.stopped() {

@@ -4,7 +4,7 @@ use crate::cancellable::cancellable;
 use crate::fixture::Fixture;
 use crate::plan::Plan;
 use crate::target::Target;
-use crate::trial::{LoadModel, Trial};
+use crate::trial::{Clients, LoadModel, Trial};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Dataset, Stop};
@@ -69,6 +69,7 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 observer: None,
                 cpu_partition: None,
                 connected: None,
+                clients: Clients::HERE,
                 threads: None,
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {

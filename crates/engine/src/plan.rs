@@ -5,6 +5,7 @@
 //! targets. [`Plan::draft`] plans the cells, [`Plan::compare`] removes those that a target does not support, and
 //! [`Plan::complete`] adds the A/A controls and groups the trials. [`Plan::new`] does all of it.
 
+use crate::fleet;
 use crate::groups::groups;
 use crate::order;
 use crate::records;
@@ -169,13 +170,12 @@ impl Plan {
         let dataset = Dataset { seed: self.spec.seed, records: self.spec.records, slot };
         let planned = planned(self.experiment, &axes, &dataset, is_application);
         let (planned, unavailable) = match planned {
-            Ok(mut planned) => {
-                planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(&axes));
-                planned.policy.compression = Compression::of(&axes);
-                // A server has the same processors throughout a slice of each of its cells.
-                planned.policy.interleave &= planned.provision.cpus.is_none();
-                let why = does_not_fit(&planned, Load::of(&axes));
-                (Some(planned), why.map(str::to_owned))
+            Ok(planned) => {
+                let why = does_not_fit(&planned, Load::of(&axes)).map(str::to_owned);
+                let on_fleet =
+                    || self.spec.fleet.as_ref().and_then(|_| fleet::refusal(&planned, is_application));
+                let why = why.or_else(on_fleet);
+                (Some(planned), why)
             }
             Err(error) if error.kind() == ErrorKind::Unsupported => (None, Some(error.to_string())),
             Err(error) => return Err(error),
@@ -203,12 +203,14 @@ impl Plan {
         for cell in &mut self.cells {
             let Some(planned) = cell.available() else { continue };
             let target = &targets[cell.record.target];
+            let on_fleet =
+                || self.spec.fleet.as_ref().and_then(|_| fleet::unreachable(&target.driver.endpoint()));
             let cpus = || target.cpu_refusal(planned.provision.cpus?);
             let shares = shares_threads && matches!(planned.work, Work::Loop(_));
             let threads = || target.refuses_shared_threads().filter(|_| shares);
             let compression = || target.compression_refusal(planned.policy.compression);
             let refusal = target.refusal(&planned.demand).or_else(cpus).or_else(threads);
-            if let Some(refusal) = refusal.or_else(compression) {
+            if let Some(refusal) = refusal.or_else(compression).or_else(on_fleet) {
                 cell.record.unavailable = Some(refusal);
                 continue;
             }
@@ -404,12 +406,19 @@ pub fn planned(
     dataset: &Dataset,
     is_application: bool,
 ) -> Result<PlannedCell> {
-    if !is_application {
-        return experiment.plan(axes, dataset);
-    }
-    let name = experiment.info().name;
-    let pages = experiment.pages();
-    pages.ok_or_else(|| Error::unsupported(format!("{name} cannot run through an application")))?.plan(axes)
+    let mut planned = if is_application {
+        let name = experiment.info().name;
+        let pages = experiment.pages();
+        let none = || Error::unsupported(format!("{name} cannot run through an application"));
+        pages.ok_or_else(none)?.plan(axes)?
+    } else {
+        experiment.plan(axes, dataset)?
+    };
+    planned.provision.cpus = planned.provision.cpus.or_else(|| CpuAllotment::of(axes));
+    planned.policy.compression = Compression::of(axes);
+    // A server has the same processors throughout a slice of each of its cells.
+    planned.policy.interleave &= planned.provision.cpus.is_none();
+    Ok(planned)
 }
 
 /// Why a cell cannot be measured under this load on any target.

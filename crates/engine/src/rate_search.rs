@@ -208,9 +208,12 @@ mod tests {
                 metrics: Vec::new(),
                 points: Vec::new(),
                 windows: Vec::new(),
+                windows_ns: 0,
+                tail: None,
                 slices: 0,
                 stood_still_ns: 0,
                 threads: 0,
+                fleet: None,
             })
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::plan::{Plan, TrialId};
+use kurabe_core::ErrorKind;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
@@ -41,8 +42,25 @@ pub(crate) struct TrialResult {
 pub(crate) struct Disturbance {
     /// The reason, as a clause.
     pub(crate) why: String,
-    /// Whether Kurabe itself stood still. The result is then wrong, not just noisy, and never counts.
-    pub(crate) stood_still: bool,
+    pub(crate) kind: DisturbanceKind,
+}
+
+/// What disturbed a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DisturbanceKind {
+    /// Other load: the result is noisy.
+    Interference,
+    /// Kurabe itself stood still: the result is wrong.
+    Standstill,
+    /// An agent was lost: there is no result, or it is one of more agents than other trials of its round have.
+    LostAgent,
+}
+
+impl DisturbanceKind {
+    /// Whether the result never counts, so that the trial is rerun whatever time that takes.
+    pub(crate) fn is_void(self) -> bool {
+        self != Self::Interference
+    }
 }
 
 /// A rerun of a disturbed trial.
@@ -59,9 +77,9 @@ impl TrialResult {
         matches!(self.record.outcome, Outcome::Failed { .. })
     }
 
-    /// Whether it does not count because Kurabe itself stood still.
-    pub(crate) fn stood_still(&self) -> bool {
-        self.disturbed.as_ref().is_some_and(|disturbed| disturbed.stood_still)
+    /// Whether its result never counts.
+    pub(crate) fn is_void(&self) -> bool {
+        self.disturbed.as_ref().is_some_and(|disturbed| disturbed.kind.is_void())
     }
 }
 
@@ -78,19 +96,26 @@ pub(crate) struct RunState {
     pub(crate) timed: u32,
     /// The total time of reruns.
     pub(crate) rerun_time: Duration,
-    /// Recorded trials in which Kurabe stood still, and which still need a rerun.
+    /// Recorded trials whose results never count, and which still need a rerun.
     pub(crate) pending_reruns: HashMap<(u32, TrialId), Rerun>,
     /// The block of rounds of the last trial since the program started.
     pub(crate) block: Option<u32>,
 }
 
 impl RunState {
-    pub(crate) fn new(earlier: &[TrialRecord], ids: &[TrialId], operations: &[&OperationInfo]) -> Self {
+    /// The state after these trials. `without_lost_agents`: trials that lost an agent are repeated.
+    pub(crate) fn new(
+        earlier: &[TrialRecord],
+        ids: &[TrialId],
+        operations: &[&OperationInfo],
+        without_lost_agents: bool,
+    ) -> Self {
         let mut state = Self::default();
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
-            if let Some(why) = standstill_of(&trial.outcome) {
+            let lost = || without_lost_agents.then(|| connection_lost(&trial.outcome)).flatten();
+            if let Some(why) = standstill_of(&trial.outcome).or_else(lost) {
                 state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
                 continue;
             }
@@ -108,7 +133,7 @@ impl RunState {
 
     pub(crate) fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
         let took = attempt.took;
-        if attempt.failed() && !attempt.stood_still() {
+        if attempt.failed() && !attempt.is_void() {
             self.failed.insert(id);
         }
         self.made.insert((round, id));
@@ -143,6 +168,14 @@ fn standstill_of(outcome: &Outcome) -> Option<String> {
         Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
             Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
         }
+        _ => None,
+    }
+}
+
+/// The reason of a trial that lost an agent, or a server: the record does not tell them apart.
+fn connection_lost(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } => Some(reason.clone()),
         _ => None,
     }
 }

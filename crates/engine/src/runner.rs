@@ -6,13 +6,15 @@ use crate::cpu_partition::{CpuPartition, PinGuard};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
 use crate::fixture::Fixture;
+use crate::fleet::{CellOrder, Fleet, FleetClients};
 use crate::plan::{Plan, RunCell, TrialId};
 use crate::rate_search::RateSearch;
-use crate::run_state::{Disturbance, Progress, Rerun, RunState, TrialResult, standstill};
+use crate::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, RunState, TrialResult, standstill};
 use crate::target::{Restart, Restrict, Target};
-use crate::trial::{Failure, LoadModel, Trial, panicked};
+use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
 use kurabe_core::cpus::Placement;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
+use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::Observer;
 use kurabe_core::planned::{PlannedCell, Work};
@@ -58,6 +60,8 @@ pub struct Runner<'a> {
     pub interference_check: Option<InterferenceCheck>,
     /// Separate processors for clients and servers; `None`: no pinning.
     pub cpu_partition: Option<&'a CpuPartition>,
+    /// The machines that run the clients; `None`: this process runs them.
+    pub fleet: Option<&'a dyn Fleet>,
 }
 
 /// Cancellation flag used when a run cannot be cancelled.
@@ -80,6 +84,7 @@ impl<'a> Runner<'a> {
             observer: None,
             interference_check: None,
             cpu_partition: None,
+            fleet: None,
         }
     }
 
@@ -121,7 +126,12 @@ impl Runner<'_> {
         earlier: &[TrialRecord],
         emit: Emit<'_>,
     ) -> Result<bool> {
-        let mut state = RunState::new(earlier, &self.plan.trials, &self.plan.operations);
+        let mut state = RunState::new(
+            earlier,
+            &self.plan.trials,
+            &self.plan.operations,
+            self.plan.spec.fleet.as_ref().is_some_and(|fleet| fleet.on_lost_agent == OnLostAgent::Continue),
+        );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
         let result = self.rounds(&mut fixtures, &mut state, emit);
@@ -198,7 +208,8 @@ impl Runner<'_> {
         state: &mut RunState,
         emit: Emit<'_>,
     ) -> Result<ControlFlow<()>> {
-        let mut queue: VecDeque<(Vec<TrialId>, Rerun, bool)> = VecDeque::new();
+        let mut queue = VecDeque::new();
+        let mut begun: Vec<Vec<TrialId>> = Vec::new();
         for mut group in self.plan.round(round) {
             group.retain(|id| !state.made.contains(&(round, *id)));
             let tried = group.len();
@@ -213,16 +224,16 @@ impl Runner<'_> {
                 state.note(round, *id, &attempt);
                 disturbed = disturbed.or(attempt.disturbed);
             }
-            if let Some(Disturbance { why, stood_still }) = disturbed {
-                let number = rerun.map_or(0, |rerun| rerun.number) + 1;
-                queue.push_back((group, Rerun { why, number }, stood_still));
+            begun.push(group.clone());
+            if let Some(disturbance) = disturbed {
+                queue_rerun(&mut queue, &begun, group, &disturbance, rerun.map_or(0, |rerun| rerun.number));
             }
         }
-        while let Some((mut group, rerun, stood_still)) = queue.pop_front() {
+        while let Some(Queued { mut group, rerun, kind }) = queue.pop_front() {
             group.retain(|id| !state.failed.contains(id));
             let last: Duration = group.iter().filter_map(|id| state.took.get(id)).sum();
             // Whether to rerun depends on the disturbance and on the time spent so far, never on the result.
-            if !stood_still
+            if !kind.is_void()
                 && (state.rerun_time + last).as_secs_f64() > state.total.as_secs_f64() * RERUN_SHARE
             {
                 continue;
@@ -233,17 +244,17 @@ impl Runner<'_> {
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
-                if !stood_still {
+                if !kind.is_void() {
                     state.rerun_time += attempt.took;
                 }
-                if attempt.stood_still() {
+                if attempt.is_void() {
                     disturbed = attempt.disturbed;
                 } else if attempt.failed() {
                     state.failed.insert(*id);
                 }
             }
-            if let Some(Disturbance { why, .. }) = disturbed {
-                queue.push_back((group, Rerun { why, number: rerun.number + 1 }, true));
+            if let Some(disturbance) = disturbed {
+                queue_rerun(&mut queue, &begun, group, &disturbance, rerun.number);
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -294,7 +305,11 @@ impl Runner<'_> {
         let trial =
             catch_unwind(AssertUnwindSafe(|| self.trial(round, cell, operation, is_rerun, fixture, emit)));
         let outcome = trial.unwrap_or_else(|panic| Err(panicked("the trial", &*panic).into()));
-        let (outcome, disturbed) = self.judge_disturbance(outcome, rerun);
+        let (outcome, mut disturbed) = self.judge_disturbance(outcome, rerun);
+        if let Some(why) = self.lost_agents(&outcome) {
+            emit(Event::AgentLost { why: &why })?;
+            disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
+        }
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target uses a new connection and new data.
@@ -305,6 +320,13 @@ impl Runner<'_> {
         let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
         emit(Event::TrialEnds { record: &record })?;
         Ok(Some(TrialResult { record, took: started.elapsed(), disturbed }))
+    }
+
+    /// The agents that a failed trial lost, as a clause, if the run goes on without them. A wrong reply is a result.
+    fn lost_agents(&self, trial: &Result<Measurement, Failure>) -> Option<String> {
+        let failure = trial.as_ref().err()?;
+        let is_lost = failure.error.kind() == ErrorKind::ConnectionLost && failure.mismatches == 0;
+        self.fleet.filter(|_| is_lost && !self.cancel.load(Ordering::Relaxed))?.go_on_without_lost()
     }
 
     /// The disturbance of a trial, if any. If Kurabe itself stood still, the last allowed rerun fails the trial.
@@ -330,12 +352,12 @@ impl Runner<'_> {
             let interference_check = self.interference_check.zip(trial.as_ref().ok());
             let why =
                 interference_check.and_then(|(interference_check, measured)| interference_check(measured));
-            return (trial, why.map(|why| Disturbance { why, stood_still: false }));
+            return (trial, why.map(|why| Disturbance { why, kind: DisturbanceKind::Interference }));
         }
         let why = standstill(stood_still);
         let number = rerun.map_or(0, |rerun| rerun.number);
         if number < MAX_STALL_RERUNS {
-            return (trial, Some(Disturbance { why, stood_still: true }));
+            return (trial, Some(Disturbance { why, kind: DisturbanceKind::Standstill }));
         }
         let message = format!("{why} during this trial and during {number} earlier attempts");
         let error = Error::new(ErrorKind::Environment, message)
@@ -423,6 +445,8 @@ impl Runner<'_> {
         let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         let options = cell.connect_options();
+        let ordered = CellOrder::new(&self.plan.spec, run_cell, self.plan.largest_answer());
+        let spans = self.plan.experiment.info().metrics;
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |load_model: LoadModel, stop: Stop| {
@@ -448,6 +472,9 @@ impl Runner<'_> {
                 cpu_partition,
                 threads: self.plan.spec.threads,
                 connected: Some(&connected),
+                clients: self.fleet.map_or(Clients::HERE, |fleet| {
+                    Clients::on_fleet(FleetClients { fleet, cell: &ordered, spans })
+                }),
             };
             probes += 1;
             let made = trial.run(state, &mut cancellable(session, self.cancel));
@@ -477,6 +504,33 @@ impl Runner<'_> {
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
         measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
+    }
+}
+
+/// Trials that are repeated at the end of their round.
+struct Queued {
+    group: Vec<TrialId>,
+    rerun: Rerun,
+    kind: DisturbanceKind,
+}
+
+/// Queues a group that was disturbed after this many reruns. If an agent was lost, all trials that the round has `begun`
+/// are repeated: they are compared with those that follow, which run on fewer agents.
+fn queue_rerun(
+    queue: &mut VecDeque<Queued>,
+    begun: &[Vec<TrialId>],
+    group: Vec<TrialId>,
+    disturbance: &Disturbance,
+    reruns: u32,
+) {
+    let Disturbance { why, kind } = disturbance;
+    let queued = |group, number| Queued { group, rerun: Rerun { why: why.clone(), number }, kind: *kind };
+    if *kind == DisturbanceKind::LostAgent {
+        // They are among those that the round has begun.
+        queue.clear();
+        queue.extend(begun.iter().map(|group| queued(group.clone(), 1)));
+    } else {
+        queue.push_back(queued(group, reruns + 1));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The schedule of an open loop, from which all clients of a trial take transactions in turn.
 
+use crate::fleet::Part;
 use kurabe_core::load::Arrivals;
 use kurabe_core::planned::Capacity;
 use kurabe_reactor::{Guard, Lock};
@@ -31,6 +32,10 @@ pub(crate) struct Plan {
     /// Whether `most` is limited by records: below what the trial's time and requests would allow.
     pub(crate) is_cut: bool,
     pub(crate) seed: u64,
+    /// The part whose clients take from it. Arrivals are dealt out to all clients in turn.
+    pub(crate) part: Part,
+    /// The number of all clients.
+    pub(crate) clients: usize,
 }
 
 /// A schedule. Times are offsets from the trial's start, in nanoseconds.
@@ -38,6 +43,8 @@ pub(crate) struct Schedule {
     gap: f64,
     end: f64,
     most: u64,
+    /// Those of `most` that its part takes.
+    own: u64,
     is_cut: bool,
     state: Lock<State>,
     /// Idle clients, each holding a transaction that is not started yet.
@@ -77,10 +84,24 @@ struct Stream {
     /// When the last one was due.
     last: f64,
     rng: Rng,
+    part: Part,
+    clients: u64,
 }
 
 impl Stream {
+    /// When the next transaction of the part is due.
     fn next(&mut self) -> f64 {
+        loop {
+            let is_own = self.part.has((self.number % self.clients) as usize);
+            let due = self.step();
+            if is_own {
+                return due;
+            }
+        }
+    }
+
+    /// When the next transaction is due.
+    fn step(&mut self) -> f64 {
         self.last = match self.arrivals {
             Arrivals::Even => self.number as f64 * self.gap,
             // The gaps of a Poisson process: -ln(u) / rate, u uniform in (0, 1].
@@ -114,11 +135,14 @@ impl Plan {
 impl Schedule {
     pub(crate) fn new(plan: &Plan) -> Self {
         let (arrivals, gap) = (plan.arrivals, 1e9 / plan.rate);
-        let stream = Stream { arrivals, gap, number: 0, last: 0.0, rng: Rng::new(plan.seed) };
+        let (part, clients) = (plan.part, plan.clients.max(1));
+        let rng = Rng::new(plan.seed);
+        let stream = Stream { arrivals, gap, number: 0, last: 0.0, rng, part, clients: clients as u64 };
         Self {
             gap,
             end: plan.time.as_nanos() as f64,
             most: plan.most,
+            own: part.arrivals(plan.most, clients),
             is_cut: plan.is_cut,
             state: Lock::new(State {
                 taken: 0,
@@ -139,7 +163,7 @@ impl Schedule {
     pub(crate) fn take(&self) -> Option<u64> {
         let mut state = self.lock();
         // Later clients must not draw another gap.
-        if state.over || state.taken == self.most {
+        if state.over || state.taken == self.own {
             return None;
         }
         let due = state.arrivals.next();
@@ -175,7 +199,7 @@ impl Schedule {
         let end = self.end.min(now as f64 + 1.0);
         loop {
             let mut next = state.count.clone();
-            if state.counted == self.most || next.next() >= end {
+            if state.counted == self.own || next.next() >= end {
                 break;
             }
             state.count = next;
@@ -210,6 +234,8 @@ mod tests {
             most,
             is_cut: false,
             seed: 7,
+            part: Part::WHOLE,
+            clients: 1,
         })
     }
 
@@ -260,6 +286,26 @@ mod tests {
     }
 
     #[test]
+    fn parts_share_out_one_schedule() {
+        for arrivals in [Arrivals::Even, Arrivals::Poisson] {
+            for most in [u64::MAX, 1_003] {
+                let of = |part, clients| {
+                    let (rate, time) = (1_000.0, Duration::from_secs(2));
+                    let plan = Plan { rate, arrivals, time, most, is_cut: false, seed: 7, part, clients };
+                    all(&Schedule::new(&plan))
+                };
+                let parts = (0..3).map(|number| of(Part { number, of: 3 }, 5));
+                let parts: Vec<Vec<u64>> = parts.collect();
+                // Two of five clients are in each of the first two parts, and one in the third.
+                assert!(parts[2].len().abs_diff(parts[0].len() / 2) <= 2);
+                let mut together = parts.concat();
+                together.sort_unstable();
+                assert_eq!(together, of(Part::WHOLE, 5));
+            }
+        }
+    }
+
+    #[test]
     fn backlog_counts_due_transactions_that_are_not_started() {
         let even = schedule(Arrivals::Even, 1_000.0, 2, u64::MAX);
         even.take();
@@ -294,6 +340,8 @@ mod tests {
             most: u64::MAX,
             is_cut: false,
             seed: 7,
+            part: Part::WHOLE,
+            clients: 1,
         };
         let count = |plan: Plan, clients| all(&Schedule::new(&plan.warm_up(clients, 1))).len();
         assert_eq!(count(trial, 1), 100);

@@ -182,6 +182,7 @@ fn sample(
 ) -> Result<EngineWaits> {
     let mut waits = EngineWaits::default();
     let mut pause = PAUSE;
+    let started = Instant::now();
     while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = Instant::now();
         let mut seen = guarded(|| probe.sample_sessions(clients))?;
@@ -190,7 +191,9 @@ fn sample(
         for session in &mut seen {
             escape([&mut session.state, &mut session.event, &mut session.statement]);
         }
-        waits.add(seen);
+        let mut background = probe.background();
+        escape(&mut background);
+        waits.add_at(began.duration_since(started).as_millis() as u64, seen, background);
         fastest = fastest.min(took);
         pause = PAUSE.max(fastest * PAUSE_FACTOR);
     }

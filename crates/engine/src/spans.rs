@@ -1,7 +1,8 @@
 //! Spans of transactions: how often each was executed and how long it took, over all measured transactions.
 
 use kurabe_core::experiment::Span;
-use kurabe_core::metric::{MetricValue, Unit};
+use kurabe_core::metric::{Metric, MetricValue, Unit};
+use std::time::Duration;
 
 /// Spans by name, in the order in which the transaction names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,21 @@ impl Spans {
         }
     }
 
+    /// The name, the count and the total time in nanoseconds of each span.
+    pub(crate) fn sums(&self) -> Vec<(String, u64, u64)> {
+        let sum = |span: &Span| (span.name.to_owned(), span.times, span.took.as_nanos() as u64);
+        self.0.iter().map(sum).collect()
+    }
+
+    /// The reverse of [`Spans::sums`]: each span is one of these metrics. `None` if one is not.
+    pub(crate) fn of_sums(sums: &[(String, u64, u64)], metrics: &'static [Metric]) -> Option<Self> {
+        let span = |(name, times, ns): &(String, u64, u64)| {
+            let metric = metrics.iter().find(|metric| metric.name == name)?;
+            Some(Span { name: metric.name, times: *times, took: Duration::from_nanos(*ns) })
+        };
+        sums.iter().map(span).collect::<Option<Vec<_>>>().map(Self)
+    }
+
     /// The mean time of each executed span.
     pub(crate) fn metrics(&self) -> Vec<MetricValue> {
         let mean = |span: &Span| {
@@ -46,7 +62,6 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn span_metric_is_mean_over_measured_transactions() {

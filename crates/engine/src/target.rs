@@ -1,15 +1,15 @@
 //! A target of a run, and what it does not support.
 
 use crate::cpu_partition::CpuPartition;
-use kurabe_core::Result;
 use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
 use kurabe_core::driver::{Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::Demand;
-use kurabe_core::remote::RemoteCollection;
+use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
+use kurabe_core::{Error, ErrorKind, Result};
 
 /// A target, as the engine uses it.
 pub struct Target {
@@ -120,7 +120,7 @@ impl Target {
         for operation in &demand.operations {
             let remote = operation.collection().and_then(|collection| collection.remote.as_ref());
             if let Some(RemoteCollection { server, link: Some(link) }) = remote
-                && let Support::No(reason) = self.driver.links(*server, link)
+                && let Some(reason) = self.cannot_link(*server, link)
             {
                 return Some(reason);
             }
@@ -130,6 +130,7 @@ impl Target {
         }
         if demand.dump_tool
             && let Err(error) = self.driver.dump_tool()
+            && !self.is_not_started(&error)
         {
             return Some(error.to_string());
         }
@@ -151,6 +152,21 @@ impl Target {
             }
         }
         self.lacks_setting(demand).or_else(|| self.over_limit(demand))
+    }
+
+    /// Why its server cannot read another's tables by this link; `None` if it can, or if it is not started.
+    fn cannot_link(&self, server: RemoteServer, link: &Link) -> Option<String> {
+        match self.driver.links(server, link) {
+            Ok(Support::Native) => None,
+            Ok(Support::No(reason)) => Some(reason),
+            Err(error) if self.is_not_started(&error) => None,
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Whether it is a server that is not started, so that it did not answer. What it would have said is unknown then.
+    fn is_not_started(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Unreachable && !self.is_described()
     }
 
     /// Whether the server was asked. A throwaway server is not started for a plan alone.

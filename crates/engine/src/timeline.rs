@@ -20,6 +20,7 @@ const FIRST: Duration = Duration::from_micros(250);
 const LEAST: u64 = 10;
 
 /// The progress of one client over time.
+#[derive(Debug)]
 pub(crate) struct Timeline {
     start: Tick,
     /// Nanoseconds since the start, and transactions.
@@ -38,15 +39,31 @@ impl Timeline {
         Self { start: Tick::now(), points: Vec::with_capacity(most), most, every, next: every }
     }
 
+    /// A recorded timeline: times in nanoseconds, and transactions completed then.
+    pub(crate) fn of_points(points: Vec<(u64, u64)>) -> Self {
+        Self { start: Tick::now(), most: points.len(), points, every: 0, next: u64::MAX }
+    }
+
+    /// Its points.
+    pub(crate) fn into_points(self) -> Vec<(u64, u64)> {
+        self.points
+    }
+
     /// Starts, or continues after this much work in earlier slices.
     pub(crate) fn begin(&mut self, worked: Duration) {
         let now = Tick::now();
         self.start = now.checked_sub(worked).unwrap_or(now);
     }
 
+    /// Nanoseconds of work until now.
+    #[inline]
+    pub(crate) fn since_start(&self, now: Tick) -> u64 {
+        now.saturating_duration_since(self.start).as_nanos() as u64
+    }
+
     #[inline]
     pub(crate) fn note(&mut self, now: Tick, completed: u64) {
-        let at = now.saturating_duration_since(self.start).as_nanos() as u64;
+        let at = self.since_start(now);
         if at >= self.next {
             self.point(at, completed);
         }
@@ -80,19 +97,19 @@ impl Timeline {
 }
 
 /// Transactions completed in each of [`WINDOWS`] equal parts of the time in which all clients ran; empty if they are
-/// too few. Each client comes with its last point.
-pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> Vec<u64> {
+/// too few. Also that time in nanoseconds: 0 without windows. Each client comes with its last point.
+pub(crate) fn windows(clients: &[(Timeline, (u64, u64))]) -> (Vec<u64>, u64) {
     let at_work = || clients.iter().filter(|(_, (_, completed))| *completed > 0);
-    let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return Vec::new() };
+    let Some(time) = at_work().map(|(_, (time, _))| *time).min() else { return (Vec::new(), 0) };
     if at_work().map(|(_, (_, completed))| completed).sum::<u64>() < LEAST * WINDOWS as u64 {
-        return Vec::new();
+        return (Vec::new(), 0);
     }
     let until = |window: usize| -> f64 {
         let at = time as f64 * window as f64 / WINDOWS as f64;
         at_work().map(|(timeline, end)| timeline.at(at, *end)).sum()
     };
     let ends: Vec<f64> = (0..=WINDOWS).map(until).collect();
-    ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect()
+    (ends.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0).round() as u64).collect(), time)
 }
 
 #[cfg(test)]
@@ -114,7 +131,8 @@ mod tests {
     fn even_trial_of_any_length_has_even_windows() {
         for ms in [20, 100, 1_000, 100_000] {
             let clients = [client(ms, |_| 20), client(ms, |_| 30)];
-            let windows = windows(&clients);
+            let (windows, time) = windows(&clients);
+            assert_eq!(time, ms * 1_000_000);
             let wanted = 50 * ms / WINDOWS as u64;
             assert_eq!(windows.len(), WINDOWS);
             assert!(windows.iter().all(|n| n.abs_diff(wanted) * 10 <= wanted), "{ms}: {windows:?}");
@@ -124,16 +142,24 @@ mod tests {
 
     #[test]
     fn slower_half_has_smaller_windows() {
-        let windows = windows(&[client(1_000, |at| if at <= 500 { 10 } else { 30 })]);
+        let (windows, _) = windows(&[client(1_000, |at| if at <= 500 { 10 } else { 30 })]);
         assert!(windows[..9].iter().all(|n| n.abs_diff(500) < 60), "{windows:?}");
         assert!(windows[11..].iter().all(|n| n.abs_diff(1_500) < 160), "{windows:?}");
     }
 
     #[test]
     fn few_transactions_or_idle_clients_yield_no_windows() {
-        assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).is_empty());
-        assert!(windows(&[]).is_empty());
+        assert!(windows(&[client(100, |at| u64::from(at % 2 == 0))]).0.is_empty());
+        assert_eq!(windows(&[]), (Vec::new(), 0));
         let idle = (Timeline::new(1), (1, 0));
-        assert_eq!(windows(&[client(100, |_| 10), idle]).len(), WINDOWS);
+        assert_eq!(windows(&[client(100, |_| 10), idle]).0.len(), WINDOWS);
+    }
+
+    #[test]
+    fn windows_end_with_the_first_client() {
+        let (windows, time) = windows(&[client(1_000, |_| 20), client(4_000, |_| 5)]);
+        assert_eq!(time, 1_000_000_000);
+        let sum: u64 = windows.iter().sum();
+        assert!(sum.abs_diff(25_000) < 300, "{windows:?}");
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Totals {
     /// Each client's timeline with its end; empty in an open loop.
     pub(crate) clients: Vec<(Timeline, (u64, u64))>,
     pub(crate) paced: Paced,
+    /// Whether the clients ran in an open loop.
+    pub(crate) is_open: bool,
     pub(crate) error: Option<Error>,
 }
 
@@ -22,16 +24,15 @@ impl Totals {
     /// Adds up the results. A mismatch takes precedence over other errors, since later connection errors only follow
     /// from it.
     pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
-        let mut sum = Self::default();
+        let has_paced =
+            |outcome: &Outcome| outcome.tally.times.as_ref().is_some_and(|times| times.paced.is_some());
+        let mut sum = Self { is_open: outcomes.iter().any(has_paced), ..Self::default() };
         for outcome in outcomes {
             sum.clients_done.push(outcome.done);
             sum.tally.merge(&outcome.tally);
-            if outcome.paced.is_none() {
+            if !sum.is_open {
                 let end = (outcome.elapsed.as_nanos() as u64, outcome.tally.completed);
                 sum.clients.push((outcome.timeline, end));
-            }
-            if let Some(paced) = outcome.paced {
-                sum.paced.merge(&paced);
             }
             if let Some(error) = outcome.error {
                 sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
@@ -39,6 +40,9 @@ impl Totals {
                     sum.error = Some(error);
                 }
             }
+        }
+        if let Some(paced) = sum.tally.times.as_mut().and_then(|times| times.paced.take()) {
+            sum.paced = *paced;
         }
         sum
     }

@@ -1,8 +1,9 @@
 //! One trial: one operation of one cell, from preparation to verification on the server.
 
-use crate::client::{Outcome as ClientOutcome, Shared};
+use crate::client::Shared;
 use crate::clock::process_cpu;
 use crate::cpu_partition::CpuPartition;
+use crate::fleet::{self, FleetClients, Part, PartOfTrial};
 use crate::gate::Gate;
 use crate::open::{Paced, Warmup};
 use crate::pool::Pool;
@@ -17,6 +18,7 @@ use crate::totals::Totals;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{After, Checked, DatasetState, OperationInfo, Stop, Workload};
+use kurabe_core::fleet::FleetUse;
 use kurabe_core::load::Arrivals;
 use kurabe_core::metric::{self, MetricValue};
 use kurabe_core::observation::{Endpoint, Observation, Observer};
@@ -29,7 +31,7 @@ use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// In an open loop clients start this long after the gate opens, …
 const LEAD: Duration = Duration::from_millis(2);
@@ -72,6 +74,35 @@ pub struct Trial<'a> {
     pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
     /// The threads of the clients; `None`: as [`ClientThreads::shared`] decides.
     pub threads: Option<ClientThreads>,
+    /// The processes that run the clients.
+    pub clients: Clients<'a>,
+}
+
+/// The processes that run the clients of a trial.
+pub struct Clients<'a>(Where<'a>);
+
+enum Where<'a> {
+    /// This one.
+    Here,
+    /// This one runs a part of them.
+    Part(&'a PartOfTrial<'a>),
+    /// The agents of a fleet.
+    Fleet(FleetClients<'a>),
+}
+
+impl<'a> Clients<'a> {
+    /// This process runs all clients.
+    pub const HERE: Self = Self(Where::Here);
+
+    /// This process runs a part of the clients.
+    pub fn part(part: &'a PartOfTrial<'a>) -> Self {
+        Self(Where::Part(part))
+    }
+
+    /// The agents of a fleet run them.
+    pub(crate) fn on_fleet(fleet: FleetClients<'a>) -> Self {
+        Self(Where::Fleet(fleet))
+    }
 }
 
 /// How load is offered.
@@ -117,6 +148,9 @@ impl Trial<'_> {
 
     /// Runs the clients; with a lane, interleaved with other trials.
     pub(crate) fn execute(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Executed, Failure> {
+        if let Where::Fleet(on) = &self.clients.0 {
+            return if lane.is_some() { Err(fleet::not_interleaved().into()) } else { self.execute_on(on) };
+        }
         let policy = &self.cell.policy;
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
@@ -134,6 +168,7 @@ impl Trial<'_> {
             Connections::Pool(size) => Some(Pool::open(self.driver, self.options, size)?),
             Connections::Kept | Connections::PerRequest => None,
         };
+        let own_stop = AtomicBool::new(false);
         let shared = Shared {
             trial: self,
             pool,
@@ -149,7 +184,7 @@ impl Trial<'_> {
             cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
             gate: Gate::new(),
             finish: Gate::new(),
-            stop: AtomicBool::new(false),
+            stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
             cancel: self.cancel,
         };
         let ran = self.run_clients(&shared, state, server_stats.as_mut());
@@ -170,10 +205,9 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Executed { outcomes, schedule, cpu, threads, observed, memory, stood_still, stood_still_in_all } =
-            executed;
+        let Executed { totals, schedule, cpu, threads, observed, memory, fleet, .. } = executed;
+        let Executed { stood_still, stood_still_in_all, .. } = executed;
         let stood_still_in_all = slices.map_or(stood_still_in_all, |slices| slices.stood_still);
-        let totals = Totals::of(outcomes);
         if let Some(error) = totals.error {
             let mismatches = totals.mismatches;
             return Err(Failure { error, mismatches, stood_still: stood_still_in_all });
@@ -210,6 +244,9 @@ impl Trial<'_> {
             let due_ns = schedule.due_until();
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
         }
+        // Slices have gaps between them, so that equal parts of them are not equal parts of time.
+        let (windows, windows_ns) =
+            if slices.is_none() { timeline::windows(&totals.clients) } else { (Vec::new(), 0) };
         Ok(Measurement {
             clients: self.cell.policy.clients as u64,
             offered: totals.tally.offered,
@@ -228,11 +265,13 @@ impl Trial<'_> {
             overhead_ns: 0,
             observed: observed.map(Box::new),
             points: Vec::new(),
-            // Slices have gaps between them, so that equal parts of them are not equal parts of time.
-            windows: if slices.is_none() { timeline::windows(&totals.clients) } else { Vec::new() },
+            windows,
+            windows_ns,
+            tail: times.tail.course(),
             slices: slices.map_or(0, |slices| slices.slices),
             stood_still_ns: slices.map_or(stood_still, |slices| slices.stood_still).as_nanos() as u64,
             threads: threads.unwrap_or_default() as u64,
+            fleet,
             metrics: [
                 throughput::metrics(&totals.clients),
                 times.queue.as_deref().map_or(Vec::new(), metric::of_queue),
@@ -247,7 +286,7 @@ impl Trial<'_> {
     }
 
     /// The schedule of an open loop.
-    fn schedule(&self) -> Result<Option<schedule::Plan>> {
+    pub(crate) fn schedule(&self) -> Result<Option<schedule::Plan>> {
         let LoadModel::Open { rate, arrivals } = self.load_model else { return Ok(None) };
         if self.cell.policy.pipeline > 1 {
             let why = "an open loop has one request per arrival, so requests cannot be pipelined";
@@ -264,11 +303,40 @@ impl Trial<'_> {
         let due = (rate * time.as_secs_f64()).min(most as f64);
         let cut = capacity.filter(|capacity| (*capacity as f64) < due);
         let (most, is_cut) = (cut.unwrap_or(most), cut.is_some());
-        Ok(Some(schedule::Plan { rate, arrivals, time, most, is_cut, seed: mix(self.seed, ARRIVALS) }))
+        let (seed, part, clients) = (mix(self.seed, ARRIVALS), self.part(), self.cell.policy.clients);
+        Ok(Some(schedule::Plan { rate, arrivals, time, most, is_cut, seed, part, clients }))
+    }
+
+    fn part_of_trial(&self) -> Option<&PartOfTrial<'_>> {
+        match &self.clients.0 {
+            Where::Part(part) => Some(part),
+            Where::Here | Where::Fleet(_) => None,
+        }
+    }
+
+    /// The part of the clients that this process runs.
+    pub(crate) fn part(&self) -> Part {
+        self.part_of_trial().map_or(Part::WHOLE, |part| part.part)
     }
 
     pub(crate) fn capacity(&self) -> Option<Capacity> {
         self.cell.policy.capacity.filter(|_| self.operation.writes)
+    }
+
+    /// Waits until the clients of a part start: another process says when. Returns how late it is then.
+    fn wait_for_start(&self) -> Result<Duration> {
+        let Some(part) = self.part_of_trial() else { return Ok(Duration::ZERO) };
+        let start = (part.ready)()?;
+        fleet::wait_until(start);
+        Ok(start.elapsed())
+    }
+
+    /// Takes the time out of an observation in which a part waited for its start.
+    fn without_wait(&self, mut seen: Observation, waited: Duration) -> Observation {
+        if self.part_of_trial().is_some() {
+            fleet::without_wait(&mut seen, waited.as_nanos() as u64);
+        }
+        seen
     }
 
     /// Opens the idle connections beside the clients' own.
@@ -339,6 +407,11 @@ impl Trial<'_> {
             if let Some(server_stats) = &mut server_stats {
                 server_stats.start_sampling();
             }
+            let waits = Instant::now();
+            let late = if abandon { Ok(Duration::ZERO) } else { self.wait_for_start() };
+            let waited = waits.elapsed();
+            refused = refused.or(late.as_ref().err().cloned());
+            let abandon = abandon || refused.is_some();
             let before = monitor.as_ref().map_or(Duration::ZERO, Monitor::so_far);
             let cpu = process_cpu();
             if abandon {
@@ -354,6 +427,7 @@ impl Trial<'_> {
                 server_stats.stop_sampling();
             }
             let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
+            let observed = observed.map(|seen| self.without_wait(seen, waited));
             if let Some(server_stats) = &mut server_stats {
                 server_stats.end();
             }
@@ -363,21 +437,25 @@ impl Trial<'_> {
                 // The observation is complete.
                 let _ = session.close();
             }
+            if let Some(part) = self.part_of_trial().filter(|_| !abandon) {
+                (part.ended)(shared.stop.load(Ordering::Relaxed));
+            }
             shared.finish.open(Duration::ZERO);
             let outcomes = started.join();
             if let Some(error) = refused {
                 return Err(error);
             }
-            let (outcomes, schedule) = (outcomes?, None);
             Ok(Executed {
-                outcomes,
-                schedule,
+                totals: Totals::of(outcomes?),
+                schedule: None,
                 cpu,
                 threads,
                 observed,
                 memory,
                 stood_still,
                 stood_still_in_all,
+                late: late.unwrap_or_default(),
+                fleet: None,
             })
         })
     }
@@ -385,19 +463,23 @@ impl Trial<'_> {
 
 /// A trial whose clients have ended, not verified yet.
 pub(crate) struct Executed {
-    outcomes: Vec<ClientOutcome>,
+    pub(crate) totals: Totals,
     /// The schedule of an open loop, once all clients have given it back.
-    schedule: Option<Schedule>,
+    pub(crate) schedule: Option<Schedule>,
     /// CPU time of the whole process.
-    cpu: Duration,
+    pub(crate) cpu: Duration,
     /// The number of threads that shared the clients; `None`: each had its own.
-    threads: Option<usize>,
-    observed: Option<Observation>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) observed: Option<Observation>,
     /// The memory cost of connections on the server, if requested.
-    memory: Result<Vec<MetricValue>>,
+    pub(crate) memory: Result<Vec<MetricValue>>,
     /// How long this process stood still in the measured phase, and since the first connection.
-    stood_still: Duration,
-    stood_still_in_all: Duration,
+    pub(crate) stood_still: Duration,
+    pub(crate) stood_still_in_all: Duration,
+    /// How much later than another process had said the clients were started.
+    pub(crate) late: Duration,
+    /// What each agent of a fleet did.
+    pub(crate) fleet: Option<Box<FleetUse>>,
 }
 
 /// Converts a panic into an error.

@@ -14,7 +14,7 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::fixture::Fixture;
 use kurabe_engine::target::Target;
-use kurabe_engine::trial::{Failure, LoadModel, Trial};
+use kurabe_engine::trial::{Clients, Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -114,6 +114,7 @@ fn measure_of(
         observer: None,
         cpu_partition: None,
         connected: None,
+        clients: Clients::HERE,
         threads: delays.threads,
     };
     let (state, session) = fixture.lend(&cell).unwrap();

@@ -12,7 +12,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_engine::trial::{Failure, LoadModel, Trial};
+use kurabe_engine::trial::{Clients, Failure, LoadModel, Trial};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -116,6 +116,7 @@ fn trial(
         observer: None,
         cpu_partition: None,
         connected: None,
+        clients: Clients::HERE,
         threads: Some(threads),
         cancel: &AtomicBool::new(false),
         progress: &AtomicU64::new(0),

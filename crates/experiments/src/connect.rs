@@ -81,7 +81,7 @@ impl ConnectPages {
         let held = |value: String, options: &str| NeededSetting {
             name: "connection".to_owned(),
             value,
-            remedy: format!("start it with {options}"),
+            remedy: format!("start it with {options}, or use a stack's variant that does so"),
         };
         let (page, held) = match cell.word("connection")? {
             "per-request" => (NEW, None),

@@ -49,7 +49,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let demand = loaded.demand(vec![added.select(), added.insert()]);
     let name = loaded.collection.name.clone();
     let workload = Arc::new(KvWorkload { loaded, added });
-    let planned = PlannedCell::served(name, demand, axes::policy(cell)?, move || Arc::clone(&workload));
+    let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
+    let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
     Ok(PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned })
 }
 
@@ -227,6 +228,11 @@ fn read(seed: u64, path: &str, body: &[u8], asked: Option<u64>) -> Result<u64> {
     let (key, data) = answer::read(path, body, asked)?;
     Digests { seed }.check(key, LOADED, data)?;
     Ok(key)
+}
+
+/// Compares the data of an answer with the record of this key.
+pub(crate) fn check_record(seed: u64, key: u64, data: &[u8]) -> Result<()> {
+    Digests { seed }.check(key, LOADED, data)
 }
 
 /// Asks the application to add records with keys of its choice.

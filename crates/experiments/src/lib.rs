@@ -7,6 +7,7 @@ mod built_in;
 mod bulk;
 mod cache;
 mod codec;
+pub mod conformance;
 mod connect;
 mod content;
 mod copy;

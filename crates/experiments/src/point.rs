@@ -126,6 +126,7 @@ impl PointWorkload {
         policy: LoopPolicy,
     ) -> PlannedCell {
         let demand = Demand { capabilities, ..self.store.demand(operations) };
+        let policy = LoopPolicy { divisible: true, ..policy };
         let (name, workload) = (self.store.collection.name.clone(), Arc::new(self));
         let planned = PlannedCell::served(name, demand, policy, move || Arc::clone(&workload));
         PlannedCell { stored_bytes: Some(LENGTH as u64), ..planned }

@@ -72,13 +72,19 @@ fn put(d: &Dialect, collection: &Collection) -> Result<String> {
     Ok(format!("UPDATE OR {} MATCHING ({key})", insert(d, collection, 1)?))
 }
 
-/// A statement has at most 64 KiB of declared parameters. A BLOB counts 8 bytes.
+/// A statement has at most 64 KiB of declared parameters. A BLOB counts 8 bytes. Firebird stores a dot for each byte
+/// beyond ASCII of a binary BLOB as text: it must be a BLOB of the column's character set.
 fn casts(collection: &Collection, rows: usize) -> Vec<Cow<'static, str>> {
     let column = |(at, field): (usize, &Field)| column_type(field.kind, collection.is_indexed(at));
     let mut columns: Vec<_> = collection.fields.iter().enumerate().map(column).collect();
     let length = |column: &Cow<'_, str>| column.split(['(', ')']).find_map(|n| n.parse().ok()).unwrap_or(0);
     if rows * columns.iter().map(|column| 16 + 4 * length(column)).sum::<usize>() > 60_000 {
-        columns.iter_mut().filter(|kind| kind.starts_with("VARCHAR")).for_each(|kind| *kind = "BLOB".into());
+        for column in &mut columns {
+            if let Some((_, charset)) = column.strip_prefix("VARCHAR(").and_then(|rest| rest.split_once(')'))
+            {
+                *column = format!("BLOB SUB_TYPE TEXT{charset}").into();
+            }
+        }
     }
     columns
 }

@@ -75,7 +75,10 @@ fn may_write(matches: &ArgMatches, named: Option<&Value>) -> bool {
     if matches.get_flag("write") {
         return true;
     }
-    let given = ["target", "more-targets", "via"].iter().filter_map(|name| matches.get_many::<String>(name));
+    // Not every command has all of them.
+    let given = ["target", "more-targets", "via"]
+        .iter()
+        .filter_map(|name| matches.try_get_many::<String>(name).ok().flatten());
     let mut urls: Vec<String> = given.flatten().cloned().collect();
     if urls.is_empty() {
         let named = named.map_or_else(Vec::new, |named| match named {

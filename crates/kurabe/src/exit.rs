@@ -15,7 +15,8 @@ pub(crate) const INTERNAL: Exit = Exit(1);
 pub(crate) const USAGE: Exit = Exit(2);
 /// A target could not be used: missing, refused, in use, too small, or with wrong replies.
 pub(crate) const TARGET: Exit = Exit(3);
-/// The run ended, and some cells failed or a target has no results; the report has the reasons.
+/// The run ended, and some cells failed or a target has no results; the report has the reasons. Or a claim that held
+/// does not hold any more.
 pub(crate) const FAILED_CELLS: Exit = Exit(4);
 /// A file could not be found, read or written, or this machine lacks a resource.
 pub(crate) const RUN_FILE: Exit = Exit(5);
@@ -32,7 +33,8 @@ pub(crate) const HELP: &str = "Exit codes:
   1    a defect of kurabe itself
   2    the command line, a suite file or a URL is wrong; nothing was done
   3    a target, or an address to listen at, could not be used: not there, refused, in use, too small, wrong answers
-  4    the run ended, and some cells failed, or a target has no results; the report says why; the command of wire failed
+  4    the run ended, and some cells failed, or a target has no results; the report says why; the command of wire failed;
+       or a claim that held does not hold any more
   5    a run or a report could not be found, read or written, or this machine could not do its part (a full disk)
   6    a gate failed: a primary metric is slower, or worse, by more than the margin
   7    a gate is inconclusive: that is neither shown nor excluded for some primary metric

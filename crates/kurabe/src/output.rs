@@ -40,7 +40,7 @@ pub(crate) fn refuse(error: &clap::Error) {
 
 /// Prints why the settings file cannot be used.
 pub(crate) fn refuse_settings(error: &Error) {
-    eprintln!("kurabe: {}", lines(&error.to_string()));
+    tell(&format!("kurabe: {}", lines(&error.to_string())));
 }
 
 /// The output settings.
@@ -99,9 +99,29 @@ impl Output {
         }
     }
 
+    /// Writes a binary result.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) if standard output is a terminal, [`Environment`](ErrorKind::Environment) if it could
+    /// not be written.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        if out.is_terminal() {
+            return Err(Error::usage("this format is binary: it is not written to a terminal")
+                .hint("name a file with --output, or pass it to a program"));
+        }
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
+                    .hint("check the free space of the output device"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Prints an event of a run as a line of JSON.
     pub(crate) fn event(&self, event: &serde_json::Value) {
-        eprintln!("{event}");
+        tell(&event.to_string());
     }
 
     /// Prints a message to standard error: as it is, or as an event of this kind.
@@ -109,7 +129,7 @@ impl Output {
         if self.json {
             self.event(&serde_json::json!({ "event": kind, "text": printable(text) }));
         } else {
-            eprintln!("{plain}");
+            tell(plain);
         }
     }
 
@@ -137,6 +157,11 @@ impl Output {
     }
 }
 
+/// Prints a line to standard error. If nobody reads it any more (`kurabe run 2>&1 | head`), that is no error.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// Whether the command that was given has `--json-progress`.
 fn is_json(matches: &ArgMatches) -> bool {
     let own = matches.try_get_one::<bool>("json-progress").ok().flatten().is_some_and(|set| *set);
@@ -161,7 +186,7 @@ impl Reporter for Output {
     }
 }
 
-/// Escapes a result for display. Lines, tabs and, if enabled, colour sequences stay.
+/// Escapes a result for display. Lines (which end in CR and LF in CSV), tabs and, if enabled, colour sequences stay.
 fn screen(text: &str, colour: bool) -> Cow<'_, str> {
     let stays = |character: char| matches!(character, '\n' | '\t');
     if !text.contains(|c| is_unprintable(c) && !stays(c)) {
@@ -169,7 +194,8 @@ fn screen(text: &str, colour: bool) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len());
     for (at, character) in text.char_indices() {
-        if stays(character) || colour && character == '\u{1b}' && sets_colour(&text[at..]) {
+        let ends_line = character == '\r' && text[at..].starts_with("\r\n");
+        if stays(character) || ends_line || colour && character == '\u{1b}' && sets_colour(&text[at..]) {
             out.push(character);
         } else {
             out.push_str(&printable(character.encode_utf8(&mut [0; 4])));
@@ -202,6 +228,11 @@ mod tests {
         let text = "a\u{1b}[1;31mb\u{1b}[0m\n\tc\u{1b}[2J\u{9b}31m\r";
         assert_eq!(screen(text, true), "a\u{1b}[1;31mb\u{1b}[0m\n\tc\\u{1b}[2J\\u{9b}31m\\r");
         assert_eq!(screen("\u{1b}[1m", false), "\\u{1b}[1m");
+    }
+
+    #[test]
+    fn ends_of_csv_lines_are_not_escaped() {
+        assert_eq!(screen("a,b\r\n1,\r2\r\n", false), "a,b\r\n1,\\r2\r\n");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
 use kurabe_engine::event::Event;
+use kurabe_observe::Live;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,7 +36,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `completed` is the number of transactions completed in the current trial.
+    /// `completed` is the number of transactions completed in the current trial. `resources` samples what is used, for
+    /// programs that follow the run; `None` if the clients are elsewhere.
     pub(crate) fn new(
         output: Output,
         axes: &[AxisInfo],
@@ -43,6 +45,7 @@ impl Progress {
         cells: &[CellRecord],
         rounds: u32,
         completed: &Arc<AtomicU64>,
+        mut resources: Option<Live>,
     ) -> Self {
         let live = output.live && !output.quiet && !output.json;
         let drawn = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -62,6 +65,9 @@ impl Progress {
             (false, true) => Some(every(EVENT, completed, ends, move |rate| {
                 if let Some(rate) = rate {
                     output.event(&json!({ "event": "rate", "ops_per_second": rate }));
+                }
+                if let Some(sample) = resources.as_mut().and_then(Live::sample) {
+                    output.event(&event::resources(&sample));
                 }
             })),
             (false, false) => None,
@@ -101,6 +107,9 @@ impl Progress {
             }
             Event::Restarting => self.bar.set_message("restarting the throwaway servers"),
             Event::TrialEnds { record } => self.ended(record),
+            Event::AgentLost { why } => {
+                self.bar.suspend(|| self.output.warning(&format!("{why}; its trial is repeated")));
+            }
             Event::RoundsEnd { .. } => {}
         }
     }
@@ -165,7 +174,7 @@ fn every(
     interval: Duration,
     completed: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
-    show: impl Fn(Option<f64>) + Send + 'static,
+    mut show: impl FnMut(Option<f64>) + Send + 'static,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut last = (Instant::now(), 0);

@@ -9,6 +9,7 @@ use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{Arrivals, DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::TargetUrl;
@@ -20,15 +21,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use until::percentage;
-use words::{arrivals, known, one_target, parse_requests};
+pub(crate) use words::split_targets;
+use words::{arrivals, known, parse_requests};
 
+mod claim;
 mod file;
+mod fleet;
 mod interleave;
 mod lines;
 mod pgbench;
 mod restarts;
 mod several;
 
+pub(crate) use fleet::labels;
 pub(crate) use interleave::Interleave;
 pub(crate) use several::{Several, SuiteRun};
 pub(crate) mod until;
@@ -41,7 +46,7 @@ pub(crate) const ROUNDS: u32 = 6;
 pub(crate) const BUDGET: Duration = Duration::from_secs(40);
 
 /// The user's options; `None` if not given.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     experiment: Option<String>,
     custom: Option<CustomWorkload>,
@@ -65,6 +70,11 @@ pub(crate) struct Request {
     pub(crate) cache: Option<String>,
     /// The second server's URL, likewise.
     pub(crate) remote: Option<String>,
+    /// Where the fleet is, likewise.
+    pub(crate) fleet: Option<String>,
+    agents: Option<u64>,
+    labels: BTreeMap<String, String>,
+    on_lost_agent: Option<OnLostAgent>,
     interleave: Option<Interleave>,
     restarts: Option<u64>,
     threads: Option<ClientThreads>,
@@ -158,15 +168,32 @@ impl Request {
             let allowed = defaults || self.targets.is_empty() || !is_default(matches, name);
             if given { is_given(matches, name) } else { allowed }
         };
-        let targets: Vec<String> = names()
+        let targets: Vec<Vec<String>> = names()
             .filter(counts)
             .filter_map(|name| matches.get_many::<String>(name))
             .flatten()
-            .map(|text| one_target(text))
+            .map(|text| split_targets(text))
             .collect::<Result<_>>()?;
         if !targets.is_empty() {
-            self.targets = targets;
+            self.targets = targets.concat();
         }
+        if let Some(database) = option(matches, "db") {
+            self.add_database(&database)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the database of `--db` to the application stacks among the targets.
+    fn add_database(&mut self, database: &str) -> Result<()> {
+        let with = |url: &String| kurabe_targets::with_database(url, database);
+        let targets = self.targets.iter().map(with).collect::<Result<Vec<_>>>()?;
+        let is_stack =
+            |url: &String| TargetUrl::parse(url).is_ok_and(|url| url.scheme == kurabe_targets::STACK);
+        if !targets.iter().any(is_stack) {
+            return Err(Error::usage("--db: no target is an application stack")
+                .hint("add one: --via stack:php/mysqli"));
+        }
+        self.targets = targets;
         Ok(())
     }
 
@@ -214,6 +241,13 @@ impl Request {
         self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         self.cache = text("cache")?.or(self.cache.take());
         self.remote = text("remote")?.or(self.remote.take());
+        self.fleet = text("fleet")?.or(self.fleet.take());
+        self.agents = count("agents")?.or(self.agents);
+        if let Some(labels) = parsed(prefix, "agent-label", text("agent-label")?, fleet::labels)? {
+            self.labels = labels;
+        }
+        let on_lost = parsed(prefix, "on-lost-agent", text("on-lost-agent")?, OnLostAgent::parse)?;
+        self.on_lost_agent = on_lost.or(self.on_lost_agent);
         let durability = parsed(prefix, "durability", text("durability")?, DurabilityClass::parse)?;
         self.durability = durability.or(self.durability);
         Ok(())
@@ -372,6 +406,7 @@ impl Request {
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
             threads: self.threads,
+            fleet: self.fleet_spec()?,
         };
         self.with_restarts(spec, &urls)
     }

@@ -1,6 +1,7 @@
 //! Finds a server's processes by the address at which it listens.
 
 use crate::diag::{LISTEN, NetlinkClient};
+use crate::own_host;
 use crate::process::{Pid, numbers};
 use kurabe_core::observation::Endpoint;
 use std::collections::BTreeSet;
@@ -66,12 +67,22 @@ fn is_local(address: IpAddr) -> bool {
 }
 
 fn of_port(host: &str, port: u16) -> Result<BTreeSet<u64>, String> {
-    let addresses: Vec<IpAddr> = (host, port)
+    let all: Vec<IpAddr> = (host, port)
         .to_socket_addrs()
         .map_err(|error| format!("cannot resolve {host}: {error}"))?
         .map(|address| address.ip().to_canonical())
-        .filter(|address| is_local(*address))
         .collect();
+    if let [address] = *all
+        && own_host::is_there(address)
+    {
+        let inodes = own_host::listening(address, port);
+        return if inodes.is_empty() {
+            Err(format!("no process listens at {host}:{port}"))
+        } else {
+            Ok(inodes)
+        };
+    }
+    let addresses: Vec<IpAddr> = all.into_iter().filter(|address| is_local(*address)).collect();
     if addresses.is_empty() {
         return Err(format!("the server runs on another host, {host}"));
     }

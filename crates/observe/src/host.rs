@@ -78,6 +78,40 @@ pub(crate) fn busy_ns() -> u64 {
     cpus(&text, tick_ns()).iter().map(|cpu| cpu.busy_ns).sum()
 }
 
+/// Counters of disks and network interfaces, for the samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Devices {
+    disks: Vec<DiskUse>,
+    interfaces: Vec<InterfaceUse>,
+}
+
+impl Devices {
+    /// Reads the counters; those that cannot be read are empty.
+    pub fn now() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self { disks: disks(&read("/proc/diskstats")), interfaces: interfaces(&read("/proc/net/dev")) }
+    }
+
+    /// The busy time of the busiest disk since then, in nanoseconds; `None` without a disk.
+    pub fn disk_busy_since(&self, before: &Self) -> Option<u64> {
+        let busy = self.disks.iter().filter_map(|now| {
+            let then = before.disks.iter().find(|then| then.name == now.name)?;
+            Some(now.busy_ns.saturating_sub(then.busy_ns))
+        });
+        busy.max()
+    }
+
+    /// The bytes of the busiest interface since then, in its busier direction; `None` without an interface.
+    pub fn network_since(&self, before: &Self) -> Option<u64> {
+        let bytes = self.interfaces.iter().filter_map(|now| {
+            let then = before.interfaces.iter().find(|then| then.name == now.name)?;
+            let (sent, received) = (now.sent_bytes, now.received_bytes);
+            Some(sent.saturating_sub(then.sent_bytes).max(received.saturating_sub(then.received_bytes)))
+        });
+        bytes.max()
+    }
+}
+
 fn cpus(text: &str, tick: u64) -> Vec<CpuUse> {
     text.lines()
         .filter_map(|line| {
@@ -169,6 +203,20 @@ mod tests {
         assert_eq!(interfaces(text)[0].sent_bytes, 200);
         assert_eq!(stall("some avg10=0.27 avg60=0.77 avg300=1.43 total=116\nfull total=3\n"), Some(116_000));
         assert_eq!(stall(""), None);
+    }
+
+    #[test]
+    fn busiest_device_counts_in_its_busier_direction() {
+        let at = |busy: u64, sent: u64, received: u64| Devices {
+            disks: disks(&format!(" 8 0 xda 1 0 1 1 1 0 1 1 0 {busy} 1\n 8 16 xdb 1 0 1 1 1 0 1 1 0 3 1\n")),
+            interfaces: interfaces(&format!(
+                " lo: {received} 1 0 0 0 0 0 0 {sent} 1\n eth9: 10 1 0 0 0 0 0 0 20 1\n"
+            )),
+        };
+        let (before, now) = (at(10, 100, 100), at(15, 400, 250));
+        assert_eq!(now.disk_busy_since(&before), Some(5_000_000));
+        assert_eq!(now.network_since(&before), Some(300));
+        assert_eq!(now.disk_busy_since(&Devices::default()), None);
     }
 
     #[test]

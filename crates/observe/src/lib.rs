@@ -7,7 +7,7 @@
 //!
 //! - processes: `/proc/PID/{stat,io,cgroup}` and `/proc/PID/task/TID/{stat,schedstat,status}` (`proc_pid(5)`)
 //! - machine: `/proc/{stat,diskstats,net/dev,pressure/io}`
-//! - a server on another host: from an agent there ([`serve`])
+//! - a server on another host: from an agent there ([`ServerObserver`])
 //! - connections: `NETLINK_SOCK_DIAG` (`sock_diag(7)`), which has each TCP socket's `tcp_info`
 
 mod diag;
@@ -15,9 +15,11 @@ mod facts;
 mod find;
 mod group;
 mod host;
+mod live;
 mod machine;
 mod memory;
 mod monitor;
+mod own_host;
 mod process;
 mod remote;
 mod sampler;
@@ -25,9 +27,29 @@ mod tiers;
 mod wire;
 
 pub use facts::machine_facts;
+pub use live::Live;
 pub use machine::{dishonest_sync, disturbances, is_busy};
 pub use monitor::Monitor;
-pub use remote::{DEFAULT_COMMAND, Remote, serve};
+pub use remote::{
+    ANSWER, AgentProcess, Answer, Conversation, DEFAULT_COMMAND, Greeting, PROTOCOL, Remote, RemoteSample,
+    Request, ServerObserver, boot, read_line, send,
+};
+
+use kurabe_core::{Error, ErrorKind};
+
+/// Whether this machine can be observed. Without the kernel's counters, a resource that was not seen would look idle.
+///
+/// # Errors
+/// [`Environment`](ErrorKind::Environment) if `/proc` cannot be read, as in a container or chroot without it.
+pub fn check() -> Result<(), Error> {
+    for file in ["/proc/self/stat", "/proc/stat"] {
+        std::fs::read(file).map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("this machine cannot be observed: {file}: {error}"))
+                .hint("mount it: mount -t proc proc /proc")
+        })?;
+    }
+    Ok(())
+}
 
 /// The numbers of a server's processes: those that listen at its endpoint, and all their descendants.
 ///

@@ -26,12 +26,19 @@ pub struct Monitor {
     behind: Vec<(Endpoint, Endpoint)>,
     /// Servers that an agent on their own host observes.
     elsewhere: Vec<(Endpoint, Remote)>,
+    /// Whether servers are not observed.
+    clients_only: bool,
 }
 
 impl Monitor {
     /// Observes this machine.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Observes the clients of this process and their machine, but no server: another process does that.
+    pub fn of_clients() -> Self {
+        Self { clients_only: true, ..Self::default() }
     }
 
     /// Clients that connect to `given` reach, through a relay, the server that listens at `real`: that server is
@@ -76,11 +83,12 @@ impl Observer for Monitor {
             let Endpoint::Tcp { host, port } = real else {
                 return Err("an agent can observe only servers that are reached by TCP".to_owned());
             };
-            observer.begin(host, *port).map(|guard| (observer.command(), guard))
+            observer.begin(host, *port).map(|guard| (observer.name().to_owned(), guard))
         });
         let own: Vec<Pid> = Pid::of(std::process::id()).into_iter().collect();
         let roots = match (real, &far) {
             (Endpoint::InProcess, _) => Ok(None),
+            _ if self.clients_only => Err("another process observes it".to_owned()),
             (_, Some(far)) => Err(far.as_ref().err().cloned().unwrap_or_default()),
             _ => self.roots(real).map(Some),
         };
@@ -88,6 +96,7 @@ impl Observer for Monitor {
         let wire = Wire::new(tiers::front(endpoint), tiers::front(real), probe_port);
         let tiers = tiers::of(real)
             .into_iter()
+            .filter(|_| !self.clients_only)
             .map(|(name, place)| (name, self.roots(&place).map(|roots| Group::now(roots, true))))
             .collect();
         let observed = match &server {
@@ -211,11 +220,12 @@ impl MonitorGuard for Trial {
 
 /// Combines the observations of both hosts; `here` if both are the same host.
 fn joined(seen: Observation, far: RemoteSample, here: bool) -> Observation {
-    let at = |ms: u64| far.samples.iter().rev().find(|sample| sample.at_ms <= ms).and_then(|s| s.server_cpu);
+    let far_at = |ms: u64| far.samples.iter().rev().find(|sample| sample.at_ms <= ms);
     // The samples of each host are relative to its own begin, because their clocks may differ.
     let samples = seen.samples.iter().map(|sample| Sample {
-        server_cpu: at(sample.at_ms),
-        disk_waits: far.samples.iter().rev().find(|s| s.at_ms <= sample.at_ms).map_or(0, |s| s.disk_waits),
+        server_cpu: far_at(sample.at_ms).and_then(|s| s.server_cpu),
+        disk_waits: far_at(sample.at_ms).map_or(0, |s| s.disk_waits),
+        disk_busy: far_at(sample.at_ms).and_then(|s| s.disk_busy),
         ..*sample
     });
     let wire = seen.wire.map(|wire| match wire.classified {

@@ -1,6 +1,6 @@
 //! Samples quantities without a counter, in a separate thread.
 
-use crate::host;
+use crate::host::{self, Devices};
 use crate::process::{Pid, Stat, numbers};
 use crate::tick_ns;
 use crate::wire::Wire;
@@ -19,7 +19,7 @@ const LONGER: f64 = 1.1;
 /// The longest interval.
 const LONGEST: Duration = Duration::from_millis(150);
 /// An interval is at least this many times as long as the CPU time of the previous sample.
-const COST: u32 = 120;
+pub(crate) const COST: u32 = 120;
 /// The maximum number of recorded samples. If there are more, means of neighbours are recorded.
 const KEPT: usize = 48;
 
@@ -70,29 +70,59 @@ struct SampleLoop {
     seen: SampleSeries,
 }
 
-/// Counters at the previous sample.
-struct Before {
-    at: Instant,
+/// The counters from which a sample is made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
     client_ns: u64,
-    server_ticks: u64,
+    /// `None` if the database runs in the client's process.
+    server_ns: Option<u64>,
     host_ns: u64,
+    devices: Devices,
+    /// Threads in uninterruptible sleep.
+    disk_waits: u64,
+    /// Stopped threads.
+    stopped: u64,
+}
+
+impl Counters {
+    /// Reads the counters of this process, of the machine, and of these processes; `apart` if they are a server's.
+    pub fn now(members: &[u32], apart: bool) -> Self {
+        let Processes { ticks, disk, stopped } = processes(members, apart);
+        Self {
+            client_ns: own_cpu(),
+            server_ns: apart.then(|| ticks * tick_ns()),
+            host_ns: host::busy_ns(),
+            devices: Devices::now(),
+            disk_waits: disk,
+            stopped,
+        }
+    }
+
+    /// What was used since then, with this time for the sample.
+    pub fn since(&self, before: &Self, passed: Duration, at_ms: u64) -> Sample {
+        let share =
+            |now: u64, then: u64| now.saturating_sub(then) as f64 / (passed.as_nanos() as f64).max(1.0);
+        Sample {
+            at_ms,
+            client_cpu: rounded(share(self.client_ns, before.client_ns)),
+            server_cpu: self.server_ns.zip(before.server_ns).map(|(now, then)| rounded(share(now, then))),
+            host_cpu: rounded(share(self.host_ns, before.host_ns)),
+            disk_waits: self.disk_waits,
+            // The kernel counts busy time in ticks, which may be more than has passed.
+            disk_busy: self.devices.disk_busy_since(&before.devices).map(|ns| rounded(share(ns, 0)).min(1.0)),
+            network: self.devices.network_since(&before.devices).map(|bytes| (share(bytes, 0) * 1e9) as u64),
+        }
+    }
 }
 
 impl SampleLoop {
     fn until(mut self, stop: &Receiver<()>) -> SampleSeries {
         let began = Instant::now();
-        let mut before = Before {
-            at: began,
-            client_ns: own_cpu(),
-            server_ticks: self.processes().ticks,
-            host_ns: host::busy_ns(),
-        };
+        let mut before = (began, Counters::now(&self.members, self.apart));
         let mut pause = FIRST;
         let mut cost = thread_cpu();
         while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-            let at = Instant::now();
-            self.sample(began, at, &mut before);
-            before.at = at;
+            self.sample(began, Instant::now(), &mut before);
             let now = thread_cpu();
             pause = pause.mul_f64(LONGER).min(LONGEST).max(Duration::from_nanos(now - cost) * COST);
             cost = now;
@@ -102,53 +132,44 @@ impl SampleLoop {
         self.seen
     }
 
-    fn sample(&mut self, began: Instant, at: Instant, before: &mut Before) {
-        let Processes { ticks, disk, stopped } = self.processes();
-        let (client_ns, host_ns) = (own_cpu(), host::busy_ns());
-        let past = at.duration_since(before.at).as_nanos() as f64;
-        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / past.max(1.0);
-        let sample = Sample {
-            at_ms: at.duration_since(began).as_millis() as u64,
-            client_cpu: rounded(share(client_ns, before.client_ns)),
-            server_cpu: self
-                .apart
-                .then(|| rounded(share(ticks * tick_ns(), before.server_ticks * tick_ns()))),
-            host_cpu: rounded(share(host_ns, before.host_ns)),
-            disk_waits: disk,
-        };
-        (before.client_ns, before.server_ticks, before.host_ns) = (client_ns, ticks, host_ns);
+    fn sample(&mut self, began: Instant, at: Instant, before: &mut (Instant, Counters)) {
+        let now = Counters::now(&self.members, self.apart);
+        let at_ms = at.duration_since(began).as_millis() as u64;
+        let sample = now.since(&before.1, at.duration_since(before.0), at_ms);
         if let Some(wire) = &mut self.wire {
             wire.sample(sample.at_ms);
         }
         let seen = &mut self.seen;
         seen.taken += 1;
-        seen.disk += u64::from(disk > 0);
-        seen.stopped += u64::from(stopped > 0);
+        seen.disk += u64::from(now.disk_waits > 0);
+        seen.stopped += u64::from(now.stopped > 0);
         seen.samples.push(sample);
         if seen.samples.len() > KEPT {
             seen.samples = seen.samples.chunks(2).map(mean).collect();
         }
+        *before = (at, now);
     }
+}
 
-    fn processes(&self) -> Processes {
-        let mut found = Processes::default();
-        let mut members: BTreeSet<u32> = self.members.iter().copied().collect();
-        if self.apart {
-            // A server may start a process for each connection.
-            members.extend(self.members.iter().flat_map(|pid| children(*pid)));
-        }
-        let own = own_thread();
-        for pid in members {
-            let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) else { continue };
-            found.ticks += stat.ticks + stat.children_ticks;
-            for tid in numbers(&format!("/proc/{pid}/task")).into_iter().filter(|tid| *tid != own) {
-                let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
-                found.disk += u64::from(stat.state == b'D');
-                found.stopped += u64::from(stat.state == b'T');
-            }
-        }
-        found
+/// What these processes do now, and if they are a server's, the processes that they started.
+fn processes(members: &[u32], apart: bool) -> Processes {
+    let mut found = Processes::default();
+    let mut all: BTreeSet<u32> = members.iter().copied().collect();
+    if apart {
+        // A server may start a process for each connection.
+        all.extend(members.iter().flat_map(|pid| children(*pid)));
     }
+    let own = own_thread();
+    for pid in all {
+        let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) else { continue };
+        found.ticks += stat.ticks + stat.children_ticks;
+        for tid in numbers(&format!("/proc/{pid}/task")).into_iter().filter(|tid| *tid != own) {
+            let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
+            found.disk += u64::from(stat.state == b'D');
+            found.stopped += u64::from(stat.state == b'T');
+        }
+    }
+    found
 }
 
 /// The processes at one sample.
@@ -169,7 +190,7 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-fn thread_cpu() -> u64 {
+pub(crate) fn thread_cpu() -> u64 {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
@@ -199,6 +220,8 @@ fn mean(pair: &[Sample]) -> Sample {
         server_cpu: a.server_cpu.zip(b.server_cpu).map(|(a, b)| rounded(f64::midpoint(a, b))),
         host_cpu: half(|sample| sample.host_cpu),
         disk_waits: a.disk_waits.max(b.disk_waits),
+        disk_busy: a.disk_busy.zip(b.disk_busy).map(|(a, b)| rounded(f64::midpoint(a, b))),
+        network: a.network.zip(b.network).map(|(a, b)| a.midpoint(b)),
     }
 }
 
@@ -239,11 +262,9 @@ mod tests {
         let mut sampling =
             SampleLoop { members: Vec::new(), apart: false, wire: None, seen: SampleSeries::default() };
         let began = Instant::now();
-        let mut before = Before { at: began, client_ns: 0, server_ticks: 0, host_ns: 0 };
+        let mut before = (began, Counters::default());
         for n in 1..=500 {
-            let at = began + Duration::from_millis(n);
-            sampling.sample(began, at, &mut before);
-            before.at = at;
+            sampling.sample(began, began + Duration::from_millis(n), &mut before);
         }
         assert_eq!(sampling.seen.taken, 500);
         assert!(sampling.seen.samples.len() <= KEPT && sampling.seen.samples.len() >= KEPT / 2 - 1);

@@ -31,6 +31,10 @@ pub(crate) fn of(endpoint: &Endpoint) -> Vec<(String, Endpoint)> {
 pub(crate) fn front(endpoint: &Endpoint) -> &Endpoint {
     let mut applications = at(endpoint, Tier::Application);
     match (applications.next(), applications.next()) {
+        // Its first endpoint is the one that clients connect to; the others are behind it.
+        (Some(Endpoint::Composite(members)), None) => {
+            members.first().map_or(endpoint, |first| &first.endpoint)
+        }
         (Some(alone), None) => alone,
         _ => endpoint,
     }
@@ -72,5 +76,16 @@ mod tests {
         let cached = together(&[(1, None), (2, None)]);
         assert!(of(&cached).is_empty());
         assert_eq!(front(&cached), &cached);
+    }
+
+    #[test]
+    fn clients_connect_to_first_endpoint_of_application() {
+        let tcp = Endpoint::Tcp { host: "127.0.0.1".into(), port: 1 };
+        let member = |endpoint, tier| Member { endpoint, tier };
+        let behind = member(Endpoint::Unix("/run/php.sock".into()), None);
+        let application = Endpoint::Composite(vec![member(tcp.clone(), None), behind]);
+        let whole = Endpoint::Composite(vec![member(application.clone(), Some(Tier::Application))]);
+        assert_eq!(front(&whole), &tcp);
+        assert_eq!(of(&whole), [("application".to_owned(), application)]);
     }
 }

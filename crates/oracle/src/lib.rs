@@ -124,13 +124,13 @@ impl Driver for Oracle {
         Ok(Box::new(metrics::OracleStatsProbe::new(link)))
     }
 
-    fn links(&self, _: RemoteServer, link: &kurabe_core::remote::Link) -> Support {
-        Support::no(match link.way {
+    fn links(&self, _: RemoteServer, link: &kurabe_core::remote::Link) -> Result<Support> {
+        Ok(Support::no(match link.way {
             LinkWay::DatabaseLink => {
                 "Kurabe does not create database links of Oracle yet: there was no server to verify them against"
             }
             _ => "Oracle reads another server's tables by database links only",
-        })
+        }))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -27,6 +27,8 @@ thread_local! {
 struct Core {
     shared: Arc<Shared>,
     state: RefCell<State>,
+    /// The deadline for which the timer is set.
+    timer: Cell<Option<Instant>>,
 }
 
 /// The number of the reactor whose task runs on this thread, from 1; 0 on an ordinary thread.
@@ -137,7 +139,8 @@ impl<F> Reactor<F> {
         let work = &work;
         // Outlives the coroutines, which write into it.
         let results: Vec<Cell<Option<T>>> = self.tasks.iter().map(|_| Cell::new(None)).collect();
-        let core = Rc::new(Core { shared: self.shared, state: RefCell::new(State::new(results.len())) });
+        let state = RefCell::new(State::new(results.len()));
+        let core = Rc::new(Core { shared: self.shared, state, timer: Cell::new(None) });
         let _entered = Entered::new(&core);
         let bodies = self.tasks.into_iter().zip(&results).map(|((stack, task), result)| {
             let body: Box<dyn FnOnce() + '_> = Box::new(move || result.set(Some(work(task))));
@@ -214,7 +217,13 @@ fn look(core: &Core, events: &mut Vec<Event>, woken: &mut Vec<(TaskId, u64)>) {
     events.clear();
     let looked = match limit {
         Limit::None => epoll::wait(&core.shared.epoll, spare_capacity(events), None),
-        Limit::Coarse(time) => epoll::wait(&core.shared.epoll, spare_capacity(events), Some(&timespec(time))),
+        Limit::Now => {
+            epoll::wait(&core.shared.epoll, spare_capacity(events), Some(&timespec(Duration::ZERO)))
+        }
+        Limit::Deadline(deadline) => {
+            let limit = core.timeout(deadline).map(timespec);
+            epoll::wait(&core.shared.epoll, spare_capacity(events), limit.as_ref())
+        }
         Limit::Exact(time) => {
             // epoll's own limit is rounded up to a millisecond, unless the kernel has `epoll_pwait2`.
             let _ = poll(&mut [PollFd::new(&core.shared.epoll, PollFlags::IN)], Some(&timespec(time)));
@@ -246,11 +255,28 @@ fn look(core: &Core, events: &mut Vec<Event>, woken: &mut Vec<(TaskId, u64)>) {
     state.expire();
 }
 
+impl Core {
+    /// How long epoll may wait for this deadline; `None` if the timer ends its wait. All requests have deadlines, mostly
+    /// the same next one for seconds: a limit of epoll's own would have the kernel set and remove a timer at each wait.
+    fn timeout(&self, deadline: Instant) -> Option<Duration> {
+        if self.timer.get() == Some(deadline) {
+            return None;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || self.shared.set_timer(timespec(left)).is_err() {
+            return Some(left);
+        }
+        self.timer.set(Some(deadline));
+        None
+    }
+}
+
 /// How long the thread may wait for reports.
 enum Limit {
     None,
-    /// To a millisecond.
-    Coarse(Duration),
+    Now,
+    /// Until the deadline of a wait.
+    Deadline(Instant),
     /// As exactly as the kernel can.
     Exact(Duration),
 }
@@ -258,17 +284,17 @@ enum Limit {
 fn limit(core: &Core) -> Limit {
     let state = core.state.borrow();
     if !state.ready.is_empty() || !state.later.is_empty() || core.shared.is_notified() {
-        return Limit::Coarse(Duration::ZERO);
+        return Limit::Now;
     }
     let (sleep, deadline) = state.next();
     match (sleep, deadline) {
         (None, None) => Limit::None,
-        (None, Some(deadline)) => Limit::Coarse(deadline.saturating_duration_since(Instant::now())),
+        (None, Some(deadline)) => Limit::Deadline(deadline),
         (Some(sleep), deadline) => {
             let next = deadline.map_or(sleep, |deadline| deadline.min(sleep));
             match next.saturating_duration_since(Instant::now()) {
                 // Going to sleep takes about as long.
-                left if left < SPIN => Limit::Coarse(Duration::ZERO),
+                left if left < SPIN => Limit::Now,
                 left => Limit::Exact(left),
             }
         }

@@ -5,6 +5,9 @@ use crate::timers::{Deadline, TaskId, Timers};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{OwnedFd, RawFd};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,13 +26,15 @@ pub(crate) struct Shared {
     pub(crate) epoll: OwnedFd,
     /// Written to by other threads, to end a wait of the reactor's thread.
     wake: OwnedFd,
+    /// Ends a wait of the reactor's thread at a deadline.
+    timer: OwnedFd,
     /// Tasks that were woken, with the number of the wait that ends.
     woken: Mutex<Vec<(TaskId, u64)>>,
     /// Whether there are any, or a wake-up is under way.
     notified: AtomicBool,
 }
 
-/// The data of epoll's reports on [`Shared::wake`]; no socket has this number.
+/// The data of epoll's reports on the reactor's own files, [`Shared::wake`] and the timer; no socket has this number.
 pub(crate) const WAKE: u64 = u64::MAX;
 
 impl Shared {
@@ -39,8 +44,18 @@ impl Shared {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Edge-triggered: each write is reported once, and the counter never has to be read.
         epoll::add(&epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
+        let timer =
+            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { id, epoll, wake, woken: Mutex::default(), notified: AtomicBool::new(false) })
+        Ok(Self { id, epoll, wake, timer, woken: Mutex::default(), notified: AtomicBool::new(false) })
+    }
+
+    /// Has epoll report in this time, which is not zero, and not at the time of an earlier call.
+    pub(crate) fn set_timer(&self, time: Timespec) -> io::Result<()> {
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: time };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
     }
 
     fn woken(&self) -> MutexGuard<'_, Vec<(TaskId, u64)>> {

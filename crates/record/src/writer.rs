@@ -207,9 +207,12 @@ mod tests {
             metrics: Vec::new(),
             points: Vec::new(),
             windows: Vec::new(),
+            windows_ns: 0,
+            tail: None,
             slices: 0,
             stood_still_ns: 0,
             threads: 0,
+            fleet: None,
         };
         let trial = TrialRecord { outcome: Outcome::Measured(Box::new(measurement)), ..failed(0) };
         assert_eq!(writer.trial(&trial).unwrap_err().kind(), ErrorKind::Internal);

@@ -46,6 +46,17 @@ impl Anonymiser {
         header.spec.custom = None;
         header.spec.cache = header.spec.cache.take().map(|_| WITHHELD.to_owned());
         header.spec.remote = header.spec.remote.take().map(|_| WITHHELD.to_owned());
+        // Names of agents are those of machines.
+        if let Some(fleet) = &mut header.spec.fleet {
+            WITHHELD.clone_into(&mut fleet.url);
+            fleet.labels.clear();
+        }
+        let agents: Vec<String> = header.agents.iter().map(|agent| agent.name.clone()).collect();
+        for (at, agent) in header.agents.iter_mut().enumerate() {
+            agent.name = format!("{}", at + 1);
+            agent.host.clear();
+            agent.labels.clear();
+        }
         header.spec.targets = header.targets.iter().map(|target| target.name.clone()).collect();
         for (hidden, resumption) in hidden.resumptions.iter_mut().zip(&run.resumptions) {
             hidden.targets = keys(&resumption.targets).map(|key| self.target(key)).collect();
@@ -62,6 +73,11 @@ impl Anonymiser {
                 Outcome::Measured(measured) => {
                     if let Some(observed) = &mut measured.observed {
                         observed.without_names();
+                    }
+                    for agent in measured.fleet.iter_mut().flat_map(|fleet| &mut fleet.agents) {
+                        let known = agents.iter().position(|name| *name == agent.name);
+                        agent.name = known.map_or_else(String::new, |at| (at + 1).to_string());
+                        agent.client = None;
                     }
                 }
             }

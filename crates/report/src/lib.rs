@@ -12,12 +12,14 @@
 //! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
+//! | [`claim`] | the answers to claims |
 //! | [`suite_table`] | what the runs of a suite measured on which target |
 //! | [`history`] | equal runs over time, and changes |
 
 mod analysis;
 mod anonymise;
 pub mod attribution;
+pub mod claim;
 mod comparison;
 mod detail;
 mod engine;

@@ -155,7 +155,7 @@ pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<In
 }
 
 /// The arithmetic mean and its interval: of shares, whose sum is that of their means.
-fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
+pub(crate) fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
     let (mean, count) = (mean(values)?, values.len() as f64);
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let several = values.len() > 1;

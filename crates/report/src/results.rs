@@ -35,7 +35,7 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
 }
 
 /// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.
-fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
+pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
     let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
     for trial in &run.trials {
         trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);

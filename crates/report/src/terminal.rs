@@ -1,9 +1,9 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
 use crate::engine;
-use crate::finding::Section;
 use crate::finding::wording::rounds;
-use crate::format::{GLUE, command_line, glued, list, origin, timestamp};
+use crate::finding::{Agents, Basis, Finding, Section};
+use crate::format::{GLUE, capital, command_line, glued, list, origin, timestamp};
 use crate::summary::{Status, Summary};
 use crate::table::{Table, fixed_axes, lacking, tables};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
@@ -74,6 +74,9 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         }
     }
     page.origin(summary, options.details);
+    if let Some(agents) = agents(summary).filter(|_| !options.details) {
+        page.paragraph(&format!("{}.", capital(&agents.clause())));
+    }
     if !options.details {
         let cells = match left_out {
             0 => String::new(),
@@ -233,6 +236,14 @@ impl Page {
             self.paragraph(&origin);
         }
     }
+}
+
+/// The agents that ran the clients; `None` without a fleet.
+fn agents(summary: &Summary) -> Option<&Agents> {
+    summary.findings.iter().find_map(|statement| match &statement.finding {
+        Finding::Basis(Basis::Tested { fleet, .. }) => fleet.as_ref(),
+        _ => None,
+    })
 }
 
 /// The columns that fit; those with the highest priority of dropping go first.

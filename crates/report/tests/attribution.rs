@@ -351,6 +351,7 @@ fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
         samples: 10,
         sessions: 30,
         groups: vec![group],
+        course: Vec::new(),
         cost_ns: 1,
     }
 }

@@ -6,7 +6,8 @@ mod common;
 
 use common::{INFO, Pattern, Scenario, observed, open_loop, troubled};
 use kurabe_core::observation::Sample;
-use kurabe_core::run::{Outcome, Run};
+use kurabe_core::run::{Outcome, Run, TailCourse};
+use kurabe_core::stats_probe::{EngineWaits, WaitPoint, WaitState};
 use kurabe_report::finding::Section;
 use kurabe_report::{analyse, html};
 use serde_json::Value;
@@ -90,9 +91,9 @@ fn data(page: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// A run like the default one: four sizes, two layouts, two ways of compression, with observations and windows.
+/// A run with four sizes, two layouts, two ways of compression, with observations and windows.
 fn usual() -> Run {
-    let mut run = Scenario {
+    let scenario = Scenario {
         targets: vec!["sqlite"],
         payloads: vec![1_000, 10_000, 100_000, 1_000_000],
         layouts: vec!["blob", "rows"],
@@ -100,8 +101,26 @@ fn usual() -> Run {
         noise: 0.02,
         rounds: 6,
         ..Scenario::default()
-    }
-    .run();
+    };
+    observed_over_time(scenario.run())
+}
+
+/// All cells of the default experiment, with the most rounds that a run has by default.
+fn whole() -> Run {
+    let scenario = Scenario {
+        targets: vec!["sqlite"],
+        payloads: vec![1_000, 4_000, 10_000, 100_000, 1_000_000],
+        layouts: vec!["blob", "rows"],
+        compress: vec!["none", "gzip", "zstd", "lz4"],
+        noise: 0.02,
+        rounds: 16,
+        ..Scenario::default()
+    };
+    observed_over_time(scenario.run())
+}
+
+/// The run with everything that a trial may have over its time.
+fn observed_over_time(mut run: Run) -> Run {
     for trial in &mut run.trials {
         let Outcome::Measured(measured) = &mut trial.outcome else { continue };
         measured.windows = (0..20).map(|n| 500 + n % 3).collect();
@@ -112,8 +131,20 @@ fn usual() -> Run {
             server_cpu: Some(0.323_456),
             host_cpu: 1.123_456,
             disk_waits: n % 2,
+            disk_busy: Some(0.123_456),
+            network: Some(1_234_567),
         };
         seen.samples = (1..=20).map(sample).collect();
+        let point = |at_ms, locks, background: &[&str]| WaitPoint {
+            at_ms,
+            samples: 1,
+            states: [(WaitState::Lock, locks)].into(),
+            background: background.iter().map(|work| (*work).to_owned()).collect(),
+        };
+        let course = vec![point(105, 2, &[]), point(210, 1, &["checkpointer"])];
+        seen.waits = Some(EngineWaits { course, ..EngineWaits::default() });
+        measured.tail =
+            Some(TailCourse { part_ns: 1 << 24, p99_ns: (0..20).map(|n| Some(123_456 + n)).collect() });
         measured.observed = Some(Box::new(seen));
     }
     run
@@ -122,7 +153,16 @@ fn usual() -> Run {
 #[test]
 fn page_of_a_usual_run_is_small() {
     let page = page(&usual());
-    assert!(page.len() < 300_000, "{} bytes", page.len());
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+}
+
+/// The budget of the page holds for the default experiment without a limit of time too.
+#[test]
+fn page_of_all_cells_of_the_default_experiment_is_within_its_budget() {
+    let page = page(&whole());
+    assert!(page.len() <= 300_000, "{} bytes", page.len());
+    let cells = data(&page)["cells"].as_object().unwrap().len();
+    assert_eq!(cells, 2 * 5 * 2 * 4, "each cell can be shown on demand");
 }
 
 #[test]
@@ -136,12 +176,18 @@ fn every_result_can_be_drawn_on_demand() {
     for (id, cell) in cells {
         let result = &summary.cells[id.parse::<usize>().unwrap()];
         assert!(cell["n"].as_str().unwrap().starts_with(&result.operation), "{cell}");
-        assert_eq!(cell["r"].as_array().unwrap().len() as u32, result.rounds);
+        // The number of the first one precedes them.
+        assert_eq!(cell["r"].as_array().unwrap().len() as u32, result.rounds + 1);
         let bars = cell["h"].as_array().unwrap();
-        let counted: u64 = bars.iter().map(|bar| bar[2].as_u64().unwrap()).sum();
+        let counted: u64 = bars[2..].iter().map(|bar| bar.as_u64().unwrap()).sum();
         assert_eq!(Some(counted), cell["o"].as_u64());
         assert_eq!(cell["w"][1].as_array().unwrap().len(), 20);
-        assert_eq!(cell["s"].as_array().unwrap().len(), 20);
+        assert_eq!(cell["t"][1].as_array().unwrap().len(), 20);
+        for series in cell["s"].as_array().unwrap() {
+            assert_eq!(series.as_array().unwrap().len(), 20);
+        }
+        assert_eq!(cell["a"][1], serde_json::json!([["lock", [2, 1]]]));
+        assert_eq!(cell["e"], serde_json::json!([["checkpointer", 105, 210]]));
         // Each dimension of the filter has the cell's value.
         for (level, dimension) in cell["d"].as_array().unwrap().iter().zip(data["dims"].as_array().unwrap()) {
             let level = usize::try_from(level.as_i64().unwrap()).unwrap();
@@ -154,6 +200,16 @@ fn every_result_can_be_drawn_on_demand() {
 }
 
 #[test]
+fn facts_of_a_cell_are_written_once_in_the_charts_of_rates_and_times() {
+    let summary = analyse(&usual(), Some(&INFO));
+    let page = html::render(&summary, &html::Options::default());
+    let shown = summary.cells.iter().filter(|cell| !cell.aa_control).count();
+    assert_eq!(page.matches("<g class=\"pt\"").count(), 2 * shown);
+    let (charts, _) = page.split_once("<h2>Results</h2>").unwrap();
+    assert_eq!(charts.matches("ops/s (").count(), shown);
+}
+
+#[test]
 fn forest_plot_has_a_row_for_each_comparison_and_needs_no_script() {
     let summary = analyse(&usual(), Some(&INFO));
     let page = html::render(&summary, &html::Options::default());
@@ -161,7 +217,7 @@ fn forest_plot_has_a_row_for_each_comparison_and_needs_no_script() {
     let compared =
         summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.ratio.is_some()).count();
     assert!(compared > 10);
-    assert_eq!(without.matches("data-says=").count(), compared);
+    assert_eq!(without.matches("<th scope=\"row\">").count(), compared);
     assert_eq!(without.matches("class=\"dot\"").count(), compared);
     assert!(
         without.find("class=\"ratios\"") < without.find("class=\"charts\""),

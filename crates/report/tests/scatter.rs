@@ -39,14 +39,17 @@ fn points_are_drawn_over_their_reference_with_the_diagonal() {
     let (_, diagonal) = section.split_once("class=\"reference diagonal\"><polyline points=\"").unwrap();
     let ends: Vec<f64> =
         diagonal.split_once('"').unwrap().0.split([',', ' ']).map(|number| number.parse().unwrap()).collect();
-    let attribute = |circle: &str, name: &str| -> f64 {
-        circle.split_once(&format!("{name}=\"")).unwrap().1.split_once('"').unwrap().0.parse().unwrap()
+    // The path of a marker begins in its middle.
+    let middle = |marker: &str| -> (f64, f64) {
+        let (place, _) = marker.split_once('m').unwrap();
+        let (x, y) = place.split_once(' ').unwrap();
+        (x.parse().unwrap(), y.parse().unwrap())
     };
     let (_, points) = section.split_once("line points c0").unwrap();
-    let circles: Vec<&str> = points.split("<circle ").skip(1).take(3).collect();
-    let off = |circle: &str| (attribute(circle, "cx") - ends[0]) - (ends[1] - attribute(circle, "cy"));
-    assert!(off(circles[0]).abs() < 0.2 && off(circles[1]).abs() < 0.2, "{circles:?}");
-    assert!(off(circles[2]) > 30.0, "an estimate that is too low is below the diagonal: {circles:?}");
+    let markers: Vec<&str> = points.split("<path class=\"m\" d=\"M").skip(1).take(3).collect();
+    let off = |marker: &str| (middle(marker).0 - ends[0]) - (ends[1] - middle(marker).1);
+    assert!(off(markers[0]).abs() < 0.2 && off(markers[1]).abs() < 0.2, "{markers:?}");
+    assert!(off(markers[2]) > 30.0, "an estimate that is too low is below the diagonal: {markers:?}");
 }
 
 #[test]

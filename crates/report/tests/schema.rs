@@ -7,11 +7,12 @@ mod common;
 use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
 use common::{At, INFO, Pattern, Scenario, bottlenecks, by_cpus, observed, open_loop, troubled};
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::fleet::{AgentRecord, AgentUse, FleetUse};
 use kurabe_core::metric::{Better, Metric, MetricValue, Points, Unit};
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn validator() -> jsonschema::Validator {
     let schema: Value =
@@ -130,6 +131,27 @@ fn reports() -> Vec<Value> {
         run.end = None;
         run
     };
+    let fewer_agents = {
+        let mut run = Scenario::default().run();
+        let [first, second] = ["one", "two"].map(str::to_owned);
+        run.header.agents = [&first, &second]
+            .map(|name| AgentRecord {
+                name: name.clone(),
+                host: name.clone(),
+                cpus: 2,
+                system: "Linux".to_owned(),
+                labels: BTreeMap::new(),
+            })
+            .to_vec();
+        for trial in &mut run.trials {
+            if let Outcome::Measured(measured) = &mut trial.outcome {
+                measured.clients = 2;
+                let agents = vec![AgentUse { name: first.clone(), clients: 2, ..AgentUse::default() }];
+                measured.fleet = Some(Box::new(FleetUse { agents, ..FleetUse::default() }));
+            }
+        }
+        run
+    };
     let runs = [
         restricted,
         resumed(),
@@ -146,6 +168,7 @@ fn reports() -> Vec<Value> {
         late,
         scaled,
         without_baseline,
+        fewer_agents,
     ];
     let left_out = View { leave_out: vec!["sqlite".to_owned()], ..View::default() };
     let others = [

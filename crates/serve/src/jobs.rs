@@ -4,7 +4,7 @@
 //! page finds its jobs again when it is restarted, and they do not end with it.
 
 use crate::failure::{Answer, blocking};
-use crate::{Shared, live, page};
+use crate::{Shared, page, trials};
 use axum::extract::{Path as UrlPath, State};
 use axum::response::Redirect;
 use kurabe_core::target::without_passwords;
@@ -216,7 +216,7 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath
             @if running {
                 form method="post" action={ "/jobs/" (id) "/stop" } { button { "Stop: results are kept" } }
             }
-            (live::job_panel(&format!("/jobs/{id}/events"), running))
+            (trials::job_panel(&format!("/jobs/{id}/events"), running))
             h2 { "Output" }
             pre { (job.said()) }
         })

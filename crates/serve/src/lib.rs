@@ -5,6 +5,7 @@
 //! | `access` | who may use the page |
 //! | `runs` | the list of runs, and one run with its report |
 //! | `live` | running trials, as server-sent events |
+//! | `trials` | what a page shows of trials: figures, charts, a log |
 //! | `compare` | two or more runs |
 //! | `history` | a suite over time |
 //! | `form` | a new run, from the registry of experiments |
@@ -24,6 +25,7 @@ mod live;
 mod metrics;
 mod page;
 mod runs;
+mod trials;
 
 use access::Access;
 use axum::Router;

@@ -6,13 +6,11 @@
 
 use crate::failure::{Answer, blocking};
 use crate::jobs::Job;
-use crate::{Shared, page, runs};
+use crate::{Shared, runs, trials};
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
-use kurabe_core::run::{Measurement, Outcome, Run, TrialRecord};
 use kurabe_record::{Entry, RunPath, RunState};
-use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,117 +22,8 @@ use std::time::Duration;
 
 /// The interval at which files are looked at.
 const LOOK: Duration = Duration::from_millis(400);
-/// The most trials in the log of a page, the newest ones.
-const LOG: usize = 40;
-
-/// A trial for the log.
-fn trial(run: &Run, record: &TrialRecord) -> Value {
-    let cell = run.header.cells.get(record.cell);
-    let target = cell.and_then(|cell| run.header.targets.get(cell.target)).map(|target| target.name.clone());
-    let axes = cell.map(|cell| {
-        let varies = |name: &str| run.header.spec.axes.get(name).is_none_or(|values| values.len() > 1);
-        let shown = cell
-            .axes
-            .values()
-            .iter()
-            .filter(|(name, _)| varies(name))
-            .map(|(name, value)| format!("{name} {value}"));
-        let control = cell.aa_control.then(|| "A/A control".to_owned());
-        shown.chain(control).collect::<Vec<_>>().join(", ")
-    });
-    let mut object =
-        json!({ "round": record.round + 1, "target": target, "axes": axes, "operation": record.operation });
-    match &record.outcome {
-        Outcome::Measured(measured) => {
-            object["rate"] = json!(measured.ops_per_second());
-            let times = measured.open.as_ref().map_or(&measured.service, |open| &open.response);
-            let time = |q: f64| times.quantile(q).map(page::nanos);
-            object["p50"] = json!(time(0.5));
-            object["p99"] = json!(time(0.99));
-            let (client, server) = cpus(measured);
-            object["client_cpu"] = json!(client);
-            object["server_cpu"] = json!(server);
-            object["rerun"] = json!(record.rerun_reason);
-        }
-        Outcome::Failed { reason, .. } => object["failed"] = json!(reason),
-    }
-    object
-}
-
-/// The processors that client and server used in a trial; `None` if not observed.
-fn cpus(measured: &Measurement) -> (Option<f64>, Option<f64>) {
-    let Some(observed) = &measured.observed else { return (None, None) };
-    let wall = observed.wall_ns.max(1) as f64;
-    let server = observed.server_seen().map(|server| server.cpu_ns as f64 / wall);
-    (Some(observed.client.cpu_ns as f64 / wall), server)
-}
-
-/// The live part of a run's page: the newest trials.
-pub(crate) fn panel(url: &str, running: bool, run: &Run) -> Markup {
-    html! {
-        section id="live" data-events=[running.then_some(url)] {
-            @if running { (figures()) }
-            h2 { "Trials" }
-            (log(run))
-        }
-    }
-}
-
-/// The live part of a job's page.
-pub(crate) fn job_panel(url: &str, running: bool) -> Markup {
-    html! {
-        section id="live" data-events=[running.then_some(url)] { @if running { (figures()) } }
-    }
-}
-
-fn figures() -> Markup {
-    html! {
-        div class="figures" aria-live="off" {
-            div { b id="rate" { "–" } span { "operations/s" } }
-            div { b id="p99" { "–" } span { "p99" } }
-            div { b id="cpus" { "–" } span { "CPUs used: client, server" } }
-            div { b id="done" { "–" } span { "trials" } }
-            div { b id="left" { "–" } span { "left" } }
-        }
-        p id="doing" class="soft" role="status" {}
-        svg id="rates" viewBox="0 0 600 120" preserveAspectRatio="none" role="img" aria-label="operations per second over time" {
-            polyline points="" {}
-        }
-        noscript { p class="soft" { "Reload the page to see new trials." } }
-    }
-}
-
-fn log(run: &Run) -> Markup {
-    let text = |value: &Value| value.as_str().unwrap_or("–").to_owned();
-    let number = |value: &Value, digits: usize| {
-        value.as_f64().map_or_else(|| "–".to_owned(), |n| format!("{n:.digits$}"))
-    };
-    html! {
-        div class="box" { table {
-            thead { tr {
-                th class="num" { "round" } th { "target" } th { "cell" } th { "operation" } th class="num" { "ops/s" }
-                th class="num" { "p50" } th class="num" { "p99" } th class="num" { "client CPUs" } th class="num" { "server CPUs" }
-            } }
-            tbody id="log" {
-                @for record in run.trials.iter().rev().take(LOG) {
-                    @let trial = trial(run, record);
-                    tr {
-                        td class="num" { (trial["round"]) } td { (text(&trial["target"])) } td { (text(&trial["axes"])) }
-                        td { (text(&trial["operation"])) }
-                        @if let Some(reason) = trial["failed"].as_str() {
-                            td class="wrap failed" colspan="5" { (reason) }
-                        } @else {
-                            td class="num" { (number(&trial["rate"], 0)) }
-                            td class="num" { (text(&trial["p50"])) } td class="num" { (text(&trial["p99"])) }
-                            td class="num" { (number(&trial["client_cpu"], 2)) }
-                            td class="num" { (number(&trial["server_cpu"], 2)) }
-                        }
-                    }
-                }
-            }
-        } }
-    }
-}
+/// The most trials before the first event whose course a page gets, the newest ones.
+const PAST: usize = 120;
 
 type Events = Sse<
     axum::response::sse::KeepAliveStream<
@@ -187,6 +76,8 @@ struct WatchedRun {
     path: RunPath,
     length: u64,
     trials: usize,
+    /// Whether the page has the courses of the trials before.
+    past_sent: bool,
     /// The job that makes it, for the rate within a trial.
     job: Option<WatchedJob>,
 }
@@ -204,7 +95,8 @@ pub(crate) async fn run(State(shared): State<Arc<Shared>>, Path(name): Path<Stri
         WatchedJob { shared: Arc::clone(&shared), job, read }
     });
     // The page has the trials so far.
-    let watched = WatchedRun { shared, path, length: 0, trials: trials.saturating_sub(1), job };
+    let watched =
+        WatchedRun { shared, path, length: 0, trials: trials.saturating_sub(1), past_sent: false, job };
     Ok(events(watched, look_at_run))
 }
 
@@ -216,7 +108,10 @@ fn look_at_run(watched: &mut WatchedRun) -> Found {
     if let Some(job) = &mut watched.job {
         // The ends of trials come from the run file, with more.
         let wanted = |event: &Value| {
-            matches!(event["event"].as_str(), Some("trial-begins" | "rate" | "loading" | "restarting"))
+            matches!(
+                event["event"].as_str(),
+                Some("trial-begins" | "rate" | "resources" | "loading" | "restarting")
+            )
         };
         events
             .extend(progress(job).iter().filter(|event| wanted(event)).map(|value| event("progress", value)));
@@ -225,9 +120,14 @@ fn look_at_run(watched: &mut WatchedRun) -> Found {
         watched.length = length;
         if let Ok(recorded) = kurabe_record::read(&watched.path) {
             let run = recorded.run;
-            events.extend(
-                run.trials.iter().skip(watched.trials).map(|record| event("trial", &trial(&run, record))),
-            );
+            let trial = |record| trials::json(&run, record);
+            if !watched.past_sent {
+                let past = run.trials.iter().take(watched.trials).rev().take(PAST);
+                events.push(event("past", &past.map(trial).collect()));
+                watched.past_sent = true;
+            }
+            events
+                .extend(run.trials.iter().skip(watched.trials).map(|record| event("trial", &trial(record))));
             watched.trials = run.trials.len();
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Answer, Failure, blocking};
 use crate::jobs::Job;
-use crate::{Shared, live, page};
+use crate::{Shared, page, trials};
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderValue;
@@ -217,7 +217,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
             },
             RunState::Complete => {}
         }
-        (live::panel(&format!("{url}/events"), now == RunState::Running, run))
+        (trials::panel(&format!("{url}/events"), now == RunState::Running, run))
         h2 { "Note" }
         form method="post" action={ (url) "/note" } {
             textarea name="note" aria-label="Note" { (note) }

@@ -6,19 +6,72 @@
   const at = (id) => document.getElementById(id);
   const set = (id, text) => { const place = at(id); if (place) place.textContent = text; };
   const number = (value, digits) => value == null ? "–" : value.toLocaleString("en", { maximumFractionDigits: digits });
-  const rates = [];
-  const draw = () => {
-    const line = document.querySelector("#rates polyline");
-    if (!line || rates.length < 2) return;
-    const most = Math.max(...rates) * 1.05;
-    line.setAttribute("points", rates.map((rate, n) =>
-      `${(n * 600 / (rates.length - 1)).toFixed(1)},${(120 - 115 * rate / most).toFixed(1)}`).join(" "));
+  // Charts of the last minutes. A point is [second, value, …], with a value for each series.
+  const SPAN = 300, GAP = 3, MOST = 4000, WIDE = 600, HIGH = 120;
+  const charts = new Map([...document.querySelectorAll("#live svg[data-kind]")].map((svg) => [svg.id, { svg, points: [] }]));
+  const now = () => performance.now() / 1000;
+  const units = {
+    us: (us) => us >= 1e6 ? `${number(us / 1e6, 1)} s` : us >= 1e3 ? `${number(us / 1e3, 1)} ms` : `${number(us, us < 10 ? 1 : 0)} µs`,
+    bytes: (bytes) => bytes >= 1e6 ? `${number(bytes / 1e6, 1)} MB/s` : `${number(bytes / 1e3, 1)} kB/s`,
+    share: (share) => `${number(share * 100, 0)} %`,
+    "": (value) => number(value, value < 100 ? 1 : 0),
   };
-  const rate = (value) => {
-    set("rate", number(value, 0));
-    rates.push(value);
-    if (rates.length > 300) rates.shift();
-    draw();
+  let frame = 0;
+  const add = (id, at, values) => {
+    const chart = charts.get(id);
+    if (!chart || values.every((value) => value == null)) return;
+    chart.points.push([at, ...values.map((value) => value ?? 0)]);
+    // A page that is not seen draws nothing.
+    if (chart.points.length > MOST) chart.points.splice(0, MOST / 2);
+    frame ||= requestAnimationFrame(draw);
+  };
+  const draw = () => {
+    frame = 0;
+    const ends = [...charts.values()].flatMap(({ points }) => points.map(([at]) => at));
+    const end = ends.reduce((a, b) => Math.max(a, b), -Infinity);
+    const start = Math.max(end - SPAN, ends.reduce((a, b) => Math.min(a, b), Infinity));
+    for (const chart of charts.values()) {
+      chart.points = chart.points.filter(([at]) => at >= start).sort((a, b) => a[0] - b[0]);
+      if (chart.points.length > 1) strip(chart.svg, whole(chart), start, Math.max(end - start, 1));
+    }
+  };
+  /* Nothing was seen in a gap: areas end before it. */
+  const whole = ({ svg, points }) => svg.dataset.kind !== "area" ? points : points.flatMap((point, i) => {
+    const before = points[i - 1], nothing = point.slice(1).map(() => 0);
+    return before && point[0] - before[0] > GAP ? [[before[0], ...nothing], [point[0], ...nothing], point] : [point];
+  });
+  /* Areas lie on top of each other; lines do not. */
+  const strip = (svg, points, start, span) => {
+    const { kind, unit, least } = svg.dataset, area = kind === "area";
+    const values = points.flatMap((point) => area ? point.slice(1).reduce((a, b) => a + b) : point.slice(1));
+    const high = values.reduce((a, b) => Math.max(a, b), Number(least ?? 0)) || 1;
+    const low = kind === "log" ? values.filter((value) => value > 0).reduce((a, b) => Math.min(a, b), high) : 0;
+    const share = (value) => kind === "log" ? Math.log(Math.max(value, low) / low) / (Math.log(high / low) || 1) : value / high;
+    const place = (at, value) => `${((at - start) / span * WIDE).toFixed(1)},${(HIGH - (HIGH - 5) * share(value)).toFixed(1)}`;
+    set(`${svg.id}-scale`, kind === "log" ? `${units[unit](low)} to ${units[unit](high)}` : `0 to ${units[unit](high)}`);
+    let base = points.map(() => 0);
+    [...svg.children].forEach((shape, n) => {
+      const top = points.map((point, i) => base[i] + point[n + 1]);
+      const line = (heights) => points.map(([at], i) => place(at, heights[i]));
+      shape.setAttribute("points", (area ? [...line(top), ...line(base).reverse()] : line(top)).join(" "));
+      if (area) base = top;
+    });
+  };
+  /* Whether the use of resources comes once a second, and not with each trial. */
+  let resources = false;
+  const use = (at, cpus, disk, network) => {
+    add("processors", at, cpus);
+    add("disk", at, [disk]);
+    add("network", at, [network]);
+  };
+  /* A trial that ended at this second. */
+  const drawn = (one, end) => {
+    if (one.failed != null) return;
+    add("rates", end, [one.rate]);
+    add("times", end, one.times);
+    const of = (all) => (all ?? []).map(([at, ...values]) => [end - all[all.length - 1][0] + at, ...values]);
+    if (!resources) of(one.course).forEach(([at, cpus, disk, network]) => use(at, cpus, disk, network));
+    of(one.sessions).forEach(([at, sessions]) => add("waits", at, sessions));
   };
   const cell = (row, text, kind) => {
     const td = row.appendChild(document.createElement("td"));
@@ -27,10 +80,17 @@
     return td;
   };
   const trial = (one) => {
-    if (one.rate != null) {
-      rate(one.rate);
-      set("p99", one.p99 ?? "–");
-      set("cpus", `${number(one.client_cpu, 2)}, ${number(one.server_cpu, 2)}`);
+    drawn(one, now());
+    if (one.failed == null) {
+      const [rate, , p99, client, servers, disk, network, sessions] = one.shown;
+      set("rate", rate);
+      set("p99", p99);
+      if (!resources) {
+        set("cpus", `${client}, ${servers}`);
+        set("busy", disk);
+        set("traffic", network);
+      }
+      set("sessions", sessions);
     }
     const log = at("log");
     if (!log) return;
@@ -39,14 +99,8 @@
     cell(row, one.target ?? "–");
     cell(row, one.axes ?? "");
     cell(row, one.operation);
-    if (one.failed != null) cell(row, one.failed, "wrap failed").colSpan = 5;
-    else {
-      cell(row, number(one.rate, 0), "num");
-      cell(row, one.p50 ?? "–", "num");
-      cell(row, one.p99 ?? "–", "num");
-      cell(row, number(one.client_cpu, 2), "num");
-      cell(row, number(one.server_cpu, 2), "num");
-    }
+    if (one.failed != null) cell(row, one.failed, "wrap failed").colSpan = 8;
+    else one.shown.forEach((text) => cell(row, text, "num"));
     log.prepend(row);
     while (log.rows.length > 200) log.lastElementChild.remove();
   };
@@ -58,8 +112,20 @@
         set("done", `${one.ended} of ${one.planned}`);
         if (one.left_ms != null) set("left", `${Math.ceil(one.left_ms / 1000)} s`);
         break;
-      case "rate": rate(one.ops_per_second); break;
-      case "trial-ends": if (one.ops_per_second != null) rate(one.ops_per_second); break;
+      case "trial-ends": if (one.ops_per_second == null) break; /* falls through */
+      case "rate":
+        set("rate", number(one.ops_per_second, 0));
+        add("rates", now(), [one.ops_per_second]);
+        break;
+      case "resources": {
+        resources = true;
+        const client = one.client_cpu, server = one.server_cpu ?? 0;
+        use(now(), [client, server, Math.max(0, one.host_cpu - client - server)], one.disk_busy, one.network);
+        set("cpus", `${number(client, 2)}, ${number(one.server_cpu, 2)}`);
+        set("busy", one.disk_busy == null ? "–" : units.share(one.disk_busy));
+        set("traffic", one.network == null ? "–" : units.bytes(one.network));
+        break;
+      }
       case "loading": set("doing", `loading the data of ${one.target}, ${words(one.axes)}`); break;
       case "restarting": set("doing", "restarting the throwaway servers"); break;
       case "note": case "warning": case "error": set("doing", one.text); break;
@@ -68,6 +134,11 @@
   };
   if (url) {
     const events = new EventSource(url);
+    events.addEventListener("past", (event) => {
+      const all = JSON.parse(event.data).filter((one) => one.failed == null);
+      const last = all.reduce((a, one) => Math.max(a, one.end), 0);
+      all.forEach((one) => drawn(one, now() - last + one.end));
+    });
     events.addEventListener("trial", (event) => trial(JSON.parse(event.data)));
     events.addEventListener("progress", (event) => progress(JSON.parse(event.data)));
     events.addEventListener("end", (event) => { events.close(); location.replace(JSON.parse(event.data).path); });

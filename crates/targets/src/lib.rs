@@ -1,4 +1,4 @@
-//! Opens targets: starts throwaway servers, parses URLs, chooses names.
+//! Opens the targets of a run.
 //!
 //! Throwaway servers are supervised by the running program, which must call [`kurabe_testbed::supervisor::run`] if its
 //! first argument is [`kurabe_testbed::supervisor::SUBCOMMAND`].
@@ -6,6 +6,11 @@
 mod observers;
 mod remotes;
 mod shared;
+mod stacks;
+mod throwaway;
+mod urls;
+
+pub use stacks::{DB, SERVED as SERVED_BY_STACKS, STACK, StackData, with_database};
 
 use kurabe_core::driver::Driver;
 use kurabe_core::durability::DurabilityClass;
@@ -16,24 +21,25 @@ use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 pub use kurabe_core::target::without_passwords;
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::cached::{self, Cached};
 use kurabe_drivers::members::Member;
 use kurabe_engine::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::target::{Restart, Restrict, SecondInstance, Target};
 use kurabe_observe::Remote;
-use kurabe_testbed::{Server, StartOptions, TestbedError};
-use shared::{REUSED, Started};
+use kurabe_testbed::Server;
+use shared::REUSED;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
+use throwaway::{
+    announce, not_started_url, options_of, restarting, restricting, start, start_twice, up_options,
+};
+use urls::{check_cache, driver_options};
 
 pub use shared::SharedServers;
-
-/// The scheme of a throwaway server: `up:postgres`.
-pub const UP: &str = "up";
+pub use throwaway::{start_error, up, with_server_affinity};
+pub use urls::{UP, applications, are_throwaway, check_scheme, engine, names};
 
 /// Messages to the user about targets, and the user's request to stop.
 pub trait Reporter {
@@ -61,10 +67,16 @@ pub struct Opened {
     pub records: Vec<TargetRecord>,
     /// The URL by which each is reached.
     pub reached: Vec<TargetUrl>,
+    /// The URL by which the second instance of each is reached; `None`: there is none.
+    pub second_reached: Vec<Option<TargetUrl>>,
     /// Servers that a remote observer watches.
     pub observers: Vec<(Endpoint, Remote)>,
     /// Separate processors for clients and throwaway servers.
     pub cpu_partition: Option<CpuPartition>,
+    /// Application stacks, which end before the servers of their databases.
+    stacks: Vec<stacks::RunningStack>,
+    /// The databases of stacks.
+    databases: Vec<stacks::StackDatabase>,
     /// The positions of the URLs that could not be opened, with the reasons; only with [`Wish::tolerant`]. They are
     /// none of the targets.
     pub unopened: Vec<(usize, Error)>,
@@ -95,6 +107,8 @@ pub struct Wish {
     pub cpu_partition: Option<CpuPartition>,
     /// For each target, whether its A/A control should run on a second instance of its server, if possible.
     pub second_instances: Vec<bool>,
+    /// The data that application stacks serve.
+    pub stack_data: StackData,
     /// Whether throwaway servers are not started. Only what their drivers know is known of them then.
     pub dry: bool,
     /// Whether a target that cannot be opened is left out, and no error.
@@ -119,6 +133,11 @@ impl Wish {
             second_instances: (0..spec.targets.len())
                 .map(|target| plan.wants_second_instance(target))
                 .collect(),
+            stack_data: StackData {
+                experiments: vec![spec.experiment.clone()],
+                seed: spec.seed,
+                records: spec.records,
+            },
             dry: false,
             tolerant: false,
             shared: None,
@@ -139,8 +158,11 @@ impl Opened {
             targets: Vec::new(),
             records: Vec::new(),
             reached: Vec::new(),
+            second_reached: Vec::new(),
             observers: Vec::new(),
             cpu_partition,
+            stacks: Vec::new(),
+            databases: Vec::new(),
             unopened: Vec::new(),
             servers: Vec::new(),
             shared: HashSet::new(),
@@ -187,9 +209,33 @@ impl Opened {
         Ok(reached)
     }
 
+    /// How an application stack or a throwaway server ended, if one ended unexpectedly.
+    pub fn died(&self) -> Option<String> {
+        let stacks = self
+            .stacks
+            .iter()
+            .find_map(stacks::RunningStack::died)
+            .map(|why| format!("the application: {why}"));
+        stacks.or_else(|| {
+            self.servers.iter().find_map(|server| server.died()).map(|why| format!("the database: {why}"))
+        })
+    }
+
+    /// Warns if an application stack, or the database of one, has ended. Trials then failed for that reason.
+    pub fn warn_of_ended_stacks(&self, reporter: &dyn Reporter) {
+        self.stacks.iter().for_each(stacks::RunningStack::settle);
+        if let Some(why) = self.died().filter(|_| !self.stacks.is_empty()) {
+            reporter.warning(&why);
+        }
+    }
+
     /// Stops the throwaway servers and removes their data. Shared servers go on.
     pub fn close(self, reporter: &dyn Reporter) {
         drop(self.targets);
+        for stack in self.stacks {
+            stack.stop(reporter);
+        }
+        drop(self.databases);
         // Other holders were dropped with the targets, except those of shared servers.
         for server in self.servers.into_iter().filter_map(Arc::into_inner) {
             if let Err(error) = server.stop() {
@@ -219,11 +265,13 @@ pub fn open(urls: &[String], wish: &Wish, reporter: &dyn Reporter) -> Result<Ope
         check_cache(cache)?;
     }
     let remote = remotes::given(wish)?;
+    let of_stacks = stacks::connections(&parsed);
     for (at, (((url, name), whole), observer)) in
         parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
     {
         reporter.check()?;
-        let one = One { at, url, name, whole, observer, cache: cache.as_ref(), remote: remote.as_ref() };
+        let (cache, remote) = (cache.as_ref(), remote.as_ref());
+        let one = One { at, url, name, whole, observer, cache, remote, of_stacks };
         match opened.open(one, wish, &mut seen, reporter) {
             Err(error) if wish.tolerant && error.kind() != ErrorKind::Interrupted => {
                 opened.unopened.push((at, error));
@@ -246,6 +294,8 @@ struct One<'a> {
     observer: Option<String>,
     cache: Option<&'a TargetUrl>,
     remote: Option<&'a TargetUrl>,
+    /// The connections that all stacks need together.
+    of_stacks: u64,
 }
 
 impl Opened {
@@ -257,16 +307,22 @@ impl Opened {
         seen: &mut HashSet<String>,
         reporter: &dyn Reporter,
     ) -> Result<()> {
-        let One { at, url, name, whole, observer, cache, remote } = one;
+        let One { at, url, name, whole, observer, cache, remote, of_stacks } = one;
         let Wish { durability, connections, .. } = *wish;
         let twice = wish.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
         let mut reused = false;
-        let dry = wish.dry && url.scheme == UP;
+        let dry = wish.dry && (url.scheme == UP || url.scheme == STACK);
+        // The class is that of the stack's database, which was opened with it.
+        let durability = durability.filter(|_| url.scheme != STACK);
         let open_one = |reached: &TargetUrl| {
             if dry { without_server(reached) } else { open_one(reached, durability) }
         };
-        let reached = if dry {
+        let reached = if dry && url.scheme == STACK {
+            stacks::not_started_url(&url)?
+        } else if url.scheme == STACK {
+            self.stack(&url, of_stacks, wish, reporter).map_err(|error| error.context(&url))?
+        } else if dry {
             let never = || -> Option<Restart> { Some(Box::new(|| Ok(()))) };
             let unrestricted = || -> Option<Restrict> { Some(Box::new(|_, _| Ok(()))) };
             (restart, restrict) = (never(), unrestricted());
@@ -306,7 +362,9 @@ impl Opened {
         if twice && driver.capabilities().is_temporary {
             second = Some((reached.clone(), None, None));
         }
-        let second = second.filter(|_| skip_reason.is_none()).map(|(reached, restart, restrict)| {
+        let second = second.filter(|_| skip_reason.is_none());
+        let second_reached = second.as_ref().map(|(reached, ..)| reached.clone());
+        let second = second.map(|(reached, restart, restrict)| {
             let (driver, ..) =
                 open_one(&reached).map_err(|error| error.context(format!("the second instance of {url}")))?;
             Ok::<_, Error>(SecondInstance { driver, restart, restrict })
@@ -341,6 +399,7 @@ impl Opened {
             facts: facts.clone(),
         });
         self.reached.push(reached);
+        self.second_reached.push(second_reached);
         let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
         self.targets.push(target);
         Ok(())
@@ -387,289 +446,4 @@ fn without_server(url: &TargetUrl) -> Result<OpenedOne> {
     let driver = kurabe_drivers::registry::open(url)?;
     let engine = kurabe_drivers::registry::find(&url.scheme).map_or("", |info| info.engine).to_owned();
     Ok((driver, ServerFacts { engine, ..ServerFacts::default() }, None))
-}
-
-/// A URL like that of a throwaway server that is not started, for its driver.
-fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
-    let found = kurabe_testbed::available().into_iter().find(|(engine, _)| *engine == url.path);
-    if let Some((_, Err(missing))) = found {
-        return Err(
-            Error::new(ErrorKind::NotFound, format!("up:{}: {}", url.path, missing.what)).hint(missing.how)
-        );
-    }
-    let with_path = |path: &str| {
-        let mut url_of_it = TargetUrl::parse(&format!("{}://127.0.0.1{path}", url.path))?;
-        url_of_it.options.extend(driver_options(url));
-        kurabe_drivers::registry::open(&url_of_it).map(|_| url_of_it)
-    };
-    // The path is a number with some engines, and required with others.
-    with_path("/kurabe").or_else(|_| with_path(""))
-}
-
-/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
-///
-/// # Errors
-/// If a URL is invalid.
-pub fn are_throwaway(urls: &[String]) -> Result<bool> {
-    let mut all = true;
-    for text in urls {
-        let mut url = TargetUrl::parse(text)?;
-        observers::taken(&mut url);
-        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
-    }
-    Ok(all)
-}
-
-/// Which targets are applications, without opening any.
-///
-/// # Errors
-/// If a URL is invalid.
-pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
-    let is_application = |text: &String| {
-        let mut url = TargetUrl::parse(text)?;
-        observers::taken(&mut url);
-        // Throwaway servers are databases.
-        Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
-    };
-    urls.iter().map(is_application).collect()
-}
-
-/// Rejects unknown schemes before any server is started.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage), with the most similar known name.
-pub fn check_scheme(url: &TargetUrl) -> Result<()> {
-    if url.scheme != UP {
-        let mut url = url.clone();
-        observers::taken(&mut url);
-        return kurabe_drivers::registry::open(&url).map(drop);
-    }
-    kurabe_drivers::registry::check_built_in(&url.path)?;
-    let known: Vec<&str> = kurabe_testbed::engines().collect();
-    if known.contains(&url.path.as_str()) {
-        return Ok(());
-    }
-    let hint = units::nearest(&url.path, &known).map_or_else(
-        || {
-            format!(
-                "there are: {}",
-                known.iter().map(|name| format!("up:{name}")).collect::<Vec<_>>().join(", ")
-            )
-        },
-        |near| format!("did you mean up:{near}?"),
-    );
-    // A URL may hold a password.
-    if url.path.contains(':') {
-        return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));
-    }
-    Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
-}
-
-/// Starts a throwaway server, with the settings for a durability class if one is requested. Options that its driver
-/// does not know are settings of the server, and override those.
-///
-/// # Errors
-/// If a setting is invalid, or the server does not start.
-pub fn up(
-    url: &TargetUrl,
-    durability: Option<DurabilityClass>,
-    connections: u64,
-    reporter: &dyn Reporter,
-) -> Result<Server> {
-    start(url, &of_url(url, durability, connections, reporter)?)
-}
-
-/// Its start options, which are announced.
-fn of_url(
-    url: &TargetUrl,
-    durability: Option<DurabilityClass>,
-    connections: u64,
-    reporter: &dyn Reporter,
-) -> Result<StartOptions> {
-    let options = options_of(url, durability, connections)?;
-    announce(url, reporter);
-    Ok(options)
-}
-
-/// Its start options.
-fn options_of(
-    url: &TargetUrl,
-    durability: Option<DurabilityClass>,
-    connections: u64,
-) -> Result<StartOptions> {
-    let mut options = up_options(url, connections)?;
-    options.durability = durability.map(|class| class.name().to_owned());
-    Ok(options)
-}
-
-fn announce(url: &TargetUrl, reporter: &dyn Reporter) {
-    reporter.note(&format!("starting throwaway {} …", url.path));
-}
-
-/// Starts a server, and a second instance at the same time if needed; or takes them from the shared ones.
-fn start_twice(
-    url: &TargetUrl,
-    options: &StartOptions,
-    twice: bool,
-    shared: Option<&SharedServers>,
-    cpu_partition: Option<&CpuPartition>,
-) -> Result<(Started, Option<Started>)> {
-    let start = || match shared {
-        Some(shared) => shared.take(url, options, cpu_partition),
-        None => with_server_affinity(cpu_partition, || start(url, options)).map(Started::new),
-    };
-    if !twice {
-        return Ok((start()?, None));
-    }
-    thread::scope(|scope| {
-        let other =
-            thread::Builder::new().name("start".to_owned()).spawn_scoped(scope, start).map_err(|e| {
-                Error::new(ErrorKind::Limit, format!("no thread could be started for the server: {e}"))
-            })?;
-        let server = start();
-        let other = other
-            .join()
-            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that starts a server panicked"))?
-            .map_err(|error| error.context("the second instance"));
-        Ok((server?, Some(other?)))
-    })
-}
-
-/// Runs `start` with the servers' CPU affinity, if processors are partitioned.
-pub fn with_server_affinity<T>(cpu_partition: Option<&CpuPartition>, start: impl FnOnce() -> T) -> T {
-    match cpu_partition {
-        Some(cpu_partition) => cpu_partition.with_server_affinity(start),
-        None => start(),
-    }
-}
-
-fn start(url: &TargetUrl, options: &StartOptions) -> Result<Server> {
-    kurabe_testbed::start(&url.path, options).map_err(|error| not_started(&error))
-}
-
-/// The start options from a target's URL.
-fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
-    let program = std::env::current_exe().map_err(|e| {
-        Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}"))
-    })?;
-    let mut options = StartOptions::new(program);
-    options.connections = connections;
-    let of_driver = driver_options(url);
-    for (name, value) in &url.options {
-        if !of_driver.iter().any(|(known, _)| known == name) {
-            options = options.set(name, value);
-        }
-    }
-    Ok(options)
-}
-
-/// Rejects targets that are not caches, before any server is started.
-fn check_cache(url: &TargetUrl) -> Result<()> {
-    check_scheme(url).map_err(|error| error.context("--cache"))?;
-    let caches: Vec<&str> = kurabe_testbed::caches().collect();
-    let name = if url.scheme == UP { url.path.as_str() } else { url.scheme.trim_end_matches('s') };
-    if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
-        return Ok(());
-    }
-    Err(Error::usage(format!("--cache: {name} is not a cache"))
-        .hint(format!("there are: {}", caches.join(", "))))
-}
-
-/// A function that restarts throwaway servers, one after the other.
-fn restarting(servers: Vec<Arc<Server>>) -> Restart {
-    Box::new(move || {
-        servers.iter().try_for_each(|server| server.restart().map_err(|error| not_started(&error)))
-    })
-}
-
-/// A function that restricts a throwaway server to processors.
-fn restricting(started: &Started) -> Restrict {
-    let Started { server, restricted, .. } = started.clone();
-    Box::new(move |cpus, pinned| {
-        restricted.store(true, Ordering::Relaxed);
-        let failed = |error: TestbedError| Error::new(ErrorKind::Environment, error.to_string());
-        server.restrict(cpus, pinned).map_err(failed)
-    })
-}
-
-/// Converts an error of starting a throwaway server: an unknown setting, or an unusable target.
-fn not_started(error: &TestbedError) -> Error {
-    let kind = match error {
-        TestbedError::BadOption { .. } | TestbedError::UnknownEngine { .. } => ErrorKind::Usage,
-        TestbedError::NotInstalled { .. } => ErrorKind::NotFound,
-        TestbedError::Failed { .. } | TestbedError::TimedOut { .. } => ErrorKind::Unreachable,
-        TestbedError::Io { .. } | TestbedError::Supervisor { .. } => ErrorKind::Environment,
-    };
-    start_error(kind, &error.to_string())
-}
-
-/// An error from the testbed's text: the first line is the message, the others are a log.
-pub fn start_error(kind: ErrorKind, text: &str) -> Error {
-    let mut lines = text.lines();
-    Error::new(kind, lines.next().unwrap_or_default()).log(lines)
-}
-
-/// The options of an `up:` URL that belong to the driver. The others are settings of the server.
-fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
-    let known = kurabe_drivers::registry::find(&url.path).map(|driver| driver.options).unwrap_or_default();
-    url.options
-        .iter()
-        .filter(|(name, _)| known.iter().any(|option| option.name == name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-/// A short unique name for each target: the engine, then its options if they differ, then a number.
-pub fn names(urls: &[TargetUrl]) -> Vec<String> {
-    let short = |url: &TargetUrl| if url.scheme == UP { url.path.clone() } else { url.scheme.clone() };
-    let long = |url: &TargetUrl| {
-        let options: Vec<String> =
-            url.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        if options.is_empty() { short(url) } else { format!("{} {}", short(url), options.join(" ")) }
-    };
-    let mut used: HashSet<String> = HashSet::new();
-    urls.iter()
-        .map(|url| {
-            let alone = urls.iter().filter(|other| short(other) == short(url)).count() == 1;
-            let base = if alone { short(url) } else { long(url) };
-            let mut name = base.clone();
-            let mut n = 2;
-            while !used.insert(name.clone()) {
-                name = format!("{base}#{n}");
-                n += 1;
-            }
-            name
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names_of(urls: &[&str]) -> Vec<String> {
-        names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn driver_options_reach_driver_and_others_reach_server() {
-        let url = TargetUrl::parse("up:mysql?engine=MyISAM&max_connections=300&client=driver").unwrap();
-        let names: Vec<String> = driver_options(&url).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["client", "engine"]);
-    }
-
-    #[test]
-    fn targets_get_short_unique_names() {
-        assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
-        assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
-        assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
-    }
-
-    #[test]
-    fn recorded_command_contains_no_password() {
-        let words =
-            ["kurabe", "run", "session", "mysql://bob:hunter2@h/db", "--target=mysql://b:hunter2@h/d", "x:1"];
-        let shown = without_passwords(words.iter().map(|word| (*word).to_owned()));
-        assert_eq!(shown, ["kurabe", "run", "session", "mysql://bob@h/db", "--target=mysql://b@h/d", "x:1"]);
-    }
 }

@@ -1,9 +1,7 @@
 //! Opens the second servers of targets.
 
-use crate::{
-    Opened, Reporter, UP, Wish, check_scheme, not_started_url, of_url, open_one, start, with_server_affinity,
-    without_server,
-};
+use crate::throwaway::{not_started_url, of_url, start};
+use crate::{Opened, Reporter, UP, Wish, check_scheme, open_one, with_server_affinity, without_server};
 use kurabe_core::driver::Driver;
 use kurabe_core::facts::ServerFacts;
 use kurabe_core::remote::{RemoteAddress, RemoteServer};
@@ -24,15 +22,29 @@ pub(crate) struct Beside<'a> {
     pub(crate) given: Option<&'a TargetUrl>,
 }
 
-impl<'a> Beside<'a> {
+impl Beside<'_> {
     /// The target to open as a remote; or why there is none, as a clause.
-    fn remote(&self, server: RemoteServer, driver: &dyn Driver) -> Result<&'a TargetUrl, &'static str> {
+    fn remote(&self, server: RemoteServer, driver: &dyn Driver) -> Result<TargetUrl, String> {
+        let host = |mtu: u32| {
+            if self.url.scheme != UP {
+                return Err("throwaway servers (up:) only are started on a host of their own; --remote names another server".to_owned());
+            }
+            kurabe_testbed::has_own_host(&self.url.path)?;
+            let mut url = self.url.clone();
+            url.options.insert("mtu".to_owned(), mtu.to_string());
+            Ok(url)
+        };
         match server {
-            RemoteServer::Given => self.given.ok_or("no remote server is named: --remote TARGET"),
-            _ if self.url.scheme == UP => Ok(self.url),
-            _ if driver.capabilities().is_temporary => Ok(self.reached),
+            RemoteServer::Given => {
+                self.given.cloned().ok_or_else(|| "no remote server is named: --remote TARGET".to_owned())
+            }
+            RemoteServer::Host => host(1_500),
+            RemoteServer::HostJumbo => host(9_000),
+            _ if self.url.scheme == UP => Ok(self.url.clone()),
+            _ if driver.capabilities().is_temporary => Ok(self.reached.clone()),
             _ => Err("a second instance can be started of throwaway servers and temporary files only; \
-                      --remote names another server"),
+                      --remote names another server"
+                .to_owned()),
         }
     }
 }
@@ -81,16 +93,16 @@ impl Opened {
                 driver.add_remote(RemoteAddress { server, url });
                 continue;
             }
-            let url = match beside.remote(server, &*driver) {
+            let url = &match beside.remote(server, &*driver) {
                 Ok(url) => url,
                 Err(why) => {
-                    missing.push((server, why.to_owned()));
+                    missing.push((server, why));
                     continue;
                 }
             };
             let role = linked::role(server);
             reporter.wait_for(format!("{role} of {} to start", beside.url));
-            let ours = url.scheme == UP || server == RemoteServer::Second;
+            let ours = url.scheme == UP || server != RemoteServer::Given;
             let dry = wish.dry && url.scheme == UP;
             let reached = if dry {
                 not_started_url(url)?

@@ -1,6 +1,7 @@
 //! Throwaway servers that several runs use, one run after the other.
 
-use crate::{Reporter, start, with_server_affinity};
+use crate::Reporter;
+use crate::throwaway::{not_started, start, with_server_affinity};
 use kurabe_core::Result;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::cpu_partition::CpuPartition;
@@ -89,7 +90,7 @@ impl SharedServers {
         if let Some(started) = self.free(&purpose) {
             if started.restricted.swap(false, Ordering::Relaxed) {
                 with_server_affinity(cpu_partition, || started.server.restart())
-                    .map_err(|error| crate::not_started(&error))?;
+                    .map_err(|error| not_started(&error))?;
             }
             return Ok(started);
         }

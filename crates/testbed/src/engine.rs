@@ -1,17 +1,18 @@
 //! The interface of a server engine. Each engine is one file, listed in the registry.
 
 use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::TestbedError;
 use crate::options::Spec;
 use crate::os_user::OsUser;
 use crate::programs;
 use crate::root::Root;
 use crate::tls::TlsFiles;
+use crate::{TestbedError, host, wire};
 
 /// An installed server program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub(crate) struct Engine {
     pub cache: Option<CacheSettings>,
     /// The settings that load what the server needs to read other servers' tables, as far as it is installed.
     pub links: fn() -> Vec<(String, String)>,
+    /// Whether it can be started on a host of its own.
+    pub own_host: bool,
     /// Rejects unsupported options, such as a password or TLS; returns what is wrong.
     pub check: fn(&Spec) -> Result<(), String>,
     /// Writes what the first start needs, and returns the programs that create the data folder, in order.
@@ -113,6 +116,7 @@ impl Engine {
             connections: None,
             cache: None,
             links: Vec::new,
+            own_host: false,
             check: |_| Ok(()),
             prepare: |_| Ok(Vec::new()),
             can_use_template: |_| false,
@@ -162,6 +166,22 @@ impl Instance {
         self.dir.join("data")
     }
 
+    /// The link to its own host; `None` on this host.
+    pub fn link(&self) -> Option<host::Link> {
+        self.spec.host_mtu.map(|mtu| host::Link::new(mtu, self.port))
+    }
+
+    /// The address at which it listens.
+    pub fn address(&self) -> Ipv4Addr {
+        self.link().map_or(Ipv4Addr::LOCALHOST, host::Link::server)
+    }
+
+    /// Checks that it accepts TCP connections.
+    pub fn accepts(&self) -> Result<(), String> {
+        self.link().map_or(Ok(()), host::Link::check)?;
+        wire::tcp(SocketAddrV4::new(self.address(), self.port))
+    }
+
     /// The folder for temporary files, and the home of its processes.
     pub fn tmp(&self) -> PathBuf {
         self.dir.join("tmp")
@@ -191,11 +211,13 @@ pub(crate) struct Launch {
     pub args: Vec<OsString>,
     /// Its standard input.
     pub input: &'static str,
+    /// The link to the host that is made for it; `None`: it runs on this host.
+    pub link: Option<host::Link>,
 }
 
 impl Launch {
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), args: Vec::new(), input: "" }
+        Self { program: program.into(), args: Vec::new(), input: "", link: None }
     }
 
     /// The program of a root folder, with its own loader.

@@ -86,8 +86,28 @@ impl Folder {
 
     /// Removes the folder with its content.
     pub fn remove(self) -> Result<(), TestbedError> {
-        fs::remove_dir_all(&self.path).map_err(TestbedError::io(format!("removing {}", self.path.display())))
+        remove_marked(&self.path).map_err(TestbedError::io(format!("removing {}", self.path.display())))
     }
+}
+
+/// Removes a folder, its marker last. If this fails or the process is killed, the next sweep removes the rest.
+fn remove_marked(folder: &Path) -> std::io::Result<()> {
+    remove_content(folder)?;
+    fs::remove_file(folder.join(MARKER))?;
+    fs::remove_dir(folder)
+}
+
+/// Removes everything in a folder but its marker.
+fn remove_content(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != MARKER {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The parent of the folders.
@@ -154,7 +174,7 @@ fn remove_if_stale(folder: &Path) -> std::io::Result<bool> {
     {
         process::kill_tree(server.pid);
     }
-    fs::remove_dir_all(folder)?;
+    remove_marked(folder)?;
     Ok(true)
 }
 
@@ -218,6 +238,21 @@ mod tests {
         assert_eq!(swept(base.path(), 1), [left_path.canonicalize().unwrap_or(left_path.clone())]);
         assert!(!left_path.exists());
         assert!(kept.path().exists() && foreign.exists() && forged.exists() && link.exists());
+    }
+
+    #[test]
+    fn clean_up_continues_an_interrupted_removal() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path(), None).unwrap();
+        let path = folder.path().to_owned();
+        fs::create_dir(path.join("data")).unwrap();
+        fs::write(path.join("data/file"), "x").unwrap();
+        // As if the supervisor had been killed between the removal of the content and that of the marker.
+        remove_content(&path).unwrap();
+        drop(folder);
+        assert!(!path.join("data").exists());
+        assert_eq!(swept(base.path(), 1).len(), 1);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -2,35 +2,47 @@
 //!
 //! [`start`] runs a server in a temporary folder, on a free loopback port, with the engine's default settings. The
 //! server and its folder are removed when the [`Server`] is dropped, and also if the tool ends by Ctrl-C or kill -9,
-//! because a [`supervisor`] process watches it. [`available`] lists the engines that can be started.
+//! because a [`supervisor`] process watches it. [`available`] lists the engines that can be started, [`available_stacks`]
+//! the application stacks, which are started in the same way before a database. With the setting `mtu` some engines are
+//! started on a host of their own: a network namespace behind a link with this MTU.
 //!
 //! Environment: `KURABE_TMP`, the parent of the folders; `KURABE_SERVER_PATH`, the only folders to search for server
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
 //! lacks.
 
 mod affinity;
+mod apache;
 mod couchdb;
 mod engine;
 mod environment;
 mod error;
 mod firebird;
 mod folder;
+mod host;
+mod java;
 mod log;
 mod mariadb;
 mod memcached;
+mod mod_php;
 mod mongodb;
 mod mysql;
+mod mysql55;
 mod mysql_family;
+mod node;
 mod options;
 mod os_user;
+mod perl;
+mod php;
 mod port;
 mod postgres;
 mod process;
 mod programs;
+mod python;
 mod redis;
 mod registry;
 mod root;
 mod server;
+mod stack;
 pub mod supervisor;
 mod tcp;
 mod template;
@@ -41,5 +53,6 @@ mod wire;
 pub use engine::{Installed, Missing};
 pub use error::TestbedError;
 pub use options::StartOptions;
-pub use registry::{available, caches, engines};
+pub use registry::{available, caches, engines, has_own_host};
 pub use server::{Server, start, sweep};
+pub use stack::{Application, Database, Variant, available_stacks, stacks, variants};

@@ -1,12 +1,13 @@
 //! memcached.
 
+use std::net::SocketAddrV4;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::options::Spec;
-use crate::{programs, wire};
+use crate::{host, programs, wire};
 
 /// It has no data folder, and either a port or a Unix socket, never both.
 pub(crate) static MEMCACHED: Engine = Engine {
@@ -36,6 +37,7 @@ pub(crate) static MEMCACHED: Engine = Engine {
     // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).
     connections: Some(ConnectionLimit { names: &["c", "conn-limit"], own: 21, default: 1_024 }),
     socket,
+    own_host: true,
     ..Engine::new("memcached", "apt-get install memcached, or `cargo xtask setup`", find, command, ping, url)
 };
 
@@ -73,7 +75,9 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     }
     launch = match socket(instance) {
         Some(socket) => launch.path("unix-socket", &socket),
-        None => launch.arg("--listen=127.0.0.1").arg(format!("--port={}", instance.port)),
+        None => {
+            launch.arg(format!("--listen={}", instance.address())).arg(format!("--port={}", instance.port))
+        }
     };
     if let Some(tls) = &instance.tls {
         let mut option = std::ffi::OsString::from("ssl_chain_cert=");
@@ -99,8 +103,11 @@ fn ping(instance: &Instance, pid: u32) -> Result<(), String> {
     match socket(instance) {
         Some(socket) => wire::memcached_on_socket(&socket, pid),
         // A TLS port does not answer plain text; it is enough that it listens.
-        None if instance.tls.is_some() => wire::tcp(instance.port),
-        None => wire::memcached_on_port(instance.port, pid),
+        None if instance.tls.is_some() => instance.accepts(),
+        None => {
+            instance.link().map_or(Ok(()), host::Link::check)?;
+            wire::memcached_at(SocketAddrV4::new(instance.address(), instance.port), pid)
+        }
     }
 }
 
@@ -111,7 +118,7 @@ fn socket(instance: &Instance) -> Option<PathBuf> {
 fn url(instance: &Instance) -> String {
     match socket(instance) {
         Some(socket) => format!("memcached://localhost?socket={}", escaped(&socket)),
-        None => format!("memcached://127.0.0.1:{}", instance.port),
+        None => format!("memcached://{}:{}", instance.address(), instance.port),
     }
 }
 

@@ -20,15 +20,20 @@ pub(crate) const fn engine(
         // Not with settings that are fixed when the data folder is created.
         can_use_template: |instance| fixed(instance).next().is_none(),
         socket: |instance| Some(socket(instance)),
+        own_host: true,
         ..Engine::new(
             name,
             how,
             find,
             command,
-            |instance, _| wire::mysql(&socket(instance)),
-            |Instance { spec, port, .. }| {
+            |instance, _| {
+                wire::mysql(&socket(instance))?;
+                instance.link().map_or(Ok(()), |_| instance.accepts())
+            },
+            |instance| {
+                let Instance { spec, port, .. } = instance;
                 let password = if spec.password.is_none() { ":" } else { "" };
-                format!("{}://root{password}@127.0.0.1:{port}/kurabe", spec.engine)
+                format!("{}://root{password}@{}:{port}/kurabe", spec.engine, instance.address())
             },
         )
     }
@@ -97,7 +102,7 @@ pub(crate) fn serve(launch: Launch, instance: &Instance, first: bool) -> Launch 
         .path("tmpdir", &instance.tmp())
         .path("socket", &socket(instance))
         .path("pid-file", &instance.dir.join("server.pid"))
-        .arg("--bind-address=127.0.0.1")
+        .arg(format!("--bind-address={}", instance.address()))
         .arg(format!("--port={}", instance.port));
     if let Some(tls) = &instance.tls {
         launch = launch.path("ssl-ca", &tls.ca).path("ssl-cert", &tls.certificate).path("ssl-key", &tls.key);
@@ -117,16 +122,18 @@ pub(crate) fn as_root(launch: Launch) -> Launch {
 /// Writes the script that the server runs before its first connection: it creates the database, and a superuser for
 /// TCP from 127.0.0.1 whether or not the server resolves names.
 pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
+    // A server on its own host listens at the address of its link only.
+    let client = if instance.spec.host_mtu.is_some() { "%" } else { "127.0.0.1" };
     let mut script = vec![
         // Text is Unicode, independent of the server's default character set.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
-        "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1'".to_owned(),
-        "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION".to_owned(),
+        format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),
+        format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{client}' WITH GRANT OPTION"),
     ];
     if let Some(password) = &instance.spec.password {
         let password = quoted(password);
         script.extend(
-            ["127.0.0.1", "localhost"].map(|h| format!("ALTER USER 'root'@'{h}' IDENTIFIED BY {password}")),
+            [client, "localhost"].map(|h| format!("ALTER USER 'root'@'{h}' IDENTIFIED BY {password}")),
         );
         // MariaDB creates these too, and they would have access without the password.
         let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
@@ -136,7 +143,7 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
 }
 
 /// A string literal. Line breaks were rejected before; the server reads the script line by line.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{TestbedError, registry};
+use crate::engine::Engine;
+use crate::stack::Application;
+use crate::{TestbedError, host, registry};
 
 /// Additional connections: an administrator's, and those that are still closing.
 const SPARE: u64 = 20;
@@ -19,8 +21,12 @@ pub struct StartOptions {
     /// A program that calls [`crate::supervisor::run`] if its first argument is [`crate::supervisor::SUBCOMMAND`].
     /// There is no default: a program that does not do this would start itself repeatedly.
     pub supervisor_program: PathBuf,
+    /// The only folder to search for the server's programs, to choose a version or a build; default: as the crate's
+    /// documentation says.
+    pub programs: Option<PathBuf>,
     /// Settings of the server by their own names: `max_connections=300`, `max_allowed_packet=64M`; for memcached the
-    /// letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`.
+    /// letter or the long name of an option: `m=256`, `I=4m`, `max-item-size=4m`. `mtu=1500` is no setting of a server:
+    /// it starts the server on a host of its own, behind a link with this MTU.
     pub settings: Vec<(String, String)>,
     /// Whether to offer TLS, with a certificate for 127.0.0.1 signed by a throwaway authority
     /// ([`crate::Server::ca`]).
@@ -45,6 +51,8 @@ pub struct StartOptions {
     /// Whether to write the new data folder to disk before the server starts, so that the system does not do it
     /// during a measurement. Tests skip it.
     pub sync_data: bool,
+    /// For an application stack: its database and its data.
+    pub application: Option<Application>,
     /// The time limit until the server answers.
     pub timeout: Duration,
 }
@@ -54,6 +62,7 @@ impl StartOptions {
     pub fn new(supervisor_program: impl Into<PathBuf>) -> Self {
         Self {
             supervisor_program: supervisor_program.into(),
+            programs: None,
             settings: Vec::new(),
             tls: false,
             socket_only: false,
@@ -64,6 +73,7 @@ impl StartOptions {
             links: false,
             base: None,
             sync_data: true,
+            application: None,
             timeout: Duration::from_secs(60),
         }
     }
@@ -131,11 +141,13 @@ impl StartOptions {
         Spec {
             engine: engine.to_owned(),
             settings: self.settings_with(engine),
+            host_mtu: None,
             tls: self.tls,
             socket_only: self.socket_only,
             password: self.password.clone(),
             base: self.base.clone(),
             sync_data: self.sync_data,
+            application: self.application.clone(),
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
         }
     }
@@ -146,15 +158,37 @@ impl StartOptions {
 pub(crate) struct Spec {
     pub engine: String,
     pub settings: Vec<(String, String)>,
+    /// The MTU of the link to a host of its own; `None`: it runs on this host.
+    pub host_mtu: Option<u32>,
     pub tls: bool,
     pub socket_only: bool,
     pub password: Option<String>,
     pub base: Option<PathBuf>,
     pub sync_data: bool,
+    pub application: Option<Application>,
     pub timeout_ms: u64,
 }
 
 impl Spec {
+    /// Takes the setting that asks for a host of its own out of the server's settings.
+    pub fn take_host(&mut self, engine: &Engine) -> Result<(), TestbedError> {
+        let Some(at) = self.settings.iter().position(|(name, _)| name == host::SETTING) else {
+            return Ok(());
+        };
+        let (_, value) = self.settings.remove(at);
+        let bad = |what: &str| TestbedError::BadOption { engine: self.engine.clone(), what: what.to_owned() };
+        if !engine.own_host || self.socket_only {
+            return Err(bad(
+                "`mtu` starts a server on a host of its own, and this one is started on this host only",
+            ));
+        }
+        if self.tls {
+            return Err(bad("`mtu` excludes TLS: the throwaway certificate is that of 127.0.0.1"));
+        }
+        self.host_mtu = Some(host::mtu(&value).map_err(|what| bad(&what))?);
+        Ok(())
+    }
+
     /// Rejects invalid settings and reserved ones, with which a server could leave the loopback or its folder.
     pub fn check(&self, reserved: &[&str]) -> Result<(), TestbedError> {
         let bad = |what| Err(TestbedError::BadOption { engine: self.engine.clone(), what });

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
-use crate::{programs, wire};
+use crate::{host, programs, wire};
 
 pub(crate) static POSTGRES: Engine = Engine {
     refuses_root: true,
@@ -28,6 +28,7 @@ pub(crate) static POSTGRES: Engine = Engine {
     durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
     connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),
     prepare,
+    own_host: true,
     // Not with a password, which is stored in the data folder.
     can_use_template: |instance| instance.spec.password.is_none(),
     socket: |instance| Some(socket(instance)),
@@ -39,8 +40,8 @@ pub(crate) static POSTGRES: Engine = Engine {
         "apt-get install postgresql, or `cargo xtask setup`",
         find,
         command,
-        |instance, _| wire::postgres(&socket(instance)).and_then(|()| wire::tcp(instance.port)),
-        |instance| format!("postgres://kurabe@127.0.0.1:{}/kurabe", instance.port),
+        |instance, _| wire::postgres(&socket(instance)).and_then(|()| instance.accepts()),
+        |instance| format!("postgres://kurabe@{}:{}/kurabe", instance.address(), instance.port),
     )
 };
 
@@ -82,6 +83,10 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     } else {
         initdb = initdb.arg("--auth=trust");
     }
+    let method = if instance.spec.password.is_some() { "scram-sha-256" } else { "trust" };
+    // The file that initdb writes admits clients of this host only.
+    let rules = format!("local all all {method}\nhost all all {} {method}\n", host::NETWORKS);
+    instance.write_secret(ACCESS, &rules)?;
     let create = Launch::new(&instance.installed.program)
         .arg("--single")
         .arg("-D")
@@ -95,7 +100,10 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     // The last option takes precedence, so the testbed's come after the user's.
     let mut settings = instance.spec.settings.clone();
     let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
-    set("listen_addresses", "127.0.0.1");
+    set("listen_addresses", &instance.address().to_string());
+    if instance.link().is_some() {
+        set("hba_file", &access(instance).to_string_lossy());
+    }
     set("port", &instance.port.to_string());
     set("unix_socket_directories", &instance.dir.to_string_lossy());
     // Segments are in the data folder, and are removed with it even if the server was killed.
@@ -110,6 +118,13 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     }
     let launch = Launch::new(&instance.installed.program).arg("-D").arg(instance.data());
     settings.iter().fold(launch, |launch, (key, value)| launch.arg("-c").arg(format!("{key}={value}")))
+}
+
+/// The file with the clients that a server on its own host admits.
+const ACCESS: &str = "pg_hba.conf";
+
+fn access(instance: &Instance) -> PathBuf {
+    instance.dir.join(ACCESS)
 }
 
 fn socket(instance: &Instance) -> PathBuf {

@@ -8,10 +8,13 @@ use std::process::{Command, Stdio};
 /// Folders that may not be in `PATH`: a user's usually has no `sbin`.
 const ELSEWHERE: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec"];
 
+/// The variable with the only folders to search.
+pub(crate) const ONLY: &str = "KURABE_SERVER_PATH";
+
 /// The folders to search: only those of `$KURABE_SERVER_PATH` if it is set, otherwise those of `PATH` and the usual
 /// ones.
 pub(crate) fn folders() -> Vec<PathBuf> {
-    if let Some(only) = env::var_os("KURABE_SERVER_PATH") {
+    if let Some(only) = env::var_os(ONLY) {
         return env::split_paths(&only).filter(|p| p.is_absolute()).collect();
     }
     let path = env::var_os("PATH").unwrap_or_default();

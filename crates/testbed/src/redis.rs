@@ -57,7 +57,7 @@ const fn engine(name: &'static str, how: &'static str, find: fn() -> Result<Inst
             how,
             find,
             command,
-            |instance, _| wire::redis(&socket(instance)).and_then(|()| wire::tcp(instance.port)),
+            |instance, _| wire::redis(&socket(instance)).and_then(|()| instance.accepts()),
             |Instance { spec, port, .. }| {
                 let empty = if spec.password.is_none() { ":@" } else { "" };
                 format!("{}://{empty}127.0.0.1:{port}", spec.engine)

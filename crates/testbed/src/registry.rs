@@ -1,10 +1,13 @@
 //! The registry of engines: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
-use crate::{TestbedError, couchdb, firebird, mariadb, memcached, mongodb, mysql, postgres, redis, tcp};
+use crate::{
+    TestbedError, couchdb, firebird, host, mariadb, memcached, mongodb, mysql, mysql55, postgres, redis, tcp,
+};
 
 static ENGINES: &[&Engine] = &[
     &mysql::MYSQL,
+    &mysql55::MYSQL55,
     &mariadb::MARIADB,
     &postgres::POSTGRES,
     &memcached::MEMCACHED,
@@ -31,9 +34,24 @@ pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
     ENGINES.iter().map(|engine| (engine.name, engine.installed())).collect()
 }
 
+/// Whether an engine can be started on a host of its own, a network namespace (the setting `mtu`).
+///
+/// # Errors
+/// Why not, as a clause.
+pub fn has_own_host(engine: &str) -> Result<(), String> {
+    if by_name(engine).is_ok_and(|engine| engine.own_host) {
+        host::permitted()
+    } else {
+        Err(format!("Kurabe starts {engine} on this host only"))
+    }
+}
+
 pub(crate) fn by_name(name: &str) -> Result<&'static Engine, TestbedError> {
-    ENGINES.iter().copied().find(|engine| engine.name == name).ok_or_else(|| TestbedError::UnknownEngine {
-        engine: name.to_owned(),
-        known: engines().collect::<Vec<_>>().join(", "),
+    let stack = || crate::stack::by_name(name).map(|stack| &stack.engine);
+    ENGINES.iter().copied().find(|engine| engine.name == name).or_else(stack).ok_or_else(|| {
+        TestbedError::UnknownEngine {
+            engine: name.to_owned(),
+            known: engines().collect::<Vec<_>>().join(", "),
+        }
     })
 }

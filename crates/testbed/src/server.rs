@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::supervisor::{self, Facts, Report, Request};
-use crate::{StartOptions, TestbedError, environment, registry};
+use crate::{StartOptions, TestbedError, environment, programs, registry};
 
 /// Added to a server's time limit, for the supervisor's work before and after.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -35,6 +35,7 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
     let mut child = environment::without_secrets(&mut Command::new(&options.supervisor_program))
         .arg(supervisor::SUBCOMMAND)
         .env(supervisor::ENVIRONMENT, "1")
+        .envs(options.programs.iter().map(|folder| (programs::ONLY, folder)))
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -20,14 +20,14 @@ fn on_socket<T>(path: &Path, ask: impl FnOnce(UnixStream) -> io::Result<T>) -> R
     connect().and_then(ask).map_err(|error| format!("{} ({error})", path.display()))
 }
 
-/// Asks the server on a port of 127.0.0.1.
-fn on_port<T>(port: u16, ask: impl FnOnce(TcpStream) -> io::Result<T>) -> Result<T, String> {
+/// Asks the server at an address.
+fn at<T>(address: SocketAddrV4, ask: impl FnOnce(TcpStream) -> io::Result<T>) -> Result<T, String> {
     let connect = || {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        let stream = TcpStream::connect_timeout(&address.into(), TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(stream)
     };
-    connect().and_then(ask).map_err(|error| format!("port {port} ({error})"))
+    connect().and_then(ask).map_err(|error| format!("{address} ({error})"))
 }
 
 /// Waits for the greeting of a MySQL or MariaDB server on its Unix socket: protocol version 10, or an error packet
@@ -80,9 +80,9 @@ fn postgres_message(rest: &[u8]) -> String {
     message.map_or_else(|| "it refused".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
 }
 
-/// Checks that the memcached on a port of 127.0.0.1 is this process.
-pub(crate) fn memcached_on_port(port: u16, pid: u32) -> Result<(), String> {
-    on_port(port, statistics).and_then(of(pid))
+/// Checks that the memcached at an address is this process.
+pub(crate) fn memcached_at(address: SocketAddrV4, pid: u32) -> Result<(), String> {
+    at(address, statistics).and_then(of(pid))
 }
 
 /// Checks that the memcached on a Unix socket is this process.
@@ -126,7 +126,7 @@ pub(crate) fn redis(socket: &Path) -> Result<(), String> {
 
 /// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
 pub(crate) fn firebird(port: u16) -> Result<(), String> {
-    let answer = on_port(port, |mut stream| {
+    let answer = at(local(port), |mut stream| {
         // op_connect, op_attach, version, architecture, no file's name, one protocol, no user; the protocol.
         for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
             stream.write_all(&word.to_be_bytes())?;
@@ -169,7 +169,7 @@ pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
 
 /// Requests a path from an HTTP server on a port of 127.0.0.1, and returns the body of a 200 response.
 pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
-    let answer = on_port(port, |mut stream| {
+    let answer = at(local(port), |mut stream| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
@@ -179,18 +179,23 @@ pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
     let answer = String::from_utf8_lossy(&answer).into_owned();
     match answer.split_whitespace().nth(1) {
         Some("200") => Ok(answer),
-        Some(status) => Err(format!("HTTP status {status}")),
+        Some(status) => {
+            // The reason is the first line of the body.
+            let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            Err(format!("HTTP status {status} {}", body.lines().next().unwrap_or_default())
+                .trim_end()
+                .to_owned())
+        }
         None => Err("the server on this port is not an HTTP server".to_owned()),
     }
 }
 
-/// Checks that a port accepts connections.
-pub(crate) fn tcp(port: u16) -> Result<(), String> {
-    on_port(port, |_| Ok(()))
+/// Checks that an address accepts connections.
+pub(crate) fn tcp(address: SocketAddrV4) -> Result<(), String> {
+    at(address, |_| Ok(()))
 }
 
-/// Connects to a port of another address of this host.
-pub(crate) fn tcp_at(address: SocketAddrV4) -> Result<(), String> {
-    let connected = TcpStream::connect_timeout(&address.into(), TIMEOUT);
-    connected.map(drop).map_err(|error| format!("{address} ({error})"))
+/// A port of 127.0.0.1.
+fn local(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }

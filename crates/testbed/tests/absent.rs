@@ -50,7 +50,8 @@ fn available_lists_missing_engines() {
 #[test]
 fn unknown_engine_error_lists_known_engines() {
     let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
-    let all = "mysql, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird, tcp";
+    let all =
+        "mysql, mysql@5.5, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird, tcp";
     assert!(error.to_string().contains(all), "{error}");
 }
 

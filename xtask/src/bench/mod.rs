@@ -6,9 +6,11 @@
 //! `drivers`: what drivers of other languages send before the first own statement; writes `docs/drivers.md`.
 //! `suites [OPTIONS]`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
+//! `fleet [OPTIONS]`: the rate of one agent of a fleet beside that of a run without a fleet; and what 1,000 simulated agents cost.
 //! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
 //! `bulk [OPTIONS]`: the client's CPU time to read a whole table, beside psql and mariadb.
 //! `copy [OPTIONS]`: a table copied from MySQL to PostgreSQL, beside pgloader.
+//! `stacks [OPTIONS]`: the rate of application stacks, beside ab.
 //! `peers [OPTIONS]`: point reads beside sysbench, pgbench and memcaslap; writes `docs/performance.md`.
 
 mod aa;
@@ -17,10 +19,13 @@ mod bulk;
 mod copy;
 mod csv;
 pub mod drivers;
+mod fleet;
 mod net;
 mod options;
 mod pairs;
 mod peers;
+mod serving;
+mod stacks;
 mod suites;
 
 use std::path::PathBuf;
@@ -36,10 +41,12 @@ pub fn run(args: &[String]) -> Outcome {
         Some("bulk") => bulk::run(&args[1..]),
         Some("copy") => copy::run(&args[1..]),
         Some("drivers") => drivers::run(&args[1..]),
+        Some("fleet") => fleet::run(&args[1..]),
         Some("net") => net::run(&args[1..]),
         Some("peers") => peers::run(&args[1..]),
+        Some("stacks") => stacks::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, drivers, net, peers, suites"
+        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, drivers, fleet, net, peers, stacks, suites"
             .to_owned()),
     }
 }

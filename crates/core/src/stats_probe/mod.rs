@@ -12,7 +12,7 @@ mod waits;
 pub use counter::{Counter, CounterScope, EngineCount};
 pub use reading::{EngineUse, Reading, Unavailable};
 pub use statement::{MOST, StatementUse, TEXT, shortened};
-pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitState};
+pub use waits::{EngineWaits, SessionSample, WaitGroup, WaitPoint, WaitState};
 
 use crate::error::Result;
 
@@ -32,6 +32,12 @@ pub trait StatsProbe: Send {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) with the reason if there are no such statistics, or this user
     /// may not read them; or the server's error.
     fn sample_sessions(&mut self, clients: &Clients) -> Result<Vec<SessionSample>>;
+
+    /// The server's own work in the background at the last sample of sessions, in the server's terms, such as
+    /// `checkpointer`; empty if there was none, or if the server does not report it.
+    fn background(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The local TCP port of its connection, if it uses TCP. The traffic of that port is not a client's.
     fn port(&self) -> Option<u16> {

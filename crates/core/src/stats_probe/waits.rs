@@ -3,6 +3,10 @@
 use super::statement::MOST;
 use crate::named::named;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The maximum number of points of the time series. If there are more samples, neighbours are merged.
+const POINTS: usize = 48;
 
 /// A sample of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +64,9 @@ pub struct EngineWaits {
     /// The groups of equal samples, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<WaitGroup>,
+    /// The samples over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<WaitPoint>,
     /// The total time of all queries, in nanoseconds: an upper bound of the CPU time of sampling on client and
     /// server.
     #[serde(default)]
@@ -81,7 +88,61 @@ pub struct WaitGroup {
     pub seen: u64,
 }
 
+/// Consecutive samples of all sessions, as a point of a time series.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitPoint {
+    /// The time of its last sample: milliseconds since the gate opened.
+    pub at_ms: u64,
+    /// The number of samples.
+    pub samples: u64,
+    /// Sessions in each wait state over these samples, without idle ones.
+    pub states: BTreeMap<WaitState, u64>,
+    /// The server's work in the background that was seen, in its own terms.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<String>,
+}
+
+impl WaitPoint {
+    /// Adds the samples after it.
+    fn append(&mut self, later: &Self) {
+        self.at_ms = later.at_ms;
+        self.samples += later.samples;
+        for (state, count) in &later.states {
+            *self.states.entry(*state).or_default() += count;
+        }
+        for work in &later.background {
+            if !self.background.contains(work) {
+                self.background.push(work.clone());
+            }
+        }
+    }
+}
+
 impl EngineWaits {
+    /// Adds a sample of all sessions at a time, in milliseconds since the gate opened, and of the server's work in the
+    /// background.
+    pub fn add_at(&mut self, at_ms: u64, samples: Vec<SessionSample>, background: Vec<String>) {
+        let mut point = WaitPoint { at_ms, samples: 1, background, ..WaitPoint::default() };
+        for sample in samples.iter().filter(|sample| sample.wait_state != WaitState::Idle) {
+            *point.states.entry(sample.wait_state).or_default() += 1;
+        }
+        // Points cover equally many samples, except the last one, which is not full yet.
+        let full = self.course.first().map_or(1, |first| first.samples);
+        match self.course.last_mut().filter(|last| last.samples < full) {
+            Some(last) => last.append(&point),
+            None => self.course.push(point),
+        }
+        if self.course.len() > POINTS {
+            let merged = self.course.chunks(2).map(|pair| {
+                let mut point = pair.first().cloned().unwrap_or_default();
+                pair.iter().skip(1).for_each(|later| point.append(later));
+                point
+            });
+            self.course = merged.collect();
+        }
+        self.add(samples);
+    }
+
     /// Adds a sample of all sessions.
     pub fn add(&mut self, samples: Vec<SessionSample>) {
         self.samples += 1;
@@ -126,12 +187,42 @@ impl EngineWaits {
             }
         }
         self.groups = plain;
+        for point in self.course.iter_mut().filter(|point| !point.background.is_empty()) {
+            point.background = vec!["background work".to_owned()];
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_series_is_bounded_and_keeps_every_sample() {
+        let session = |wait_state| SessionSample {
+            wait_state,
+            state: String::new(),
+            event: String::new(),
+            statement: String::new(),
+        };
+        let mut waits = EngineWaits::default();
+        for n in 1..=1_000 {
+            let background = if n == 500 { vec!["checkpointer".to_owned()] } else { Vec::new() };
+            waits.add_at(n * 100, vec![session(WaitState::Lock), session(WaitState::Idle)], background);
+        }
+        assert!((POINTS / 2..=POINTS).contains(&waits.course.len()), "{}", waits.course.len());
+        assert_eq!(waits.course.iter().map(|point| point.samples).sum::<u64>(), 1_000);
+        assert_eq!(waits.course.iter().map(|point| point.states[&WaitState::Lock]).sum::<u64>(), 1_000);
+        assert!(waits.course.iter().all(|point| !point.states.contains_key(&WaitState::Idle)));
+        let working: Vec<&WaitPoint> =
+            waits.course.iter().filter(|point| !point.background.is_empty()).collect();
+        assert!(working.len() == 1 && working[0].at_ms >= 50_000 && working[0].at_ms < 55_000, "{working:?}");
+        assert!(waits.course.is_sorted_by_key(|point| point.at_ms));
+        waits.without_names();
+        assert!(
+            waits.course.iter().all(|point| point.background.iter().all(|work| work == "background work"))
+        );
+    }
 
     #[test]
     fn equal_session_samples_are_counted_together() {

@@ -1,14 +1,13 @@
 //! A temporary folder for one run, which is always removed. If the run is killed, a process that waits for its end
 //! removes the folder; if that is killed too, the next run does.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::Result;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Prefix of the folders' names.
 const PREFIX: &str = "kurabe-data-";
@@ -24,7 +23,7 @@ const UNMARKED_LIFE: Duration = Duration::from_secs(60);
 const REMOVE: &str = "read -r _; exec rm -rf -- \"$1\"";
 
 pub(super) struct Temporary {
-    folder: TempDir,
+    folder: PathBuf,
     _lock: File,
     _remover: Option<Remover>,
 }
@@ -33,18 +32,36 @@ impl Temporary {
     /// Creates a folder in `base`, and removes those of killed runs.
     pub(super) fn make(base: &Path) -> Result<Self> {
         sweep(base);
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
+        let base = base.canonicalize()?;
+        let mut remover = None;
+        // The process that removes it is there first: the run may be killed at any moment.
+        let made = tempfile::Builder::new().prefix(PREFIX).rand_bytes(12).make_in(base, |path| {
+            remover = Remover::start(path);
+            DirBuilder::new().mode(0o700).create(path).inspect_err(|_| {
+                // It is another's.
+                if let Some(started) = remover.take() {
+                    started.dismiss();
+                }
+            })
+        })?;
+        let folder = made.into_temp_path().keep()?;
         // Locked before it gets its name, so that no other run finds it unlocked.
-        let early = folder.path().join(EARLY);
+        let early = folder.join(EARLY);
         let lock = File::create_new(&early)?;
         lock.try_lock()?;
-        fs::rename(&early, folder.path().join(IN_USE))?;
-        let remover = Remover::start(folder.path());
+        fs::rename(&early, folder.join(IN_USE))?;
         Ok(Self { folder, _lock: lock, _remover: remover })
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.folder
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What fails here, the process removes.
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -54,7 +71,6 @@ struct Remover(Child);
 impl Remover {
     /// Starts the process; `None` without a shell, in which case the next run removes the folder.
     fn start(folder: &Path) -> Option<Self> {
-        let folder = folder.canonicalize().ok()?;
         Command::new("/bin/sh")
             .args(["-c", REMOVE, "kurabe-remover"])
             .arg(folder)
@@ -69,6 +85,11 @@ impl Remover {
             .spawn()
             .ok()
             .map(Self)
+    }
+
+    /// Ends the process, which then removes nothing.
+    fn dismiss(mut self) {
+        let _ = self.0.kill();
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn read(about: &Reported, applications: usize) -> ServerFacts {
                             the settings are the first one's"
         ));
     }
-    let known = ["engine", "version", "durability", "experiment", "database"];
+    let known = ["engine", "version", "durability", "experiment", "database", "backends"];
     let settings = about
         .iter()
         .filter(|(name, value)| !known.contains(&name.as_str()) && !value.is_null())

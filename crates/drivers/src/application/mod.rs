@@ -75,7 +75,12 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     };
     let port = if secure { PORT_TLS } else { PORT };
     let addresses = several::places(&host, url.port, port)?.into_iter().map(address).collect();
-    Ok(Box::new(Application { addresses, next: AtomicUsize::new(0), database: OnceLock::new() }))
+    Ok(Box::new(Application {
+        addresses,
+        next: AtomicUsize::new(0),
+        database: OnceLock::new(),
+        backends: OnceLock::new(),
+    }))
 }
 
 struct Application {
@@ -85,6 +90,8 @@ struct Application {
     next: AtomicUsize,
     /// The endpoint of their database, once queried; `None` if it runs within the application.
     database: OnceLock<Option<Endpoint>>,
+    /// The further endpoints of each application, once queried.
+    backends: OnceLock<Vec<Vec<Endpoint>>>,
 }
 
 impl Application {
@@ -101,6 +108,7 @@ impl Driver for Application {
         let reported = self.addresses.iter().map(ask).collect::<Result<Vec<_>>>()?;
         several::agree(&reported)?;
         let _ = self.database.set(several::database(&reported[0]));
+        let _ = self.backends.set(reported.iter().map(several::backends).collect());
         let mut facts = facts::read(&reported[0], reported.len());
         if !self.addresses[0].tls.is_off() {
             facts.transport.push_str(" with TLS");
@@ -109,7 +117,12 @@ impl Driver for Application {
     }
 
     fn endpoint(&self) -> Endpoint {
-        let applications = self.addresses.iter().map(|address| (address.place.endpoint(), Tier::Application));
+        let backends = self.backends.get().map(Vec::as_slice).unwrap_or_default();
+        let application = |(number, address): (usize, &Arc<Address>)| {
+            let behind = backends.get(number).map(Vec::as_slice).unwrap_or_default();
+            (several::whole(address.place.endpoint(), behind), Tier::Application)
+        };
+        let applications = self.addresses.iter().enumerate().map(application);
         let database = self.database.get().cloned().flatten().map(|place| (place, Tier::Database));
         let all = applications.chain(database);
         Endpoint::Composite(all.map(|(place, tier)| Member { endpoint: place, tier: Some(tier) }).collect())

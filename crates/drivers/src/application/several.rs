@@ -3,10 +3,11 @@
 use super::facts::Reported;
 use crate::prelude::*;
 use crate::wire::Place;
+use kurabe_core::observation::Member;
 use serde_json::Value;
 
 /// Members of the description that are equal if applications serve the same data.
-const ALIKE: [&str; 5] = ["engine", "seed", "records", "codes", "codes_digest"];
+const ALIKE: [&str; 6] = ["engine", "seed", "records", "codes", "codes_digest", "inputs"];
 
 /// Parses `host`, or `host:port,host:port`; `usual` is the default port.
 ///
@@ -82,6 +83,22 @@ pub(super) fn database(reported: &Reported) -> Option<Endpoint> {
     ))
 }
 
+/// The Unix sockets at which further processes of an application listen, such as php-fpm's behind nginx, as reported.
+/// They use CPU for it as the one does to which clients connect.
+pub(super) fn backends(reported: &Reported) -> Vec<Endpoint> {
+    let all = reported.get("backends").and_then(Value::as_array).into_iter().flatten();
+    all.filter_map(|at| Some(Endpoint::Unix(at.get("socket")?.as_str()?.into()))).collect()
+}
+
+/// An application with its further endpoints; the first is the one that clients connect to.
+pub(super) fn whole(front: Endpoint, backends: &[Endpoint]) -> Endpoint {
+    if backends.is_empty() {
+        return front;
+    }
+    let all = std::iter::once(front).chain(backends.iter().cloned());
+    Endpoint::Composite(all.map(|endpoint| Member { endpoint, tier: None }).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +136,15 @@ mod tests {
         ] {
             assert!(matches!(database(&reported(silent)), Some(Endpoint::Elsewhere(_))), "{silent}");
         }
+    }
+
+    #[test]
+    fn backends_are_observed_with_their_application() {
+        let front = Endpoint::Tcp { host: "127.0.0.1".into(), port: 8080 };
+        let found = backends(&reported(r#"{"backends": [{"socket": "/run/php.sock"}, {"port": 1}, 7]}"#));
+        assert_eq!(found, [Endpoint::Unix("/run/php.sock".into())]);
+        let Endpoint::Composite(members) = whole(front.clone(), &found) else { panic!("it is one endpoint") };
+        assert_eq!((members.len(), &members[0].endpoint), (2, &front));
+        assert_eq!(whole(front.clone(), &backends(&reported("{}"))), front);
     }
 }

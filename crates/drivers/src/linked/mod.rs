@@ -23,6 +23,8 @@ pub fn role(server: RemoteServer) -> &'static str {
     match server {
         RemoteServer::Same => "the target's own server",
         RemoteServer::Second => "the second instance",
+        RemoteServer::Host => "the instance on a second host",
+        RemoteServer::HostJumbo => "the instance on a second host with an MTU of 9,000",
         RemoteServer::Given => "the remote server",
     }
 }
@@ -138,9 +140,9 @@ impl Driver for Linked {
         })
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         match self.why_missing(server) {
-            Some(why) => Support::no(why),
+            Some(why) => Ok(Support::no(why)),
             None => self.target.links(server, link),
         }
     }

@@ -110,6 +110,14 @@ impl NamespaceOps for MemcachedNamespace {
         self.renew(&collection.name)
     }
 
+    fn key_prefix(&mut self, name: &str) -> Result<Option<String>> {
+        let generation = self.generations.get(name, &mut self.client)?.load(Ordering::Relaxed);
+        let mut prefix = Vec::new();
+        super::key::write(&mut prefix, name, generation, std::iter::empty())?;
+        prefix.push(b':');
+        Ok(Some(String::from_utf8_lossy(&prefix).into_owned()))
+    }
+
     fn strike(&mut self, name: &str) -> Result<()> {
         let mut marker = read_marker(&mut self.client)?;
         marker.remove(name);

@@ -51,7 +51,7 @@ pub(crate) fn dialect(engine: Option<&StorageEngine>, collation: Option<&'static
         commit: "COMMIT",
         rollback: "ROLLBACK",
         own: None,
-        linked: None,
+        linked: Some(super::foreign::LINKED),
     }
 }
 

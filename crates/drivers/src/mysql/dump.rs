@@ -30,6 +30,10 @@ impl MysqlDump {
             return Err(Error::unsupported("dumps over TLS are not supported; use a target without tls="));
         }
         let version = value(&mut *link, "SELECT VERSION()")?.unwrap_or_default();
+        if version.starts_with("5.5.") && !version.contains("MariaDB") {
+            // Those of MySQL 9 lack `mysql_native_password`; MariaDB's read columns of tables that 5.5 does not have.
+            return Err(Error::unsupported("current programs of MySQL and MariaDB cannot dump MySQL 5.5"));
+        }
         let is_mariadb = version.contains("MariaDB");
         let ([mut dumps, mut restores], package) =
             ([["mysqldump", "mariadb-dump"], ["mysql", "mariadb"]], "apt-get install mariadb-client");

@@ -7,7 +7,7 @@
 
 use super::config::Config;
 use crate::prelude::*;
-use crate::sql::{Dialect, create_table};
+use crate::sql::{Dialect, LinkedStatements, create_table};
 use crate::wire::Place;
 use crate::wire::link::{Query, rows};
 use crate::wire::tls::Mode;
@@ -16,6 +16,16 @@ use kurabe_core::remote::{Link, LinkWay, RemoteServer};
 
 /// The servers to which links may lead, or why they cannot.
 pub(super) type Remotes = Vec<(RemoteServer, Result<Config>)>;
+
+/// How linked collections are read: as tables of this engine.
+pub(super) const LINKED: LinkedStatements = LinkedStatements { before, text: |_, _| Ok(None) };
+
+/// CONNECT has no access by row position, by which MariaDB returns sorted rows that are longer than this variable's
+/// value: 1,024 bytes by default. This is the largest (MariaDB Server Documentation, `max_length_for_sort_data`).
+fn before(operation: &Operation) -> Option<String> {
+    let link = operation.collection()?.link()?;
+    (link.way == LinkWay::Connect).then(|| "SET SESSION max_length_for_sort_data = 8388608".to_owned())
+}
 
 /// The storage engine of a way, and how to load it into MariaDB; `None` if there is no such way.
 fn engine(way: LinkWay) -> Option<(&'static str, &'static str)> {

@@ -32,6 +32,7 @@ use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::{Connection, Lean};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
+use version::Era;
 use wrapped::Wrapped;
 
 /// The driver, for the registry.
@@ -64,9 +65,9 @@ pub static INFO: DriverInfo = DriverInfo {
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let config = Config::from_url(url)?;
     let dialect = Arc::new(dialect::dialect(None, None));
-    let (engine, checked, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
-    Ok(Box::new(Mysql { config, dialect, engine, checked, allowed, remotes, takes_files }))
+    Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files }))
 }
 
 struct Mysql {
@@ -75,7 +76,7 @@ struct Mysql {
     /// The storage engine of our tables, once the server has reported it.
     engine: OnceLock<StorageEngine>,
     /// Set once the server's version is known to be supported.
-    checked: OnceLock<()>,
+    era: OnceLock<Era>,
     /// `max_allowed_packet`, once a lean connection has read it.
     allowed: Arc<AtomicUsize>,
     /// The servers to which it can link, and why not to the others.
@@ -96,9 +97,9 @@ impl Mysql {
             Box::new(self.lean(options)?)
         };
         // Read by a statement: the greeting may come from a proxy.
-        if self.checked.get().is_none() {
-            version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
-            let _ = self.checked.set(());
+        if self.era.get().is_none() {
+            let era = version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
+            let _ = self.era.set(era);
         }
         Ok(link)
     }
@@ -149,6 +150,11 @@ impl Driver for Mysql {
     }
 
     fn supports(&self, operation: &Operation) -> Support {
+        let has_times =
+            |of: &Arc<Collection>| of.fields.iter().any(|field| field.kind == FieldType::Timestamp);
+        if self.era.get() == Some(&Era::Mysql55) && operation.collection().is_some_and(has_times) {
+            return Support::no("MySQL 5.5 stores times without microseconds");
+        }
         match sql::supports(&self.dialect, operation) {
             Support::Native => self.engine().map_or(Support::Native, |engine| engine.supports(operation)),
             no @ Support::No(_) => no,
@@ -215,19 +221,14 @@ impl Driver for Mysql {
         self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         if let Some(why) = foreign::refusal(&self.remotes, server, link) {
-            return Support::No(why);
+            return Ok(Support::No(why));
         }
-        let ask = || {
-            let mut connection = self.link(&ConnectOptions::default())?;
-            let missing = foreign::missing(&mut *connection, server, link.way)?;
-            connection.quit()?;
-            Ok::<_, Error>(missing)
-        };
-        Support::unless(
-            ask().unwrap_or_else(|error| Some(format!("its storage engines are unknown: {error}"))),
-        )
+        let mut connection = self.link(&ConnectOptions::default())?;
+        let missing = foreign::missing(&mut *connection, server, link.way)?;
+        connection.quit()?;
+        Ok(Support::unless(missing))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
@@ -239,7 +240,16 @@ impl Driver for Mysql {
         let marker = dialect::dialect(None, collation);
         let engine = self.engine().map(|engine| engine.name);
         let (database, remotes) = (self.config.database.clone(), self.remotes.clone());
-        Ok(Box::new(Owned(namespace::MysqlNamespace { link, dialect, marker, engine, database, remotes })))
+        let era = self.era.get().copied().unwrap_or(Era::Current);
+        Ok(Box::new(Owned(namespace::MysqlNamespace {
+            link,
+            era,
+            dialect,
+            marker,
+            engine,
+            database,
+            remotes,
+        })))
     }
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {

@@ -1,6 +1,7 @@
 //! Namespace of a run on MySQL and MariaDB.
 
 use super::foreign;
+use super::version::Era;
 use crate::prelude::*;
 use crate::sql::{Dialect, SqlNamespaceOps, drop_table, hex, outgrown};
 use crate::wire::link::{Query, rows, try_lock, value};
@@ -18,6 +19,7 @@ const FAR: u64 = 20;
 
 pub(crate) struct MysqlNamespace {
     pub(crate) link: Box<dyn Query>,
+    pub(super) era: Era,
     pub(crate) dialect: Arc<Dialect>,
     /// Dialect of the ownership table, without a storage engine: a MEMORY table would lose its rows when the server
     /// ends.
@@ -95,6 +97,10 @@ impl SqlNamespaceOps for MysqlNamespace {
     /// Compares the row count of InnoDB's last statistics with the table's rows, counted up to [`COUNT_LIMIT`]. InnoDB
     /// updates statistics automatically by default, but late after a bulk insert. `None` if the user may not read them.
     fn unanalysed_table(&mut self, table: &str) -> Result<Option<String>> {
+        if self.era == Era::Mysql55 {
+            // It has no table of statistics.
+            return Ok(None);
+        }
         let sql = format!(
             "SELECT n_rows FROM mysql.innodb_table_stats WHERE database_name = DATABASE() AND table_name = '{table}'"
         );
@@ -107,14 +113,20 @@ impl SqlNamespaceOps for MysqlNamespace {
     }
 
     fn hold_statistics_of(&self, table: &str) -> Option<String> {
-        Some(format!("ALTER TABLE {table} STATS_AUTO_RECALC = 0"))
+        (self.era == Era::Current).then(|| format!("ALTER TABLE {table} STATS_AUTO_RECALC = 0"))
     }
 
     /// Takes two named locks, which are released with the connection: one for the database, and one that identifies the
-    /// run. The second lets one run use the same database through two targets.
+    /// run. The second lets one run use the same database through two targets, but not on MySQL 5.5, where it would
+    /// release the first.
     fn lock(&mut self, run: &str) -> Result<()> {
-        // A lock name has at most 64 characters; MySQL 9 removed MD5.
-        let database = "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))";
+        let current = self.era == Era::Current;
+        // A lock name has at most 64 characters. MySQL 9 removed MD5 and SHA1.
+        let database = if current {
+            "CONCAT('kurabe:', LEFT(SHA2(DATABASE(), 256), 50))"
+        } else {
+            "CONCAT('kurabe:', SHA1(DATABASE()))"
+        };
         // The run's name and the process ID, which distinguishes processes whose runs have the same name.
         let mut name = String::new();
         hex(&mut name, format!("{run}/{}", std::process::id()).as_bytes());
@@ -123,6 +135,7 @@ impl SqlNamespaceOps for MysqlNamespace {
         let link = &mut *self.link;
         let taken = try_lock(|| {
             match value(link, &format!("SELECT GET_LOCK({database}, 0)"))?.as_deref() {
+                Some("1") if !current => return Ok(true),
                 Some("1") => {
                     value(link, &format!("SELECT GET_LOCK({ours}, 0)"))?;
                     return Ok(true);

@@ -23,12 +23,18 @@ const SYNCS_IN_IO: u32 = 180_000;
 /// Maximum time for sessions to end.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Selects sessions that this driver opened: by database, user and application name. It is prepared because it runs ten
-/// times a second during a measurement, and planning the view takes five times as long as running it (0.1 ms).
+/// Selects sessions that this driver opened, by database, user and application name, and the server's processes that work
+/// in the background now: a checkpointer that does not wait for its next checkpoint, and workers of autovacuum. A user
+/// without `pg_read_all_stats` sees the type of no such process. It is prepared because it runs ten times a second during
+/// a measurement, and planning the view takes five times as long as running it (0.1 ms).
 const PREPARE: &str = "PREPARE kurabe_sessions AS \
-     SELECT pid, state, wait_event_type, wait_event, left(query, 400) FROM pg_catalog.pg_stat_activity \
+     SELECT pid, state, wait_event_type, wait_event, left(query, 400), backend_type FROM pg_catalog.pg_stat_activity \
      WHERE datname = current_database() AND usename = current_user AND application_name = 'kurabe' \
-     AND pid <> pg_backend_pid()";
+     AND pid <> pg_backend_pid() \
+     OR backend_type = 'checkpointer' AND wait_event IS DISTINCT FROM 'CheckpointerMain' \
+     OR backend_type = 'autovacuum worker'";
+/// The column of the process's type.
+const TYPE: usize = 5;
 const SESSIONS: &str = "EXECUTE kurabe_sessions";
 
 pub(super) struct PostgresStatsProbe {
@@ -40,6 +46,8 @@ pub(super) struct PostgresStatsProbe {
     clients: Option<HashSet<String>>,
     /// The schema of `pg_stat_statements`, quoted, if installed.
     statements: Option<String>,
+    /// The server's processes that worked in the background at the last reading of sessions.
+    background: Vec<String>,
 }
 
 impl PostgresStatsProbe {
@@ -50,12 +58,17 @@ impl PostgresStatsProbe {
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
         let statements = value(&mut link, sql)?;
         rows(&mut link, PREPARE)?;
-        Ok(Self { link, version, before: HashSet::new(), clients: None, statements })
+        Ok(Self { link, version, before: HashSet::new(), clients: None, statements, background: Vec::new() })
     }
 
     /// Reads the driver's sessions, except those that existed before the first client.
     fn sessions(&mut self) -> Result<Vec<Vec<String>>> {
         let mut found = rows(&mut self.link, SESSIONS)?;
+        let kind = |row: &Vec<String>| row.get(TYPE).cloned().unwrap_or_default();
+        let is_background = |row: &Vec<String>| ["checkpointer", "autovacuum worker"].contains(&&*kind(row));
+        self.background = found.extract_if(.., |row| is_background(row)).map(|row| kind(&row)).collect();
+        self.background.sort();
+        self.background.dedup();
         found.retain(|row| row.first().is_some_and(|pid| !self.before.contains(pid)));
         if let Some(clients) = &self.clients {
             found.retain(|row| row.first().is_some_and(|pid| clients.contains(pid)));
@@ -223,6 +236,10 @@ impl StatsProbe for PostgresStatsProbe {
 
     fn sample_sessions(&mut self, _: &Clients) -> Result<Vec<SessionSample>> {
         Ok(self.sessions()?.iter().map(|row| session_sample(row)).collect())
+    }
+
+    fn background(&self) -> Vec<String> {
+        self.background.clone()
     }
 
     fn port(&self) -> Option<u16> {

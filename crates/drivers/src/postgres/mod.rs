@@ -135,17 +135,14 @@ impl Driver for Postgres {
         self.remotes.push((remote.server, foreign::address(&remote.url)));
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
         if let Some(why) = foreign::refusal(&self.remotes, server, link) {
-            return Support::No(why);
+            return Ok(Support::No(why));
         }
-        let ask = || {
-            let mut connection = self.query(&ConnectOptions::default())?;
-            let missing = foreign::missing(&mut *connection, link.way)?;
-            connection.quit()?;
-            Ok::<_, Error>(missing)
-        };
-        Support::unless(ask().unwrap_or_else(|error| Some(format!("its extensions are unknown: {error}"))))
+        let mut connection = self.query(&ConnectOptions::default())?;
+        let missing = foreign::missing(&mut *connection, link.way)?;
+        connection.quit()?;
+        Ok(Support::unless(missing))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

@@ -236,8 +236,8 @@ impl Driver for Sqlite {
         self.remotes = Arc::new(remotes);
     }
 
-    fn links(&self, server: RemoteServer, link: &Link) -> Support {
-        Support::unless(attach::refusal(&self.remotes, server, link))
+    fn links(&self, server: RemoteServer, link: &Link) -> Result<Support> {
+        Ok(Support::unless(attach::refusal(&self.remotes, server, link)))
     }
 
     fn namespace(&self) -> Result<Box<dyn Namespace>> {

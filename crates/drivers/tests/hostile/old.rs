@@ -15,7 +15,7 @@ fn mysql(version: &str) -> u16 {
 #[test]
 fn old_mysql_is_rejected_with_reason() {
     let _alone = alone();
-    for version in ["5.5.9-log", "5.7.4-m14", "10.1.48-MariaDB"] {
+    for version in ["5.6.51-log", "5.7.4-m14", "10.1.48-MariaDB"] {
         let error = describe(MYSQL, mysql(version));
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{version}: {error}");
         let text = error.to_string();

@@ -62,6 +62,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
             kind: AxisKind::Choice(&[
                 ("same", "on the target's own server"),
                 ("second", "on a second instance: another process on this host, or another file"),
+                (
+                    "host",
+                    "on a second host: another network namespace, behind a link with an MTU of 1,500 (up: targets, as root)",
+                ),
+                ("host-9000", "the same, with an MTU of 9,000"),
                 ("remote", "on the server that --remote names"),
             ]),
             default: &["same", "second"],

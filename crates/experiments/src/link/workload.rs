@@ -55,7 +55,7 @@ impl LinkWorkload {
             return Err(Error::unsupported("without a link there is one table, and one character set"));
         }
         let is_here = way == Way::Local || server == RemoteServer::Same;
-        let place = if is_here { String::new() } else { format!("_{}", server.name()) };
+        let place = if is_here { String::new() } else { format!("_{}", server.name().replace('-', "_")) };
         let name = format!("kurabe_{}_link_{bytes}{}{place}", dataset.slot, texts.suffix());
         let remote = (!is_here).then_some(RemoteCollection { server, link: None });
         let source = Arc::new(Collection { remote, charset: texts.source, ..collection(&name, bytes) });

@@ -132,7 +132,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let (store, read_from, write_to) = (format.store(), Arc::clone(&read_from), Arc::clone(&write_to));
         Arc::new(SessionWorkload { store, read_from, write_to, records, bind, stored_bytes })
     };
-    let planned = PlannedCell::served(name, demand, axes::policy(cell)?, make);
+    let policy = LoopPolicy { divisible: true, ..axes::policy(cell)? };
+    let planned = PlannedCell::served(name, demand, policy, make);
     Ok(PlannedCell { stored_bytes: Some(stored_bytes), ..planned })
 }
 

@@ -40,17 +40,25 @@ pub(super) fn user(user: &User, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// `log`, the line's number, the user's, the address and the time, separated by tabs.
-pub(super) fn line(seed: u64, number: u64, user: u64, out: &mut Vec<u8>) {
+/// `log`, the line's number, the user's, the address and the time, separated by tabs. Address and time are those of
+/// `origin`: the line's number, unless clients choose them.
+pub(super) fn line(seed: u64, number: u64, origin: u64, user: u64, out: &mut Vec<u8>) {
     let mut address = String::new();
-    draws::address(seed, number, &mut address);
-    let _ = writeln!(out, "log\t{number}\t{user}\t{address}\t{}", draws::time(number));
+    draws::address(seed, origin, &mut address);
+    let _ = writeln!(out, "log\t{number}\t{user}\t{address}\t{}", draws::time(origin));
 }
 
-/// The whole answer, for a user with the version of its log-in.
-pub(super) fn request(seed: u64, codes: &Codes, result: &RequestResult, logged_in: &User, out: &mut Vec<u8>) {
+/// The whole answer, for a user with the version of its log-in. `origin`: see [`line`].
+pub(super) fn request(
+    seed: u64,
+    codes: &Codes,
+    result: &RequestResult,
+    origin: u64,
+    logged_in: &User,
+    out: &mut Vec<u8>,
+) {
     user(logged_in, out);
-    line(seed, result.line, result.user, out);
+    line(seed, result.line, origin, result.user, out);
     if let Some(version) = result.changed {
         let _ = writeln!(out, "changed\t{version}");
     }
@@ -113,7 +121,7 @@ mod tests {
             let mut user = User::default();
             user.become_version(9, &codes, 5, 2);
             let mut body = Vec::new();
-            request(9, &codes, &result, &user, &mut body);
+            request(9, &codes, &result, result.line, &user, &mut body);
             assert_eq!(read(&body).unwrap(), result);
             let text = String::from_utf8(body).unwrap();
             assert!(!text.contains(&user.password), "no application shows passwords");

@@ -6,6 +6,7 @@
 mod answer;
 mod codes;
 mod draws;
+mod inputs;
 mod names;
 mod store;
 mod transaction;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use store::{ROW_BYTES, Store};
 use transaction::Request;
 use user::User;
+pub(crate) use via::check_user_page;
 
 /// The name of the one operation: a request with all its steps.
 const REQUEST: &str = "request";
@@ -245,6 +247,11 @@ impl Show {
     }
 }
 
+/// There is no such user or line.
+fn absent(key: u64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{key} does not exist"))
+}
+
 impl Transaction for Show {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.statement.attach(session)
@@ -255,15 +262,14 @@ impl Transaction for Show {
     }
 
     fn run(&mut self, session: &mut dyn Session) -> Result<()> {
-        let key = self.key.and_then(|key| i64::try_from(key).ok());
-        let key = key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
-        self.statement.execute(session, &[Value::Int(key)], &mut self.reply)
+        let key = self.key.ok_or_else(|| Error::usage("name the record to show: ?key=17"))?;
+        self.statement.execute(session, &[Value::Int(key as i64)], &mut self.reply)
     }
 
     fn check(&mut self) -> Result<()> {
         let key = self.key.unwrap_or_default();
         if self.reply.rows() == 0 {
-            return Err(Error::new(ErrorKind::NotFound, format!("{key} does not exist")));
+            return Err(absent(key));
         }
         match self.what {
             Shown::User => self.store.check_user(key, None, &self.reply, &mut self.user),
@@ -280,7 +286,8 @@ impl Transaction for Show {
 
 impl Page for Show {
     fn set_key(&mut self, key: u64) -> Result<()> {
-        self.key = Some(key);
+        // Keys are signed on the server.
+        self.key = Some(i64::try_from(key).map_err(|_| absent(key))? as u64);
         Ok(())
     }
 
@@ -288,7 +295,8 @@ impl Page for Show {
         match self.what {
             Shown::User => answer::user(&self.user, out),
             Shown::Line => {
-                answer::line(self.store.seed, self.key.unwrap_or_default(), self.user.number, out);
+                let number = self.key.unwrap_or_default();
+                answer::line(self.store.seed, number, number, self.user.number, out);
             }
         }
     }

@@ -174,6 +174,6 @@ impl Page for Request {
             changed,
             prefix: town.map(|_| self.prefix),
         };
-        answer::request(self.store.seed, &self.store.codes, &result, &self.user, out);
+        answer::request(self.store.seed, &self.store.codes, &result, line, &self.user, out);
     }
 }

@@ -3,12 +3,15 @@
 
 use super::answer;
 use super::codes::{Codes, Source};
+use super::inputs::Inputs;
 use super::user::User;
-use super::{INFO, LOG, REQUEST, USER, Written};
+use super::{INFO, LOG, REQUEST, USER};
 use crate::defect::no_operation;
 use crate::prelude::*;
 use crate::via::{Added, PageClient, PageSet, facts, path};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The application's description of its data on `/webapp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -20,12 +23,43 @@ struct Facts {
     codes: u64,
     /// Identifies the list of towns.
     codes_digest: u64,
+    #[serde(default)]
+    inputs: Chooser,
+}
+
+/// Who chooses what a request does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Chooser {
+    #[default]
+    Application,
+    Client,
 }
 
 #[derive(Debug)]
 pub(super) struct Data {
     facts: Facts,
     codes: Arc<Codes>,
+    /// The time at which the trial began, in microseconds since 1970. Versions and origins that clients choose are
+    /// higher: a client makes fewer than a million requests a second, so that they rise from trial to trial.
+    began: u64,
+}
+
+/// What the application acknowledged to a client.
+#[derive(Debug, Default)]
+pub(super) struct Acknowledged {
+    /// The number of each line of the log, its user, and what its address and time are made of.
+    lines: Vec<(u64, u64, u64)>,
+    /// Each changed user with its last version: the highest one, since a user's versions increase in order.
+    versions: BTreeMap<u64, u64>,
+    changes: u64,
+}
+
+impl Acknowledged {
+    fn note_version(&mut self, user: u64, version: u64) {
+        let last = self.versions.entry(user).or_default();
+        *last = (*last).max(version);
+    }
 }
 
 pub(super) struct WebPages {
@@ -68,8 +102,7 @@ fn ask_for(session: &mut dyn Session, path: &str, expected: &[u8]) -> Result<()>
 
 impl PageSet for WebPages {
     type Data = Data;
-    /// What the application acknowledged to a client.
-    type Acknowledged = Written;
+    type Acknowledged = Acknowledged;
 
     const INFO: &'static ExperimentInfo = &INFO;
     const CLIENT_BYTES: u64 = 128_000;
@@ -80,18 +113,23 @@ impl PageSet for WebPages {
         if facts.records == 0 || !(1..=super::codes::MOST).contains(&facts.codes) {
             return Err(Error::mismatch("the application reports no users or no postal codes"));
         }
-        Ok(Data { facts, codes: self.codes(&facts)? })
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Data { facts, codes: self.codes(&facts)?, began: now.as_micros() as u64 })
     }
 
-    fn client(&self, operation: &str, _client: Client, data: Arc<Data>) -> Result<Box<dyn PageClient>> {
+    fn client(&self, operation: &str, client: Client, data: Arc<Data>) -> Result<Box<dyn PageClient>> {
         if operation != REQUEST {
             return Err(no_operation(INFO.name, operation));
         }
+        let Data { facts, codes, began } = &*data;
+        let inputs = (facts.inputs == Chooser::Client)
+            .then(|| Inputs::new(client, facts.records, facts.seed, codes, *began));
         Ok(Box::new(Request {
             data,
+            inputs,
             expected: Vec::new(),
             user: User::default(),
-            acknowledged: Written::default(),
+            acknowledged: Acknowledged::default(),
         }))
     }
 
@@ -99,10 +137,10 @@ impl PageSet for WebPages {
         &self,
         session: &mut dyn Session,
         data: &Data,
-        all: &[&Written],
+        all: &[&Acknowledged],
         added: &Added,
     ) -> Result<Verification> {
-        let mut acknowledged = Written::default();
+        let mut acknowledged = Acknowledged::default();
         for one in all {
             acknowledged.lines.extend(&one.lines);
             acknowledged.changes += one.changes;
@@ -111,12 +149,12 @@ impl PageSet for WebPages {
             }
         }
         acknowledged.lines.sort_unstable();
-        acknowledged.lines.dedup_by_key(|(line, _)| *line);
+        acknowledged.lines.dedup_by_key(|(line, ..)| *line);
         let counted = added.verify(session, ["lines of the log", "numbers"], acknowledged.lines.len())?;
         let mut expected = Vec::new();
-        for (line, user) in &acknowledged.lines {
+        for (line, user, origin) in &acknowledged.lines {
             expected.clear();
-            answer::line(data.facts.seed, *line, *user, &mut expected);
+            answer::line(data.facts.seed, *line, *origin, *user, &mut expected);
             ask_for(session, &format!("{}?key={line}", path(&INFO, LOG)), &expected)?;
         }
         let mut user = User::default();
@@ -133,35 +171,63 @@ impl PageSet for WebPages {
     }
 }
 
-/// Requests pages with users of the application's choice.
+/// Checks the page that shows a user: all its fields, at the version that it has. `about` is the application's description.
+///
+/// # Errors
+/// [`Mismatch`](ErrorKind::Mismatch) if it is another user or differs from the known data.
+pub(crate) fn check_user_page(about: serde_json::Value, number: u64, body: &[u8]) -> Result<()> {
+    let facts: Facts = serde_json::from_value(about)
+        .map_err(|error| Error::mismatch(format!("the application does not report its data: {error}")))?;
+    let codes = WebPages { file: None }.codes(&facts)?;
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let version = text.split('\t').nth(7).and_then(|version| version.parse().ok());
+    let version = version.ok_or_else(|| {
+        Error::mismatch("expected 'user' and its eight fields with tabs between them, and a line feed")
+    })?;
+    let (mut user, mut expected) = (User::default(), Vec::new());
+    user.become_version(facts.seed, &codes, number, version);
+    answer::user(&user, &mut expected);
+    if body == expected {
+        return Ok(());
+    }
+    let expected = String::from_utf8_lossy(&expected).into_owned();
+    Err(Error::mismatch(format!("user {number} differs; expected {:?}", expected.trim_end())))
+}
+
+/// Requests pages, with inputs of the application's choice or of the client's.
 struct Request {
     data: Arc<Data>,
+    inputs: Option<Inputs>,
     expected: Vec<u8>,
     user: User,
-    acknowledged: Written,
+    acknowledged: Acknowledged,
 }
 
 impl PageClient for Request {
     fn draw(&mut self, page: &mut String) {
         page.push_str(&path(&INFO, REQUEST));
+        if let Some(inputs) = &mut self.inputs {
+            inputs.draw(page);
+        }
     }
 
     fn check(&mut self, _path: &str, body: &[u8]) -> Result<()> {
-        let Data { facts, codes } = &*self.data;
+        let Data { facts, codes, .. } = &*self.data;
         let result = answer::read(body)?;
         let answer::RequestResult { user, version, line, changed, .. } = result;
         if !(1..=facts.records).contains(&user) {
             return Err(Error::mismatch(format!("user {user} logged in but does not exist")));
         }
+        let origin = self.inputs.as_mut().map_or(Ok(line), |inputs| inputs.check(&result))?;
         self.user.become_version(facts.seed, codes, user, version);
         self.expected.clear();
-        answer::request(facts.seed, codes, &result, &self.user, &mut self.expected);
+        answer::request(facts.seed, codes, &result, origin, &self.user, &mut self.expected);
         if body != self.expected {
             return Err(Error::mismatch(format!(
                 "the answer with line {line} of the log is wrong for user {user} at version {version}"
             )));
         }
-        self.acknowledged.lines.push((line, user));
+        self.acknowledged.lines.push((line, user, origin));
         if let Some(changed) = changed {
             self.acknowledged.changes += 1;
             self.acknowledged.note_version(user, changed);

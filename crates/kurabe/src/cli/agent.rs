@@ -1,16 +1,40 @@
 //! `kurabe agent`.
 
-use super::flag;
-use clap::Command;
+use super::{flag, option};
+use clap::{ArgAction, ArgGroup, Command};
 
 pub(super) fn command() -> Command {
     Command::new("agent")
-        .about("Observes servers of this host for a run on another host, whose target URL has ?observe")
+        .about("Runs clients, and observes servers of this host, for a run on another host")
         .long_about(
-            "Observes servers of this host for a run on another host. The run starts it there, with ssh or with the \
-             command in $KURABE_RSH, if a target's URL has ?observe or ?observe=DESTINATION.",
+            "Runs clients for a run on another host, whose --fleet names this agent's broker or this host. With \
+             --role observe it observes servers of this host, of runs with a --fleet on its broker. With --stdio it \
+             does both: a run starts it there, with ssh or with the command in $KURABE_RSH, if --fleet names this \
+             host, or if a target's URL has ?observe or ?observe=DESTINATION.\n\nThe agent connects to targets by \
+             itself. Passwords are not sent to it: it takes them from its own environment and files, as a run does \
+             (PGPASSWORD, MYSQL_PWD, …).\n\nWith --role run it is a worker: it executes the runs that 'kurabe submit' puts \
+             into the queue of its broker, one after the other, and stores their run files and pages there.",
         )
+        .arg(flag(
+            "stdio",
+            "Read requests from standard input and write answers to standard output, until it ends",
+        ))
+        .arg(option(
+            "nats",
+            "URL",
+            "Wait for runs on this NATS broker, as in nats://HOST:4222, until Ctrl-C; $KURABE_NATS_CREDENTIALS and \
+             $KURABE_NATS_CA name files with credentials and with certificates of authorities",
+        ))
+        .group(ArgGroup::new("transport").args(["stdio", "nats"]).required(true).multiple(true))
+        .arg(option(
+            "role",
+            "ROLES",
+            "With --nats: load (runs clients), observe (observes servers of this host), load,observe, or run (executes \
+             submitted runs) [default: load]",
+        ).requires("nats"))
+        .arg(option("name", "NAME", "Name of the agent in messages and reports [default: the host's name]"))
         .arg(
-            flag("stdio", "Read requests from standard input and write answers to standard output, until it ends").required(true),
+            option("label", "NAME=VALUE", "A label, by which --agent-label selects agents; may be given several times")
+                .action(ArgAction::Append),
         )
 }

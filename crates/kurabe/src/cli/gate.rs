@@ -41,6 +41,7 @@ pub(super) fn gate() -> Command {
         .args(run::axes_of_suites())
         .args(run::own())
         .args(run::record())
+        .args(run::fleet())
         .args(run::how())
 }
 

@@ -2,14 +2,17 @@
 
 mod agent;
 mod app;
+mod claims;
 mod complete;
 mod copy;
 mod gate;
 mod listen;
+mod queue;
 mod report;
 mod run;
 mod selftest;
 mod serve;
+mod stack;
 mod store;
 mod wire;
 
@@ -46,6 +49,15 @@ pub(crate) fn command() -> Command {
                         .default_value("1"),
                 )
                 .arg(crate::timeout::option())
+                .arg(
+                    option(
+                        "via",
+                        "URL",
+                        "Checks an application for conformance with docs/app.openapi.yaml; it adds records",
+                    )
+                    .action(ArgAction::Append),
+                )
+                .arg(stack::db())
                 .arg(flag(
                     "wire",
                     "Counts the messages of connecting and of the first request, with a relay on this \
@@ -69,9 +81,12 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .subcommand(app::command())
+        .subcommand(stack::command())
         .subcommand(copy::command())
         .subcommand(agent::command())
+        .subcommand(queue::submit())
         .subcommand(listen::command())
+        .subcommand(claims::command())
         .subcommand(wire::command())
         .subcommand(selftest::command())
         .subcommand(
@@ -127,6 +142,17 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 /// `--no-html`.
 fn no_html() -> Arg {
     flag("no-html", "Do not write the HTML report")
+}
+
+/// `--otlp`.
+fn otlp() -> Arg {
+    option(
+        "otlp",
+        "URL",
+        "OpenTelemetry collector that receives the run at its end, by OTLP over HTTP (http://localhost:4318); \
+         OTEL_EXPORTER_OTLP_HEADERS has further fields, TRACEPARENT the span that the run is a child of",
+    )
+    .value_hint(ValueHint::Url)
 }
 
 /// `--json-progress`.
@@ -194,7 +220,7 @@ fn one_run(help: &'static str) -> Arg {
     Arg::new("run").required(true).value_name("RUN").add(complete::runs()).help(help)
 }
 
-fn again() -> [Arg; 3] {
+fn again() -> [Arg; 4] {
     [
         Arg::new("target")
             .value_name("TARGET")
@@ -202,6 +228,7 @@ fn again() -> [Arg; 3] {
             .add(complete::targets())
             .help("The same targets in the same order, with passwords, which the run file does not contain"),
         no_html(),
+        otlp(),
         json_progress(),
     ]
 }

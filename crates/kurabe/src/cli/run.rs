@@ -1,6 +1,6 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
-use super::{flag, json_progress, no_html, option, targets};
+use super::{flag, json_progress, no_html, option, otlp, stack, targets};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::compression::COMPRESSION;
@@ -31,6 +31,7 @@ pub(super) fn command() -> Command {
         .args(axes_of_suites())
         .args(record())
         .args(of_several())
+        .args(fleet())
         .args(how());
     EXPERIMENTS
         .iter()
@@ -128,6 +129,7 @@ fn pgbench() -> Command {
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(record())
+        .args(fleet())
         .args(how())
         // pgbench's -t is a number of transactions.
         .mut_arg("more-targets", |target| target.short(None))
@@ -174,6 +176,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .args(cache)
         .args(remote)
         .args(record())
+        .args(fleet())
         .args(how())
 }
 
@@ -249,8 +252,32 @@ pub(super) fn record() -> [Arg; 2] {
     ]
 }
 
+/// The machines that run the clients.
+pub(super) fn fleet() -> [Arg; 4] {
+    let arg = |name: &'static str, value: &'static str, help: &'static str| {
+        option(name, value, help).help_heading("Measurement")
+    };
+    [
+        arg(
+            "fleet",
+            "URL",
+            "Runs the clients on other machines: nats://HOST for agents on a NATS broker ('kurabe agent --nats'), \
+             ssh:HOST,HOST for agents that ssh starts",
+        ),
+        arg("agents", "N", "With --fleet: number of agents [default: all that answer]"),
+        arg("agent-label", "NAME=VALUE,…", "With --fleet: labels that each agent must have"),
+        arg(
+            "on-lost-agent",
+            "fail|continue",
+            "With --fleet: what follows if an agent ends, hangs or cannot be reached. Its trial fails in any case. fail: \
+             further trials fail too. continue: the round's trials are repeated on the remaining agents, and the run goes on \
+             with them [default: fail]",
+        ),
+    ]
+}
+
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 21] {
+pub(super) fn how() -> [Arg; 23] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -266,9 +293,11 @@ pub(super) fn how() -> [Arg; 21] {
             "via",
             "URL",
             "An application as a target, such as kurabe app: http://host:port. URL,URL are several \
-             applications of one database; clients are assigned to them in turn",
+             applications of one database; clients are assigned to them in turn. stack:php/mysqli is an application \
+             that is started for the run, before the database of --db ('kurabe stack --help' lists them)",
         )
         .action(ArgAction::Append),
+        stack::db().help_heading(heading),
         arg(
             "requests",
             "N",
@@ -352,5 +381,6 @@ pub(super) fn how() -> [Arg; 21] {
         ),
         flag("dry-run", "Print cells, rounds and expected time, and measure nothing").help_heading(heading),
         no_html(),
+        otlp(),
     ]
 }

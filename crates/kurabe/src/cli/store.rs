@@ -1,6 +1,6 @@
 //! `kurabe runs`.
 
-use super::{complete, flag, option};
+use super::{complete, flag, option, otlp, queue};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
@@ -18,8 +18,14 @@ pub(super) fn command() -> Command {
                     "NAME",
                     "Only runs of this suite, by its file name without the extension",
                 ))
+                .arg(queue::fleet().help(
+                    "Lists the runs that were submitted to this broker's queue, with their states, instead of those of this \
+                     machine",
+                ).conflicts_with_all(["label", "suite"]))
                 .arg(flag("json", "Prints a JSON object for each run, one per line")),
         )
+        .subcommand(queue::fetch())
+        .subcommand(queue::cancel())
         .subcommand(
             Command::new("rm").about("Removes runs and their reports").arg(several("The runs to remove")),
         )
@@ -44,6 +50,12 @@ pub(super) fn command() -> Command {
                     .value_hint(ValueHint::FilePath)
                     .value_parser(clap::value_parser!(PathBuf)),
                 ),
+        )
+        .subcommand(
+            Command::new("push")
+                .about("Sends runs to an OpenTelemetry collector: spans of runs, rounds and trials, and metrics of trials")
+                .arg(several("The runs to send"))
+                .arg(otlp().required(true)),
         )
         .subcommand(
             Command::new("import").about("Reads runs from archives, folders of runs, or run files").arg(

@@ -1,18 +1,48 @@
-//! `kurabe agent`: observes servers of this host for a run on another host.
+//! `kurabe agent`: runs clients, and observes servers of this host, for a run on another host.
 
 use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{signals, suite};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_fleet::{FleetUrl, Roles};
+use std::collections::BTreeMap;
 use std::io;
 
-pub(super) fn agent() -> Result<Exit> {
-    let ended = kurabe_observe::serve(io::stdin().lock(), io::stdout().lock());
-    match ended {
+pub(super) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let name = matches.get_one::<String>("name").cloned();
+    let mut labels = BTreeMap::new();
+    for text in matches.get_many::<String>("label").into_iter().flatten() {
+        labels.extend(suite::labels(text).map_err(|error| error.context("--label"))?);
+    }
+    if matches
+        .get_one::<String>("role")
+        .is_some_and(|roles| roles.split(',').any(|role| role.trim() == "run"))
+    {
+        return super::worker::work(matches, name, output);
+    }
+    let roles = matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
+    // The environment may name a broker for all agents of a host, and those of runs too.
+    if let Some(url) = matches.get_one::<String>("nats").filter(|_| !matches.get_flag("stdio")) {
+        let url = FleetUrl::parse(url)
+            .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
+        let stop = signals::watch(exit::DONE, output)?;
+        signals::wait_for("the connections of the current run to close");
+        kurabe_fleet::serve_nats(&url, name, labels, roles, &stop, &|text| output.note(text))?;
+        return Ok(exit::DONE);
+    }
+    match kurabe_fleet::serve(io::stdin(), io::stdout(), name, labels) {
         Ok(()) => Ok(exit::DONE),
         // The run has ended.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::DONE),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(Error::usage(format!("agent: {error}")).hint("a run starts the agent: see ?observe").into())
+            Err(Error::usage(format!("agent: {error}"))
+                .hint("a run starts the agent: see ?observe and --fleet")
+                .into())
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err(Error::new(ErrorKind::Unreachable, format!("agent: {error}")).into())
         }
         Err(error) => Err(Error::new(ErrorKind::Environment, format!("agent: {error}")).into()),
     }

@@ -91,7 +91,7 @@ pub(super) fn judged(
             output.result(&text)?;
             printed = true;
         } else {
-            report::write(file, &text)?;
+            report::write(file, text.as_bytes())?;
         }
     }
     if !printed {

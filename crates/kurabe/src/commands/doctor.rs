@@ -1,6 +1,6 @@
 //! `kurabe doctor TARGET…` checks targets. `kurabe doctor --runs` checks run files.
 
-use super::{messages, runs};
+use super::{conformance, messages, runs};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{places, signals, targets, timeout};
@@ -26,25 +26,23 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
     let mut urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
-    if urls.is_empty() && !matches.get_flag("runs") {
+    worst = conformance::check(matches, output)?.or(worst);
+    if urls.is_empty() && !matches.get_flag("runs") && !matches.contains_id("via") {
         urls.push("sqlite:".to_owned());
     }
     for url in &urls {
         match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
-                    let (mut text, fits) = examine(target, clients);
-                    if matches.get_flag("wire") {
-                        for (name, value) in messages::lines(reached, &target.facts.transport)
+                    let wire = matches.get_flag("wire").then(|| {
+                        messages::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
-                        {
-                            let _ = writeln!(text, "  {name:<14} {value}");
-                        }
-                    }
+                    });
+                    let (mut text, fits) = examine(target, &wire.unwrap_or_default(), clients);
                     for (server, remote) in &opened.observers {
                         let Endpoint::Tcp { host, port } = server else { continue };
                         let value = match remote.try_out(host, *port) {
-                            Ok(()) => format!("by the agent of '{}'", remote.command()),
+                            Ok(()) => format!("by the agent of '{}'", remote.name()),
                             Err(why) => format!("no: {why}"),
                         };
                         let _ = writeln!(text, "  {:<15} {value}", "observed");
@@ -66,16 +64,20 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(worst.unwrap_or(exit::DONE))
 }
 
-/// The server's facts, and whether it has connections for that many clients.
-fn examine(target: &Target, clients: u64) -> (String, bool) {
+/// The server's facts, after what was asked about the wire, and whether it has connections for that many clients.
+fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (String, bool) {
     let facts = &target.facts;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<15} {value}");
     };
-    line("reachable", &format!("yes, by {}", facts.transport));
+    let by = if facts.transport == messages::IN_PROCESS { "" } else { "by " };
+    line("reachable", &format!("yes, {by}{}", facts.transport));
     line("version", &format!("{} {}", facts.engine, facts.version));
     line("client", &facts.client);
+    for (name, value) in wire {
+        line(name, value);
+    }
     match facts.durability {
         None => line("durability", "unknown: see the notes"),
         Some(class) => line("durability", &format!("{class}: {}", class.promise())),

@@ -1,10 +1,11 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
+use super::fleet;
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
-use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
 use super::warnings::{refuse_unseen, scattered, warnings};
+use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -19,19 +20,45 @@ use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::budget::{self, Free};
 use kurabe_engine::event::Event;
 use kurabe_engine::fixture::Fixture;
+use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_observe::Monitor;
+use kurabe_export::otlp::Collector;
+use kurabe_fleet::Agents;
+use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Goal<'a> {
+    /// The run's own report: it ends when all comparisons are conclusive.
+    #[default]
+    Report,
+    /// A claim, whose answer others print: it ends when this function says that the claim is decided.
+    Claim(&'a dyn Fn(&Run) -> bool),
+}
+
+impl Goal<'_> {
+    /// Until when rounds are added, as a clause; `margin` is that of the stopping rule.
+    pub(super) fn end(self, margin: f64) -> String {
+        match self {
+            Self::Report => {
+                format!("until all comparisons are conclusive at ±{} %", (margin * 1e4).round() / 100.0)
+            }
+            Self::Claim(_) => "until the claim is decided".to_owned(),
+        }
+    }
+}
+
 /// A run to execute.
-pub(super) struct Job {
+pub(super) struct Job<'a> {
     pub(super) spec: RunSpec,
     /// Which values the user did not set.
     pub(super) free: Free,
@@ -41,14 +68,20 @@ pub(super) struct Job {
     pub(super) cache: Option<String>,
     /// The second server's URL as given, with its password.
     pub(super) remote: Option<String>,
+    /// Where the fleet is, as given, with the broker's password.
+    pub(super) fleet: Option<String>,
     pub(super) store: Store,
     pub(super) html: bool,
+    /// The collector of OpenTelemetry that the run is sent to at its end.
+    pub(super) otlp: Option<Collector>,
     /// Its suite and labels.
     pub(super) origin: Origin,
     /// Only print the plan.
     pub(super) dry: bool,
     /// How it belongs to a suite of several runs; `None`: it is the only one.
     pub(super) in_suite: Option<InSuite>,
+    /// What it is for.
+    pub(super) goal: Goal<'a>,
 }
 
 /// What a run of a suite of several runs does differently: a target that cannot be opened is left out.
@@ -71,15 +104,18 @@ pub(super) struct Account {
 }
 
 /// Executes a new run. Returns the run too, if anything was to be measured.
-pub(super) fn execute(job: &Job, output: &Output) -> Result<(Exit, Option<Run>)> {
+pub(super) fn execute(job: &Job<'_>, output: &Output) -> Result<(Exit, Option<Run>)> {
     let mut account = Account::default();
     let exit = attempt(job, &mut account, output)?;
     Ok((exit, account.run))
 }
 
 /// The same, with an account that is kept if the run ends with an error.
-pub(super) fn attempt(job: &Job, account: &mut Account, output: &Output) -> Result<Exit> {
+pub(super) fn attempt(job: &Job<'_>, account: &mut Account, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
+    if !job.dry {
+        kurabe_observe::check()?;
+    }
     let experiment = registry::of(&job.spec)?;
     let mut plan = Plan::draft(experiment, job.spec.clone(), &targets::applications(&job.urls)?)?;
     let wish = Wish {
@@ -89,20 +125,23 @@ pub(super) fn attempt(job: &Job, account: &mut Account, output: &Output) -> Resu
         ..Wish::of(&plan, job.cache.as_deref(), job.remote.as_deref())
     };
     timeout::of_run(&plan);
+    let agents = fleet::join(&job.spec, job.fleet.as_deref(), job.dry, output)?;
     let mut opened = targets::open(&job.urls, &wish, output)?;
     account.unopened = std::mem::take(&mut opened.unopened);
     let made = without(&mut plan, job, &account.unopened).and_then(|()| {
         refuse_unseen(&plan, &mut opened);
         scale::count(&mut plan, &opened, output)?;
-        make(job, plan, &opened, &cancel, account, output)
+        let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
+        make(job, plan, &opened, agents.as_ref(), &cancel, account, output)
     });
     signals::wait_for("the servers to end");
+    opened.warn_of_ended_stacks(output);
     opened.close(output);
     made
 }
 
 /// Plans the run without the targets that could not be opened.
-fn without(plan: &mut Plan, job: &Job, unopened: &[(usize, Error)]) -> Result<()> {
+fn without(plan: &mut Plan, job: &Job<'_>, unopened: &[(usize, Error)]) -> Result<()> {
     let Some((_, first)) = unopened.first() else { return Ok(()) };
     let opened = |at: &usize| unopened.iter().all(|(other, _)| other != at);
     let urls: Vec<String> = (0..job.urls.len()).filter(opened).map(|at| job.urls[at].clone()).collect();
@@ -116,9 +155,10 @@ fn without(plan: &mut Plan, job: &Job, unopened: &[(usize, Error)]) -> Result<()
 }
 
 fn make(
-    job: &Job,
+    job: &Job<'_>,
     mut plan: Plan,
     opened: &Opened,
+    agents: Option<&Agents>,
     cancel: &AtomicBool,
     account: &mut Account,
     output: &Output,
@@ -141,7 +181,7 @@ fn make(
         let error = Error::new(ErrorKind::Unsupported, "no cell can be measured:");
         return Err(error.log(reasons.iter().map(String::as_str)).into());
     }
-    let text = planned(&plan, targets, fit.as_ref(), job.dry);
+    let text = planned(&plan, targets, fit.as_ref(), job.dry, job.goal);
     let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
     let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
     if job.dry && print {
@@ -189,6 +229,7 @@ fn make(
         overhead,
         warnings: found,
         origin: Origin { git: git::commit(), ..job.origin.clone() },
+        agents: agents.map_or_else(Vec::new, Agents::records),
     };
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
@@ -201,8 +242,10 @@ fn make(
     let writer = job.store.create(&header)?;
     writer.name().clone_into(&mut header.run);
     let run = account.run.insert(Run::new(header));
-    let html = job.html;
-    measure(Sitting { plan: &plan, opened, fixtures, writer, cancel, html, print, output }, run)
+    let (html, otlp, goal) = (job.html, job.otlp.as_ref(), job.goal);
+    let sitting =
+        Sitting { plan: &plan, opened, agents, fixtures, writer, cancel, html, otlp, goal, print, output };
+    measure(sitting, run)
 }
 
 /// Continues an interrupted run.
@@ -211,8 +254,10 @@ pub(super) fn go_on(
     urls: &[String],
     max_rounds: Option<u32>,
     html: bool,
+    otlp: Option<&Collector>,
     output: &Output,
 ) -> Result<Exit> {
+    kurabe_observe::check()?;
     let Resumed { mut run, mut writer, .. } = resumed;
     let further = super::stopping_rule::prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
@@ -230,8 +275,10 @@ pub(super) fn go_on(
     let mut plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let wish = Wish::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
+    let agents = fleet::join(spec, None, false, output)?;
     let mut opened = targets::open(urls, &wish, output)?;
     refuse_unseen(&plan, &mut opened);
+    let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
     for (index, target) in opened.targets.iter().enumerate() {
         let measured = |cell: &CellRecord| cell.target == index && cell.unavailable.is_none();
         if let Some(why) = &target.skip_reason
@@ -272,11 +319,24 @@ pub(super) fn go_on(
     };
     writer.resumed(&resumption)?;
     run.resumptions.push(resumption);
-    let cancel = &cancel;
-    let sitting =
-        Sitting { plan: &plan, opened: &opened, fixtures, writer, cancel, html, print: true, output };
+    let (cancel, goal) = (&cancel, Goal::Report);
+    let (plan, opened_now, agents) = (&plan, &opened, agents.as_ref());
+    let sitting = Sitting {
+        plan,
+        opened: opened_now,
+        agents,
+        fixtures,
+        writer,
+        cancel,
+        html,
+        otlp,
+        goal,
+        print: true,
+        output,
+    };
     let made = measure(sitting, &mut run);
     signals::wait_for("the servers to end");
+    opened.warn_of_ended_stacks(output);
     opened.close(output);
     made
 }
@@ -285,10 +345,14 @@ pub(super) fn go_on(
 struct Sitting<'a> {
     plan: &'a Plan,
     opened: &'a Opened,
+    /// The machines that run the clients; `None`: this program does.
+    agents: Option<&'a Agents>,
     fixtures: Vec<Option<Fixture>>,
     writer: Writer,
     cancel: &'a AtomicBool,
     html: bool,
+    otlp: Option<&'a Collector>,
+    goal: Goal<'a>,
     /// Whether the report is printed.
     print: bool,
     output: &'a Output,
@@ -302,37 +366,74 @@ fn tell_beginning(header: &RunHeader, writer: &Writer, output: &Output) {
     }
 }
 
-fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
-    let Sitting { plan, opened, fixtures, mut writer, cancel, html, print, output } = sitting;
-    let header = &run.header;
-    let completed = Arc::new(AtomicU64::new(0));
-    let names = header.targets.iter().map(|target| target.name.clone()).collect();
-    let rounds = header.spec.rounds;
-    tell_beginning(header, &writer, output);
-    let mut progress = Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed);
-    let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
-    // The clock of a resumed run continues.
-    let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
-    let mut observer = Monitor::new();
+/// Tells what is waited for if the user stops the run now.
+fn tell_what_a_stop_waits_for(event: &Event<'_>, header: &RunHeader) {
+    match event {
+        Event::TrialBegins { cell, operation, .. } => {
+            let target = &header.targets[cell.target].name;
+            signals::wait_for(format!("{operation} on {target} to end"));
+        }
+        Event::Restarting => signals::wait_for("the throwaway servers to restart"),
+        Event::Loading { cell } => {
+            let target = &header.targets[cell.target].name;
+            signals::wait_for(format!("{target} to be loaded"));
+        }
+        Event::TrialEnds { .. } | Event::AgentLost { .. } | Event::RoundsEnd { .. } => {}
+    }
+}
+
+/// What observes servers: this host, and the agents of the hosts that have one. Warns of an agent that does not answer.
+fn monitor(opened: &Opened, output: Output) -> Monitor {
+    let mut monitor = Monitor::new();
     for (server, remote) in &opened.observers {
         if let Endpoint::Tcp { host, port } = server
             && let Err(why) = remote.try_out(host, *port)
         {
             output.warning(&format!("not observed: {why}"));
         }
-        observer.use_agent(server.clone(), remote.clone());
+        monitor.use_agent(server.clone(), remote.clone());
     }
-    let mut ending = StoppingRule::new(run, began);
+    monitor
+}
+
+/// What shows the use of this machine, of the client and of the servers on this machine while the run goes on.
+fn live(opened: &Opened) -> Live {
+    let drivers = opened.targets.iter().flat_map(|target| {
+        std::iter::once(&target.driver).chain(target.second.as_ref().map(|second| &second.driver))
+    });
+    Live::new(drivers.map(|driver| driver.endpoint()).collect())
+}
+
+fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
+    let Sitting { plan, opened, agents, fixtures, mut writer, cancel, html, otlp, goal, print, output } =
+        sitting;
+    // The answer to a claim has what there is to say of its run.
+    let is_claim = matches!(goal, Goal::Claim(_));
+    let header = &run.header;
+    let completed = Arc::new(AtomicU64::new(0));
+    let names = header.targets.iter().map(|target| target.name.clone()).collect();
+    let rounds = header.spec.rounds;
+    tell_beginning(header, &writer, output);
+    let resources = (output.json && agents.is_none()).then(|| live(opened));
+    let mut progress =
+        Progress::new(*output, &plan.axes, names, &header.cells, rounds, &completed, resources);
+    let earlier = run.trials.last().map_or(0, |trial| trial.at_ms);
+    // The clock of a resumed run continues.
+    let began = Instant::now().checked_sub(Duration::from_millis(earlier)).unwrap_or_else(Instant::now);
+    let clock = if run.trials.is_empty() { since(header.began) } else { began };
+    let observer = monitor(opened, *output);
+    let mut ending = StoppingRule::new(run, began, goal);
     let runner = Runner {
         plan,
         run: &header.run,
         targets: &opened.targets,
-        began,
+        began: clock,
         cancel,
         progress: &completed,
         observer: Some(&observer),
         interference_check: Some(kurabe_report::attribution::disturbed),
         cpu_partition: opened.cpu_partition.as_ref(),
+        fleet: agents.map(|agents| agents as &dyn Fleet),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
@@ -343,22 +444,11 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         {
             output.note(&note);
         }
-        match &event {
-            Event::TrialEnds { record } => {
-                writer.trial(record)?;
-                made.push((*record).clone());
-            }
-            Event::TrialBegins { cell, operation, .. } => {
-                let target = &header.targets[cell.target].name;
-                signals::wait_for(format!("{operation} on {target} to end"));
-            }
-            Event::Restarting => signals::wait_for("the throwaway servers to restart"),
-            Event::Loading { cell } => {
-                let target = &header.targets[cell.target].name;
-                signals::wait_for(format!("{target} to be loaded"));
-            }
-            Event::RoundsEnd { .. } => {}
+        if let Event::TrialEnds { record } = &event {
+            writer.trial(record)?;
+            made.push((*record).clone());
         }
+        tell_what_a_stop_waits_for(&event, header);
         if let Event::RoundsEnd { rounds, further } = event {
             *further = ending.further(rounds, &made);
         } else {
@@ -374,29 +464,29 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
     run.trials.extend(made);
     let complete = matches!(ended, Ok(true));
     if ended.is_ok() {
-        let end = RunEnd { at_ms: began.elapsed().as_millis() as u64, complete };
+        let end = RunEnd { at_ms: clock.elapsed().as_millis() as u64, complete };
         writer.end(&end)?;
         run.end = Some(end);
     }
     if run.trials.is_empty() {
         output.note("nothing was measured");
     } else {
-        if print {
+        if print && !is_claim {
             output.result(&report::terminal(run, output))?;
         }
         if html {
             match report::write_html(run, writer.path()) {
-                Ok(path) => output.hint(&format!("report: {}", path.display())),
+                Ok(path) if !is_claim => output.hint(&format!("report: {}", path.display())),
                 Err(error) if ended.is_ok() => return Err(error),
                 // The first error is the cause: a full disk, for example, also ends the run.
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
     }
     if output.json {
         let (run, file) = (&run.header.run, writer.path().file.display().to_string());
         output.event(&json!({ "event": "run-ends", "run": run, "file": file, "complete": complete }));
-    } else {
+    } else if !is_claim {
         output.hint(&format!("run: {}", run.header.run));
     }
     ended?;
@@ -404,12 +494,26 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
+    push::after(otlp, run, output);
     Ok(exit_of(run))
+}
+
+/// The instant of a second since 1970. Times of trials are since the second in which their run began, so that others can
+/// place them beside their own.
+fn since(second: u64) -> Instant {
+    let past = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_secs(second)).unwrap_or_default();
+    Instant::now().checked_sub(past).unwrap_or_else(Instant::now)
 }
 
 /// The exit code of a complete run.
 fn exit_of(run: &Run) -> Exit {
-    let failed = run.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Failed { .. }));
+    // A trial that was repeated counts with its last outcome.
+    let last: BTreeMap<_, _> = run
+        .trials
+        .iter()
+        .map(|trial| ((trial.round, trial.cell, &trial.operation), &trial.outcome))
+        .collect();
+    let failed = last.values().any(|outcome| matches!(outcome, Outcome::Failed { .. }));
     let cells = &run.header.cells;
     let unmeasured = (0..run.header.targets.len()).any(|target| {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())

@@ -1,8 +1,8 @@
 //! `kurabe gate SUITE --against BASE`: runs a suite and compares the run with an earlier one.
 
 use super::compare::{Files, judged};
-use super::execute::{Job, execute};
-use super::report;
+use super::execute::{Goal, Job, execute};
+use super::{push, report};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::suite::Request;
@@ -48,10 +48,13 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: request.target_urls(),
         cache: request.cache.clone(),
         remote: request.remote.clone(),
+        fleet: request.fleet.clone(),
         store,
         html: !matches.get_flag("no-html"),
+        otlp: push::collector(matches)?,
         origin,
         dry: matches.get_flag("dry-run"),
+        goal: Goal::default(),
         in_suite: None,
     };
     if !job.dry {

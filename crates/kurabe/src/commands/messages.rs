@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The transport name of in-process databases.
-const IN_PROCESS: &str = "in process";
+pub(super) const IN_PROCESS: &str = "in process";
 /// The maximum length of a statement that is shown in full.
 const SHOWN: usize = 300;
 

@@ -2,15 +2,20 @@
 
 mod agent;
 mod app;
+mod claims;
 mod compare;
+mod conformance;
 mod copy;
 mod doctor;
 mod execute;
+mod fleet;
 mod gate;
 mod join;
 mod listen;
 mod messages;
 mod planned;
+mod push;
+mod queue;
 mod report;
 mod run;
 mod runs;
@@ -18,12 +23,14 @@ mod scale;
 mod selftest;
 mod serve;
 mod show;
+mod stack;
 mod stopping_rule;
 mod store;
 mod suite;
 mod up;
 mod warnings;
 mod wire;
+mod worker;
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
@@ -36,7 +43,8 @@ use std::path::PathBuf;
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if let Some((
-        "run" | "gate" | "rerun" | "resume" | "doctor" | "up" | "app" | "copy" | "selftest" | "wire",
+        "run" | "gate" | "claims" | "rerun" | "resume" | "doctor" | "up" | "app" | "stack" | "copy"
+        | "selftest" | "wire",
         _,
     )) = matches.subcommand()
     {
@@ -45,7 +53,10 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         kurabe_testbed::sweep(None);
     }
     match matches.subcommand() {
-        Some(("run", matches)) => run::run(matches, output),
+        Some(("run", matches)) => {
+            worker::end_with_worker()?;
+            run::run(matches, output)
+        }
         Some(("rerun", matches)) => run::rerun(matches, output),
         Some(("resume", matches)) => run::resume(matches, output),
         Some(("list", _)) => {
@@ -55,9 +66,12 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(matches, output),
         Some(("up", matches)) => up::up(matches, output),
         Some(("app", matches)) => app::app(matches, output),
+        Some(("stack", matches)) => stack::stack(matches, output),
         Some(("copy", matches)) => copy::copy(matches, output),
-        Some(("agent", _)) => agent::agent(),
+        Some(("agent", matches)) => agent::agent(matches, output),
+        Some(("submit", matches)) => queue::submit(matches, output),
         Some(("listen", matches)) => listen::listen(matches, output),
+        Some(("claims", matches)) => claims::claims(matches, output),
         Some(("wire", matches)) => wire::wire(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("serve", matches)) => serve::serve(matches, output),

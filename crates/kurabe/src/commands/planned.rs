@@ -1,5 +1,6 @@
 //! Prints the plan of a run before it starts.
 
+use super::execute::Goal;
 use crate::progress::words;
 use kurabe_core::units;
 use kurabe_engine::budget::Fit;
@@ -9,7 +10,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// The plan: cells, rounds and time, and what is unavailable, with reasons.
-pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_cell: bool) -> String {
+pub(super) fn planned(
+    plan: &Plan,
+    targets: &[Target],
+    fit: Option<&Fit>,
+    every_cell: bool,
+    goal: Goal<'_>,
+) -> String {
     let (spec, axes) = (&plan.spec, &plan.axes);
     let available = plan.available().filter(|(record, _)| !record.aa_control).count();
     let repeats = plan.available().count() - available;
@@ -24,11 +31,7 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
         (None, None) => "until all requests are done".to_owned(),
     };
     let further = spec.until.map_or_else(String::new, |until| {
-        let margin = (until.margin * 1e4).round() / 100.0;
-        format!(
-            "; then more rounds, up to {}, until all comparisons are conclusive at ±{margin} %",
-            until.max_rounds
-        )
+        format!("; then more rounds, up to {}, {}", until.max_rounds, goal.end(until.margin))
     });
     let mut text = format!(
         "{} on {}: {} cell{} and {repeats} × {} × {} rounds, {time}{further}",
@@ -46,7 +49,9 @@ pub(super) fn planned(plan: &Plan, targets: &[Target], fit: Option<&Fit>, every_
                 (true, true) => " (A/A control on a second server instance)",
                 (true, false) => " (A/A control on the same server)",
             };
-            let _ = write!(text, "\n  {} {}{repeat}", targets[cell.target].name, words(axes, &cell.axes));
+            let values = words(axes, &cell.axes);
+            let values = if values.is_empty() { values } else { format!(" {values}") };
+            let _ = write!(text, "\n  {}{values}{repeat}", targets[cell.target].name);
         }
     }
     for reason in unavailable(plan, targets) {

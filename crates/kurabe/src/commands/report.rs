@@ -10,6 +10,7 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
+use kurabe_export::parquet;
 use kurabe_record::RunPath;
 use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal, windows};
 use std::fs;
@@ -38,39 +39,43 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         ))
         .into());
     }
-    let text = match format {
-        "md" => markdown::render(&summary),
-        "ab" => ab::render(&summary),
-        "csv" => csv::render(&summary),
-        "hgrm" => hgrm::render(&summary),
-        "windows" => windows::render(&*view.run(&run)?),
-        "json" => json::render(&summary),
-        _ => html::render(&summary, &html::Options { published }),
+    let bytes = match format {
+        "md" => markdown::render(&summary).into_bytes(),
+        "ab" => ab::render(&summary).into_bytes(),
+        "csv" => csv::render(&summary).into_bytes(),
+        "hgrm" => hgrm::render(&summary).into_bytes(),
+        "windows" => windows::render(&*view.run(&run)?).into_bytes(),
+        "parquet" => parquet::render(&*view.run(&run)?)?,
+        "json" => json::render(&summary).into_bytes(),
+        _ => html::render(&summary, &html::Options { published }).into_bytes(),
     };
     let asked = matches.get_one::<PathBuf>("output").cloned();
     let file = match asked {
         Some(file) if file.as_os_str() == "-" => None,
         Some(file) => Some(file),
-        None if format == "html" => Some(path.folder.join(page(&view))),
+        None if format == "html" => Some(path.folder.join(file_name(&view, "report", "html"))),
+        None if format == "parquet" => Some(path.folder.join(file_name(&view, "windows", "parquet"))),
         None => None,
     };
     match file {
-        None => output.result(&text)?,
+        None if format == "parquet" => output.bytes(&bytes)?,
+        None => output.result(&String::from_utf8_lossy(&bytes))?,
         Some(file) => {
-            write(&file, &text)?;
+            write(&file, &bytes)?;
             output.result(&file.display().to_string())?;
         }
     }
     Ok(exit::DONE)
 }
 
-/// The file name of the HTML report. A partial view must not overwrite the complete one.
-fn page(view: &View) -> &'static str {
-    match (view.is_whole(), view.anonymise) {
-        (true, _) => "report.html",
-        (false, true) => "report-anonymous.html",
-        (false, false) => "report-in-part.html",
-    }
+/// The name of a file in the run's folder. A partial view must not overwrite the complete one.
+fn file_name(view: &View, name: &str, extension: &str) -> String {
+    let part = match (view.is_whole(), view.anonymise) {
+        (true, _) => "",
+        (false, true) => "-anonymous",
+        (false, false) => "-in-part",
+    };
+    format!("{name}{part}.{extension}")
 }
 
 /// The view from the command line. A target may be given as its URL; its password is dropped, so that no error shows
@@ -114,7 +119,7 @@ pub(super) fn terminal_options(output: &Output) -> terminal::Options {
 pub(super) fn write_html(run: &Run, path: &RunPath) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
     let info = registry::of(&run.header.spec).ok().map(Experiment::info);
-    write(&file, &html::render(&kurabe_report::analyse(run, info), &html::Options::default()))?;
+    write(&file, html::render(&kurabe_report::analyse(run, info), &html::Options::default()).as_bytes())?;
     Ok(file)
 }
 
@@ -132,7 +137,7 @@ pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo
 }
 
 /// Writes a file atomically: an existing report stays until the new one is complete.
-pub(super) fn write(file: &Path, text: &str) -> Result<()> {
+pub(super) fn write(file: &Path, text: &[u8]) -> Result<()> {
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
@@ -150,7 +155,7 @@ pub(super) fn write(file: &Path, text: &str) -> Result<()> {
         return Err(Error::new(ErrorKind::Environment, message).hint("create it, or choose another").into());
     }
     let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    new.write_all(text.as_bytes()).map_err(failed)?;
+    new.write_all(text).map_err(failed)?;
     // Reports are readable by others, unlike temporary files.
     fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(failed)?;
     new.persist(file).map_err(|e| failed(e.error))?;

@@ -1,8 +1,8 @@
 //! `kurabe run`, `rerun` and `resume`.
 
-use super::execute::{Job, execute, go_on};
+use super::execute::{Goal, Job, execute, go_on};
 use super::gate::origin;
-use super::wanted;
+use super::{push, wanted};
 use crate::cli::PGBENCH;
 use crate::exit::{Exit, OfRunFile};
 use crate::output::Output;
@@ -47,10 +47,13 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: request.target_urls(),
         cache: request.cache.clone(),
         remote: request.remote.clone(),
+        fleet: request.fleet.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
+        otlp: push::collector(matches)?,
         origin: origin(suite, matches)?,
         dry,
+        goal: Goal::default(),
         in_suite: None,
     };
     Ok(execute(&job, output)?.0)
@@ -82,12 +85,15 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         urls: urls(matches, &spec.targets)?,
         cache: spec.cache.clone(),
         remote: spec.remote.clone(),
+        fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
         spec,
         free: Free::default(),
         store: places::writable_runs(matches)?,
         html: !matches.get_flag("no-html"),
+        otlp: push::collector(matches)?,
         origin,
         dry: false,
+        goal: Goal::default(),
         in_suite: None,
     };
     Ok(execute(&job, output)?.0)
@@ -105,7 +111,8 @@ pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let max_rounds =
         matches.get_one::<String>("max-rounds").map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
-    go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), output)
+    let otlp = push::collector(matches)?;
+    go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
 }
 
 /// The recorded target URLs, or the ones that the user gives again with passwords.

@@ -42,7 +42,9 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
                     RunState::Running => "running",
                 };
                 let _ = writeln!(text, "{name}  {when}, {length}{state}");
-                writeln!(text, "    {} on {}{verdict}", spec.experiment, spec.targets.join(" "))
+                // A colon follows.
+                let targets = spec.targets.join(" ");
+                writeln!(text, "    {} on {}{verdict}", spec.experiment, targets.trim_end_matches(':'))
             }
             Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
                 writeln!(text, "{name}  damaged: {error}")

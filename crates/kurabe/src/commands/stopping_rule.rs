@@ -1,5 +1,6 @@
 //! `--until conclusive`: decides whether a run continues after its planned rounds.
 
+use super::execute::Goal;
 use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::experiment::Experiment;
@@ -10,7 +11,7 @@ use kurabe_stats::interim::Analyses;
 use std::time::{Duration, Instant};
 
 /// Decides after each interim analysis whether a run continues.
-pub(super) struct StoppingRule {
+pub(super) struct StoppingRule<'a> {
     /// The recorded run at the start of this session of the program.
     run: Run,
     analyses: Analyses,
@@ -19,13 +20,15 @@ pub(super) struct StoppingRule {
     /// The time limit of the whole run.
     budget: Option<Duration>,
     began: Instant,
+    /// What decides whether the run may end.
+    goal: Goal<'a>,
     /// Why the run stopped, if the user should know.
     why: Option<String>,
 }
 
-impl StoppingRule {
+impl<'a> StoppingRule<'a> {
     /// A rule for a run that continues from here; `began` is the start of the whole run.
-    pub(super) fn new(run: &Run, began: Instant) -> Self {
+    pub(super) fn new(run: &Run, began: Instant, goal: Goal<'a>) -> Self {
         let ends = run.max_rounds();
         let spec = &run.header.spec;
         // A user who allows more rounds later also allows the time for them.
@@ -36,6 +39,7 @@ impl StoppingRule {
             analyses: Analyses::new(spec.rounds, ends),
             budget: budget.map(Duration::from_nanos),
             began,
+            goal,
             why: None,
         }
     }
@@ -53,16 +57,14 @@ impl StoppingRule {
         let trials = earlier.iter().chain(made).cloned().collect();
         let resumptions = self.run.resumptions.clone();
         let run = Run { header: self.run.header.clone(), trials, resumptions, end };
-        let info = registry::of(&run.header.spec).ok().map(Experiment::info);
-        let open = analyse(&run, info)
-            .verdicts
-            .iter()
-            .filter(|verdict| verdict.primary && !verdict.conclusive)
-            .count();
+        let is_decided = match self.goal {
+            Goal::Report => is_conclusive(&run),
+            Goal::Claim(is_decided) => is_decided(&run),
+        };
         let spent = self.began.elapsed();
         let more = spent / rounds.max(1) * further;
         self.why = match self.budget {
-            _ if open == 0 => return 0,
+            _ if is_decided => return 0,
             _ if further == 0 => Some(format!("stopped after {rounds} rounds, the allowed maximum")),
             Some(budget) if spent + more > budget => {
                 Some(format!("stopped after {rounds} rounds: the next analysis would exceed the budget"))
@@ -75,6 +77,13 @@ impl StoppingRule {
     pub(super) fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
+}
+
+/// Whether all comparisons of primary metrics are conclusive.
+fn is_conclusive(run: &Run) -> bool {
+    let info = registry::of(&run.header.spec).ok().map(Experiment::info);
+    let verdicts = analyse(run, info).verdicts;
+    verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
 }
 
 /// Whether a resumed run gets rounds that were not allowed when it started.

@@ -14,11 +14,15 @@ use std::path::PathBuf;
 
 pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match matches.subcommand() {
+        Some(("ls", matches)) if matches.contains_id("fleet") => super::queue::list(matches, output),
+        Some(("fetch", matches)) => super::queue::fetch(matches, output),
+        Some(("cancel", matches)) => super::queue::cancel(matches, output),
         Some(("ls", matches)) => list(matches, output),
         Some(("rm", matches)) => remove(matches, output),
         Some(("note", matches)) => note(matches, output),
         Some(("export", matches)) => export(matches, output),
         Some(("import", matches)) => import(matches, output),
+        Some(("push", matches)) => super::push::push(matches, output),
         _ => Err(Error::usage("no such command").into()),
     }
 }

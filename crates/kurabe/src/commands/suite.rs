@@ -1,9 +1,9 @@
 //! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
 //! target.
 
-use super::execute::{Account, InSuite, Job, attempt};
+use super::execute::{Account, Goal, InSuite, Job, attempt};
 use super::gate::origin;
-use super::report;
+use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::{Several, SuiteRun};
@@ -28,7 +28,7 @@ const WIDTH: usize = 160;
 /// A run with the columns of its targets.
 struct Planned<'a> {
     run: &'a SuiteRun,
-    job: Job,
+    job: Job<'static>,
     columns: Vec<usize>,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &O
     })
 }
 
-fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Result<Job> {
+fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Result<Job<'static>> {
     let dry = matches.get_flag("dry-run");
     let request = &run.request;
     Ok(Job {
@@ -118,15 +118,18 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         urls: request.target_urls(),
         cache: request.cache.clone(),
         remote: request.remote.clone(),
+        fleet: request.fleet.clone(),
         store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
         html: !matches.get_flag("no-html"),
+        otlp: push::collector(matches)?,
         origin: origin(Some(path), matches)?,
         dry,
         in_suite: Some(InSuite { shared: None, print: !files.prints() }),
+        goal: Goal::default(),
     })
 }
 
-fn plan(job: &Job) -> kurabe_core::Result<Plan> {
+fn plan(job: &Job<'_>) -> kurabe_core::Result<Plan> {
     Plan::draft(registry::of(&job.spec)?, job.spec.clone(), &targets::applications(&job.urls)?)
 }
 
@@ -177,7 +180,7 @@ fn announce(at: usize, of: usize, run: &SuiteRun, experiment: &str, output: &Out
 }
 
 /// What became of a run on each of its targets.
-fn entries(job: &Job, columns: &[usize], account: &Account, ended: &Result<Exit>) -> Vec<Entry> {
+fn entries(job: &Job<'_>, columns: &[usize], account: &Account, ended: &Result<Exit>) -> Vec<Entry> {
     let text;
     let ending = match ended {
         Ok(exit::INTERRUPTED) => Ending::Stopped,
@@ -264,7 +267,7 @@ impl Files {
             if is_output(file) {
                 output.result(&text)?;
             } else {
-                report::write(file, &text)?;
+                report::write(file, text.as_bytes())?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Events of a run as JSON objects, for `--json-progress`. `docs/command-line.md` describes their members.
 
 use kurabe_core::axis::AxisInfo;
+use kurabe_core::observation::Sample;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_engine::event::Event;
 use serde_json::{Map, Value, json};
@@ -42,7 +43,21 @@ pub(super) fn json(
             object.extend(outcome(record));
             Value::Object(object)
         }
+        Event::AgentLost { why } => json!({ "event": "agent-lost", "why": why }),
         Event::RoundsEnd { .. } => return None,
+    })
+}
+
+/// The object of a sample of what client, servers and machine use.
+pub(super) fn resources(sample: &Sample) -> Value {
+    json!({
+        "event": "resources",
+        "client_cpu": sample.client_cpu,
+        "server_cpu": sample.server_cpu,
+        "host_cpu": sample.host_cpu,
+        "disk_busy": sample.disk_busy,
+        "disk_waits": sample.disk_waits,
+        "network": sample.network,
     })
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// The keys of a run in a suite.
-pub(super) const KEYS: [&str; 22] = [
+pub(super) const KEYS: [&str; 26] = [
     "experiment",
     "targets",
     "axes",
@@ -33,6 +33,10 @@ pub(super) const KEYS: [&str; 22] = [
     "threads",
     "cache",
     "remote",
+    "fleet",
+    "agents",
+    "agent-label",
+    "on-lost-agent",
 ];
 
 /// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the

@@ -41,10 +41,14 @@ impl Request {
         let enough = rounds >= u64::from(LEAST_INTERLEAVED_ROUNDS);
         let slice = match self.interleave {
             Some(Interleave::Off) => return Ok(None),
-            None if open || !enough => return Ok(None),
+            None if open || !enough || self.fleet.is_some() => return Ok(None),
             None => return Ok(Some(DEFAULT)),
             Some(Interleave::Slices(slice)) => slice,
         };
+        if self.fleet.is_some() {
+            return Err(Error::usage("--interleave cannot be combined with --fleet")
+                .hint("agents do not take turns in slices of a few milliseconds"));
+        }
         if open {
             return Err(Error::usage("--interleave cannot be combined with --rate")
                 .hint("in an open loop transactions are due at any time, not only in a trial's slices"));

@@ -6,8 +6,17 @@ use kurabe_core::{Error, Result, units};
 use std::collections::BTreeMap;
 use toml::Value;
 
+/// The targets of a text: `stack:php/mysqli,stack:php/pdo` are two, `http://a:1,http://b:2` are several applications of
+/// one database and one target: `http://a:1,b:2`.
+pub(crate) fn split_targets(text: &str) -> Result<Vec<String>> {
+    match text.strip_prefix("stack:") {
+        Some(rest) => Ok(rest.split(",stack:").map(|one| format!("stack:{one}")).collect()),
+        None => one_target(text).map(|one| vec![one]),
+    }
+}
+
 /// Converts `http://a:1,http://b:2`, several applications of one database, to one target: `http://a:1,b:2`.
-pub(super) fn one_target(text: &str) -> Result<String> {
+fn one_target(text: &str) -> Result<String> {
     let of_scheme = |scheme: &'static str| Some((scheme, text.strip_prefix(scheme)?));
     let Some((scheme, rest)) = ["http://", "https://"].into_iter().find_map(of_scheme) else {
         return Ok(text.to_owned());

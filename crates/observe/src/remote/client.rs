@@ -1,8 +1,9 @@
 //! The run's side: starts an agent and requests observations from it.
 
-use super::{Answer, Greeting, RemoteSample, Request, VERSION, boot, read_line, send};
+use super::{Answer, Greeting, PROTOCOL, RemoteSample, Request, boot, read_line, send};
 use kurabe_core::text::{printable, printable_json};
-use std::io::{BufRead, BufReader, Read};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -16,7 +17,7 @@ pub const DEFAULT_COMMAND: &str = "ssh -o BatchMode=yes";
 /// The time limit for starting an agent, with the login on its host.
 const START: Duration = Duration::from_secs(20);
 /// The time limit for an answer.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub const ANSWER: Duration = Duration::from_secs(5);
 /// The time for a started command to end by itself after its input is closed.
 const END: Duration = Duration::from_millis(500);
 /// The maximum number of lines before the greeting. A login may write some.
@@ -24,26 +25,44 @@ const MAX_LINES: usize = 100;
 /// The maximum length of an error message of the started command.
 const MAX_ERROR: u64 = 64 << 10;
 
+/// An agent that answers requests for observations, one after the other, over some transport.
+pub trait Conversation: Send {
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// Why there is none, as a clause.
+    fn request(&mut self, request: &Request) -> Result<Answer, String>;
+}
+
+/// What begins a conversation.
+type Begin = dyn Fn() -> Result<Box<dyn Conversation>, String> + Send + Sync;
+
 /// An agent on another host.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Remote {
-    /// The command and its arguments, then the destination.
-    command: Vec<String>,
+    /// What it is in messages: the command and its arguments, then the destination.
+    name: String,
+    start: Arc<Begin>,
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for Remote {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Remote").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 enum State {
     /// Not started yet, or used by a trial.
     Free,
-    Started(Connection),
+    Started(Box<dyn Conversation>),
     /// It failed, and is not started again in this run; why, as a clause.
     Failed(String),
 }
 
-/// A started agent. Its process ends when this is dropped.
+/// A started agent, which speaks over a pipe. Its process ends when this is dropped.
 #[derive(Debug)]
-struct Connection {
+pub struct AgentProcess {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
@@ -52,7 +71,7 @@ struct Connection {
 
 /// One trial that an agent observes.
 pub(crate) struct RemoteMonitor {
-    connection: Connection,
+    connection: Box<dyn Conversation>,
     state: Arc<Mutex<State>>,
     /// Whether it runs on the same machine as this program, in another network namespace.
     pub(crate) here: bool,
@@ -63,12 +82,23 @@ impl Remote {
     /// needed.
     pub fn new(command: &str, destination: &str) -> Self {
         let words = command.split_whitespace().chain([destination]).map(str::to_owned);
-        Self { command: words.collect(), state: Arc::new(Mutex::new(State::Free)) }
+        let words: Vec<String> = words.collect();
+        Self::reached_by(words.join(" "), move || {
+            AgentProcess::start(&words).map(|process| -> Box<dyn Conversation> { Box::new(process) })
+        })
     }
 
-    /// The command that starts it, for messages.
-    pub fn command(&self) -> String {
-        self.command.join(" ")
+    /// An agent with this name in messages, with which `start` begins a conversation when it is needed.
+    pub fn reached_by(
+        name: String,
+        start: impl Fn() -> Result<Box<dyn Conversation>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, start: Arc::new(start), state: Arc::new(Mutex::new(State::Free)) }
+    }
+
+    /// What it is in messages: the command that starts it, or its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Checks that the agent can be started, and that it can observe the server at this host and port.
@@ -80,11 +110,11 @@ impl Remote {
     }
 
     pub(crate) fn begin(&self, host: &str, port: u16) -> Result<RemoteMonitor, String> {
-        let about = |why: String| format!("the agent of '{}': {why}", self.command());
+        let about = |why: String| format!("the agent of '{}': {why}", self.name);
         let before = std::mem::replace(&mut *lock(&self.state), State::Free);
         let mut connection = match before {
             State::Started(connection) => connection,
-            State::Free => Connection::start(&self.command).map_err(|why| fail(&self.state, about(why)))?,
+            State::Free => (self.start)().map_err(|why| fail(&self.state, about(why)))?,
             State::Failed(why) => return Err(fail(&self.state, why)),
         };
         let request = Request::Begin { host: host.to_owned(), port };
@@ -128,10 +158,25 @@ fn fail(state: &Mutex<State>, why: String) -> String {
     why
 }
 
-impl Connection {
-    fn start(command: &[String]) -> Result<Self, String> {
-        let mut started = Command::new(&command[0]);
-        started.args(&command[1..]).args(["kurabe", "agent", "--stdio"]);
+impl AgentProcess {
+    /// Starts an agent with a command and its arguments, as in `ssh -o BatchMode=yes db.example`.
+    ///
+    /// # Errors
+    /// Why it cannot be started, as a clause.
+    pub fn start(command: &[String]) -> Result<Self, String> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err("no command starts it".to_owned());
+        };
+        let mut started = Command::new(program);
+        started.args(arguments).args(["kurabe", "agent", "--stdio"]);
+        Self::of(started)
+    }
+
+    /// Starts an agent with a whole command.
+    ///
+    /// # Errors
+    /// As for [`AgentProcess::start`].
+    pub fn of(mut started: Command) -> Result<Self, String> {
         started.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C on the terminal does not end it while a trial is completed.
         started.process_group(0);
@@ -160,10 +205,10 @@ impl Connection {
             let line = self.receive(until.saturating_duration_since(Instant::now()))?;
             let greeting = serde_json::from_slice::<Greeting>(&line);
             match greeting.map(|greeting| greeting.kurabe_agent) {
-                Ok(VERSION) => return Ok(()),
+                Ok(PROTOCOL) => return Ok(()),
                 Ok(other) => {
                     return Err(format!(
-                        "it uses version {other} of the protocol, this program version {VERSION}"
+                        "it uses version {other} of the protocol, this program version {PROTOCOL}"
                     ));
                 }
                 Err(_) => {}
@@ -172,14 +217,36 @@ impl Connection {
         Err(NOT_THE_PROTOCOL.to_owned())
     }
 
-    fn request(&mut self, request: &Request) -> Result<Answer, String> {
-        let sent = self.input.as_mut().map(|input| send(input, request));
-        // A command that has ended cannot be written to; its error message says why.
-        let time = if matches!(sent, Some(Ok(()))) { TIMEOUT } else { END };
-        let line = self.receive(time)?;
-        let text = std::str::from_utf8(&line).map(printable_json);
-        let answer = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        answer.ok_or_else(|| NOT_THE_PROTOCOL.to_owned())
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line, which ends with a line break.
+    ///
+    /// # Errors
+    /// If it does not read any more.
+    pub fn send_line(&mut self, line: &[u8]) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(line)?;
+        input.flush()
+    }
+
+    /// The lines that it sends from now on, and its error message once it has ended. They can be taken once.
+    pub fn take_output(&mut self) -> (Receiver<Vec<u8>>, Receiver<String>) {
+        let (lines, errors) = (sync_channel(1).1, sync_channel(1).1);
+        (std::mem::replace(&mut self.lines, lines), std::mem::replace(&mut self.errors, errors))
+    }
+
+    /// Closes its input, so that it ends.
+    pub fn hang_up(&mut self) {
+        drop(self.input.take());
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn receive(&mut self, time: Duration) -> Result<Vec<u8>, String> {
@@ -193,7 +260,19 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Conversation for AgentProcess {
+    fn request(&mut self, request: &Request) -> Result<Answer, String> {
+        let sent = self.input.as_mut().map(|input| send(input, request));
+        // A command that has ended cannot be written to; its error message says why.
+        let time = if matches!(sent, Some(Ok(()))) { ANSWER } else { END };
+        let line = self.receive(time)?;
+        let text = std::str::from_utf8(&line).map(printable_json);
+        let answer = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+        answer.ok_or_else(|| NOT_THE_PROTOCOL.to_owned())
+    }
+}
+
+impl Drop for AgentProcess {
     fn drop(&mut self) {
         drop(self.input.take());
         let until = Instant::now() + END;
@@ -254,7 +333,7 @@ mod tests {
     fn other_versions_and_other_programs_are_refused() {
         let (why, _) = try_out("echo welcome; echo '{\"kurabe_agent\":99}'; cat");
         assert!(why.contains("version 99 of the protocol"), "{why}");
-        let (why, _) = try_out("echo '{\"kurabe_agent\":2}'; cat");
+        let (why, _) = try_out("echo '{\"kurabe_agent\":3}'; cat");
         assert!(why.ends_with(NOT_THE_PROTOCOL), "{why}");
         let (why, took) = try_out("yes");
         assert!(why.ends_with(NOT_THE_PROTOCOL) && took < START, "{why}");
@@ -265,7 +344,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let script = place.path().join("agent");
         let starts = place.path().join("starts");
-        let text = format!("echo >> {}; echo '{{\"kurabe_agent\":2}}'; exec sleep 60", starts.display());
+        let text = format!("echo >> {}; echo '{{\"kurabe_agent\":3}}'; exec sleep 60", starts.display());
         std::fs::write(&script, text).unwrap();
         let remote = Remote::new("sh", script.to_str().unwrap());
         let began = Instant::now();
@@ -273,7 +352,7 @@ mod tests {
             let why = remote.try_out("127.0.0.1", 1).unwrap_err();
             assert!(why.ends_with("it did not answer in time"), "{why}");
         }
-        assert!(began.elapsed() < 2 * TIMEOUT, "{:?}", began.elapsed());
+        assert!(began.elapsed() < 2 * ANSWER, "{:?}", began.elapsed());
         assert_eq!(std::fs::read_to_string(starts).unwrap().lines().count(), 1);
     }
 }

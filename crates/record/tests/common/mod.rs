@@ -10,11 +10,11 @@ use kurabe_core::observation::{
 };
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Resumption, RunEnd, RunHeader, RunSpec,
-    TargetRecord, TrialRecord,
+    TailCourse, TargetRecord, TrialRecord,
 };
 use kurabe_core::stats_probe::{
     Counter, CounterScope, EngineCount, EngineUse, EngineWaits, StatementUse, Unavailable, WaitGroup,
-    WaitState,
+    WaitPoint, WaitState,
 };
 use kurabe_core::verification::Verification;
 use kurabe_stats::Histogram;
@@ -103,6 +103,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
         ],
         warnings: vec!["the machine is busy".into()],
         origin: kurabe_core::origin::Origin::default(),
+        agents: Vec::new(),
         overhead: vec![OverheadRecord {
             axes: cell(1_000, "blob"),
             operation: "read".into(),
@@ -140,9 +141,12 @@ fn trial(n: u32) -> TrialRecord {
         metrics: Vec::new(),
         points: Vec::new(),
         windows: Vec::new(),
+        windows_ns: 0,
+        tail: Some(TailCourse { part_ns: 1 << 20, p99_ns: vec![None, Some(50_000)] }),
         slices: 0,
         stood_still_ns: 0,
         threads: 0,
+        fleet: None,
     };
     let outcome = if n % 4 == 3 {
         Outcome::Failed { kind: ErrorKind::Mismatch, reason: "record 7 is another's".into(), mismatches: 1 }
@@ -217,6 +221,12 @@ fn observed() -> Observation {
                 statement: "UPDATE t".into(),
                 seen: 1,
             }],
+            course: vec![WaitPoint {
+                at_ms: 105,
+                samples: 1,
+                states: [(WaitState::Lock, 1)].into(),
+                background: vec!["checkpointer".into()],
+            }],
             cost_ns: 14,
         }),
         engine: Some(EngineUse {
@@ -237,7 +247,13 @@ fn observed() -> Observation {
             unavailable: vec![Unavailable { what: "lock waits".into(), why: "it counts none".into() }],
             not_sampled: Some("it cannot be asked".into()),
         }),
-        samples: vec![Sample { at_ms: 100, server_cpu: Some(0.5), ..Sample::default() }],
+        samples: vec![Sample {
+            at_ms: 100,
+            server_cpu: Some(0.5),
+            disk_busy: Some(0.25),
+            network: Some(1_000),
+            ..Sample::default()
+        }],
         samples_taken: 3,
         cost_ns: 13,
     }

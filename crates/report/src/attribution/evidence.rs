@@ -27,6 +27,12 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
     match ground.rule {
         Rule::Thread(Sides::Server) => format!("one thread of the server used {share} of a CPU"),
         Rule::Thread(Sides::Client) if bottleneck == Bottleneck::ProcessCpu => process(facts),
+        Rule::Thread(Sides::Client) if facts.agent.is_some() => {
+            format!("the clients' threads{} were running for {share} of the time", of_agent(facts))
+        }
+        Rule::Capacity(Sides::Client) if facts.agent.is_some() => {
+            format!("the client{} used {share} of its processors", of_agent(facts))
+        }
         Rule::Thread(Sides::Client) => {
             let who =
                 if facts.threads > 1.0 { "the clients' threads were" } else { "the client's thread was" };
@@ -82,6 +88,11 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
         }
         Rule::DiskBusy => format!("the disk was busy for {share} of the time"),
     }
+}
+
+/// The agent that was nearest to its limit.
+fn of_agent(facts: &Facts) -> String {
+    facts.agent.as_ref().map_or_else(String::new, |agent| format!(" of agent {}", agent.name))
 }
 
 /// The evidence if no resource is named.

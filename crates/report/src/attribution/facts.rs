@@ -48,6 +48,33 @@ pub(crate) struct Facts {
     pub reported: Option<Reported>,
     /// The share of the client's CPU time that is the tool's own overhead; only known for embedded databases.
     pub own_share: Option<f64>,
+    /// The agent that was nearest to its limit, if clients were divided among agents.
+    pub agent: Option<AgentFacts>,
+    /// The time in nanoseconds by which agents started too far apart for the trial; `None`: they did not.
+    pub apart_ns: Option<u64>,
+}
+
+/// One of the agents that ran the clients.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AgentFacts {
+    pub name: String,
+    pub side: Side,
+    /// The share of time that one of its clients' threads was running: their mean.
+    pub thread: f64,
+}
+
+impl AgentFacts {
+    /// The agent that was nearest to its limit.
+    fn fullest(measured: &Measurement) -> Option<Self> {
+        let agents = measured.fleet.iter().flat_map(|fleet| &fleet.agents);
+        let facts = agents.filter_map(|agent| {
+            let side = side(agent.client.as_ref()?, (agent.wall_ns as f64).max(1.0));
+            let busiest = if side.thread > 0.0 { side.thread } else { 1.0 };
+            let thread = (side.cpu / (agent.threads as f64).max(1.0)).min(busiest);
+            Some(Self { name: agent.name.clone(), side, thread })
+        });
+        facts.max_by(|a, b| super::rules::agent_fullness(a).1.total_cmp(&super::rules::agent_fullness(b).1))
+    }
 }
 
 /// Client or server.
@@ -218,6 +245,8 @@ impl Facts {
             own_share: own_ns_per_op
                 .filter(|_| in_process && observed.client.cpu_ns > 0)
                 .map(|own| (own * completed / observed.client.cpu_ns as f64).min(1.0)),
+            agent: AgentFacts::fullest(measured),
+            apart_ns: apart_ns(measured),
         }
     }
 
@@ -293,6 +322,12 @@ impl Facts {
             ..first
         })
     }
+}
+
+/// The time by which agents started too far apart; `None` if they did not.
+pub(super) fn apart_ns(measured: &Measurement) -> Option<u64> {
+    let fleet = measured.fleet.as_ref().filter(|fleet| fleet.started_apart(measured.elapsed_ns))?;
+    Some(fleet.start_spread_ns)
 }
 
 /// Whether the load generator was late by at most a tenth of the response time.

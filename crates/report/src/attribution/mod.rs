@@ -151,6 +151,10 @@ pub fn of_trial(measured: &Measurement, own_ns_per_op: Option<f64>) -> Option<At
 /// The interference during a trial, as a clause. It depends on processor time only, never on the trial's speed, and
 /// is unknown for trials too short for counters with a resolution of 10 ms.
 pub fn disturbed(measured: &Measurement) -> Option<String> {
+    // Known without any counter, and so for short trials too.
+    if let Some(ns) = facts::apart_ns(measured) {
+        return Some(rules::started_apart(ns));
+    }
     let facts = Facts::of(measured.observed.as_deref()?, measured, None);
     rules::disturbed(&facts).filter(|_| facts.seconds >= rules::SHORT)
 }

@@ -6,7 +6,7 @@
 //! Processors shared by client and server limit both. The rule names the side that used more of them: if the server
 //! used a third, it could have done three times as much without the client, and the result is a lower bound.
 
-use super::facts::{Facts, Side};
+use super::facts::{AgentFacts, Facts, Side};
 use super::{Bottleneck, Confidence, Sides};
 use kurabe_core::run::LEAST_TRIAL;
 use serde::Serialize;
@@ -145,11 +145,19 @@ pub(crate) fn judge(facts: &Facts) -> Judged {
 pub(crate) fn disturbed(facts: &Facts) -> Option<String> {
     // The CPU usage of an unobserved local server would count as interference.
     let others = facts.others / facts.machine.max(1.0);
+    if let Some(ns) = facts.apart_ns {
+        return Some(started_apart(ns));
+    }
     if facts.steal >= STEAL {
         return Some(format!("the hypervisor gave {:.0} % of its CPU time to others", facts.steal * 100.0));
     }
     (others >= OTHERS && facts.unseen.is_none())
         .then(|| format!("other processes used {:.0} % of the machine's CPU", others * 100.0))
+}
+
+/// That agents started too far apart.
+pub(super) fn started_apart(ns: u64) -> String {
+    format!("the agents started {:.1} ms apart, more than 1 % of its time", ns as f64 / 1e6)
 }
 
 /// The side with the higher utilisation, if it reaches the threshold.
@@ -185,8 +193,17 @@ fn full(facts: &Facts) -> Option<Judged> {
 /// The client's utilisation. If all of the threads that serve clients run all the time, it is saturated, however many
 /// processors there are.
 fn client_fullness(facts: &Facts) -> (Rule, f64) {
-    let threads = facts.client_thread();
-    let processors = utilisation(&facts.client);
+    // One saturated agent of several makes a lower bound of the whole.
+    facts.agent.as_ref().map_or_else(|| fullness(facts.client_thread(), &facts.client), agent_fullness)
+}
+
+/// The utilisation of an agent.
+pub(super) fn agent_fullness(agent: &AgentFacts) -> (Rule, f64) {
+    fullness(agent.thread, &agent.side)
+}
+
+fn fullness(threads: f64, side: &Side) -> (Rule, f64) {
+    let processors = utilisation(side);
     if threads >= processors {
         (Rule::Thread(Sides::Client), threads)
     } else {
@@ -421,7 +438,7 @@ mod tests {
                 turn: shared_threads.map_or(0.0, |_| turn * f64::from(clients)), kept_rate, round_trip_us, client, server, in_process,
                 unseen: (server.is_none() && !in_process).then(|| "hidden".to_owned()),
                 cores_busy, cores: 4.0, shared: shared && server.is_some(), others, machine: 4.0, steal, disk, wire,
-                interface, own_share,
+                interface, own_share, agent: None, apart_ns: None,
                 reported: reported.map(|(samples, locks, logs)| Reported { samples, locks, logs, ..Reported::default() }),
             }
         }

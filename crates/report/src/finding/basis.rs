@@ -21,6 +21,8 @@ pub enum NotInterleaved {
     OpenLoop,
     /// There were too few rounds.
     FewRounds,
+    /// The clients ran on a fleet.
+    Fleet,
     /// The user requested separate trials.
     Asked,
     /// Some trials could not be interleaved.
@@ -56,6 +58,15 @@ pub struct Overhead {
     pub ns_per_op: f64,
 }
 
+/// The agents that ran the clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Agents {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The longest time between the first agent's start and the last one's in any trial, in nanoseconds.
+    pub start_spread_ns: u64,
+}
+
 /// The basis of the results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -64,7 +75,7 @@ pub enum Basis {
     /// What was tested and how. `slice_ns`: the slice length, if trials were interleaved; `restarts`: restarts of
     /// throwaway servers between blocks of rounds; `not_interleaved`: why trials were not interleaved.
     /// `analysed_after`: rounds; empty if the run was analysed once, at its end. `shared_threads`: the threads that
-    /// clients shared, the most of any trial; `None`: each client had its own.
+    /// clients shared, the most of any trial; `None`: each client had its own. `fleet`: the agents that ran the clients.
     Tested {
         targets: Vec<String>,
         cpus: u64,
@@ -76,6 +87,8 @@ pub enum Basis {
         not_interleaved: Option<NotInterleaved>,
         analysed_after: Vec<u32>,
         shared_threads: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fleet: Option<Agents>,
     },
     /// The noise floors.
     NoiseFloor { largest: Option<f64>, each: Vec<NoiseFloor>, included: bool },
@@ -107,6 +120,7 @@ impl Basis {
                 not_interleaved,
                 analysed_after,
                 shared_threads,
+                fleet,
             } => {
                 let (varied, held) = labels.tested();
                 let varied =
@@ -117,6 +131,7 @@ impl Basis {
                     0 => String::new(),
                     n => format!(", on a machine with {}", many(*n, "CPU", "CPUs")),
                 };
+                let agents = fleet.as_ref().map_or_else(String::new, |fleet| format!("; {}", fleet.clause()));
                 let slices = slice_ns.map_or_else(String::new, |ns| {
                     let slice = units::time(Duration::from_nanos(ns));
                     format!(
@@ -151,7 +166,7 @@ impl Basis {
                 let analysed = analysed.unwrap_or_default();
                 let (targets, rounds) = (labels.targets_of(targets), rounds(*made));
                 format!(
-                    "tested: {targets}{varied}{held}{cpus}{threads}. {rounds} in random order{blocks}{slices}{separate}; \
+                    "tested: {targets}{varied}{held}{cpus}{agents}{threads}. {rounds} in random order{blocks}{slices}{separate}; \
                      {compared}{analysed}{further}."
                 )
             }
@@ -195,6 +210,18 @@ impl Basis {
     }
 }
 
+impl Agents {
+    /// What they did, as a clause.
+    pub(crate) fn clause(&self) -> String {
+        let spread = units::time(Duration::from_nanos(self.start_spread_ns));
+        let names = list(&self.names);
+        match self.names.len() {
+            1 => format!("clients on agent {names}"),
+            n => format!("clients on {n} agents ({names}), which started at most {spread} apart"),
+        }
+    }
+}
+
 /// Why trials were not interleaved, as a clause.
 fn not_interleaved_because(why: &NotInterleaved) -> String {
     match why {
@@ -202,6 +229,7 @@ fn not_interleaved_because(why: &NotInterleaved) -> String {
         NotInterleaved::FewRounds => {
             format!("; trials are not interleaved (needs {LEAST_INTERLEAVED_ROUNDS} rounds)")
         }
+        NotInterleaved::Fleet => "; trials are not interleaved (on a fleet)".to_owned(),
         NotInterleaved::Asked => "; trials are not interleaved (as requested)".to_owned(),
         NotInterleaved::Some { cells, operations } => format!(
             "; {} of {} are measured in separate trials (they write to the same tables, need 64 or more \

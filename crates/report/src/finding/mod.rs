@@ -14,7 +14,7 @@ mod trials;
 mod values;
 pub(crate) mod wording;
 
-pub use basis::{Basis, NoiseFloor, NotInterleaved, Overhead};
+pub use basis::{Agents, Basis, NoiseFloor, NotInterleaved, Overhead};
 pub use comparison::Comparison;
 pub use notes::Note;
 pub use progress::Progress;
@@ -82,7 +82,7 @@ impl Finding {
             Self::Trials(Trials::Failed { .. } | Trials::WrongAnswers { .. })
             | Self::Progress(Progress::Incomplete { .. })
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
-            Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. })
+            Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
             | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
             Self::Progress(_) => Consequence::Undecided,
             _ => Consequence::Remark,

@@ -3,7 +3,7 @@
 use super::Scope;
 use super::wording::{many, of_cells};
 use crate::attribution::{Bottleneck, Confidence};
-use crate::format::percent;
+use crate::format::{list, percent};
 use crate::labels::Labels;
 use kurabe_core::units;
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub enum Trials {
     Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
     /// Disturbed trials were repeated.
     Rerun { trials: u64, reason: String },
+    /// The run went on without these agents, so that trials ran on fewer agents than it began with.
+    FewerAgents { agents: Vec<String>, trials: u64, of: u64 },
     /// Cells have no results because a trial failed.
     Failed { cells: u64 },
     /// Trials ended early because each record is changed at most once. `needed` records make them long enough.
@@ -78,6 +80,12 @@ impl Trials {
                 let trials = many(*trials, "trial was", "trials were");
                 format!("{trials} disturbed and repeated ({reason}); the disturbed results do not count.")
             }
+            Self::FewerAgents { agents, trials, of } => format!(
+                "the run went on without {} {}: {trials} of {} ran on fewer agents. All trials of a round ran on the same agents.",
+                if agents.len() == 1 { "agent" } else { "agents" },
+                list(agents),
+                many(*of, "trial", "trials")
+            ),
             Self::Failed { cells } => {
                 format!("{} no results because a trial failed.", many(*cells, "cell has", "cells have"))
             }

@@ -93,7 +93,7 @@ pub(crate) fn amount(ratio: Span, lower_bound: bool) -> String {
 }
 
 /// `1.2 ms (1.1 to 1.3 ms)`; only the value without an interval.
-pub(super) fn with_interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
+pub(crate) fn with_interval(figure: Interval, show: &dyn Fn(f64) -> String) -> String {
     let value = show(figure.value);
     // Ends that are formatted like the value itself are omitted.
     let ends = figure.low.zip(figure.high).map(|(low, high)| (show(low), show(high)));

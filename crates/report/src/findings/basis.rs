@@ -1,7 +1,7 @@
 //! The basis of the results: what was tested and verified, what servers do not report, and licences.
 
 use super::Context;
-use crate::finding::{Basis, Finding, NotInterleaved, Note, Overhead};
+use crate::finding::{Agents, Basis, Finding, NotInterleaved, Note, Overhead};
 use crate::group::{distinct, grouped};
 use crate::labels::OperationLabels;
 use crate::proof;
@@ -26,6 +26,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
         not_interleaved: not_interleaved(context, &separate.difference(&interleaved).copied().collect()),
         analysed_after: context.rule.analysed_after(),
         shared_threads: shared_threads(context.run),
+        fleet: agents(context.run),
     };
     let noise = Basis::NoiseFloor {
         largest: context.noise.largest(),
@@ -72,6 +73,16 @@ fn shared_threads(run: &Run) -> Option<u64> {
     threads.max().filter(|threads| *threads > 0)
 }
 
+/// The agents that ran the clients; `None` without a fleet.
+fn agents(run: &Run) -> Option<Agents> {
+    let names: Vec<String> = run.header.agents.iter().map(|agent| agent.name.clone()).collect();
+    let spread = run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some(measured.fleet.as_ref()?.start_spread_ns),
+        Outcome::Failed { .. } => None,
+    });
+    (!names.is_empty()).then(|| Agents { names, start_spread_ns: spread.max().unwrap_or(0) })
+}
+
 /// Why the `separate` trials were not interleaved.
 fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<NotInterleaved> {
     let spec = &context.run.header.spec;
@@ -82,7 +93,9 @@ fn not_interleaved(context: &Context<'_>, separate: &Measured<'_>) -> Option<Not
             operations: operations.into_iter().map(str::to_owned).collect(),
         });
     }
-    Some(if spec.arrivals.is_some() {
+    Some(if spec.fleet.is_some() {
+        NotInterleaved::Fleet
+    } else if spec.arrivals.is_some() {
         NotInterleaved::OpenLoop
     } else if spec.rounds < LEAST_INTERLEAVED_ROUNDS {
         NotInterleaved::FewRounds

@@ -4,9 +4,11 @@ use super::Context;
 use crate::finding::{Finding, Note, Progress, Scope, Trials};
 use crate::group::distinct;
 use crate::proof;
+use crate::results::latest;
 use crate::summary::{CellResult, Status, Steady};
-use kurabe_core::run::{CellRecord, MachineFacts, Resumption};
+use kurabe_core::run::{CellRecord, MachineFacts, Outcome, Resumption, Run};
 use kurabe_core::units;
+use std::collections::BTreeMap;
 
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let run = context.run;
@@ -25,6 +27,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     if let Some(reason) = again.first() {
         findings.push(Trials::Rerun { trials: again.len() as u64, reason: (*reason).clone() }.into());
     }
+    findings.extend(fewer_agents(context.run));
     let cells = context.cells.iter().filter(|cell| cell.status == Status::Failed).count() as u64;
     findings.extend((cells > 0).then(|| Finding::from(Trials::Failed { cells })));
     let answers = context.cells.iter().map(|cell| cell.verified.mismatches).sum();
@@ -39,6 +42,25 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     }
     findings.extend(context.rule.finding(context.verdicts));
     findings
+}
+
+/// The agents without which the run went on; `None` if there are none. A trial with few clients needs few agents.
+fn fewer_agents(run: &Run) -> Option<Finding> {
+    let all: Vec<&String> = run.header.agents.iter().map(|agent| &agent.name).collect();
+    let counted = latest(run).into_values().flat_map(BTreeMap::into_values);
+    let used: Vec<Vec<&String>> = counted
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Measured(measured) if measured.clients >= all.len() as u64 => {
+                Some(measured.fleet.as_ref()?.agents.iter().map(|agent| &agent.name).collect())
+            }
+            _ => None,
+        })
+        .collect();
+    let fewer = || used.iter().filter(|agents| agents.len() < all.len());
+    let fewest = fewer().min_by_key(|agents| agents.len())?;
+    let missing = all.iter().filter(|name| !fewest.contains(name)).map(|name| (*name).clone());
+    let (trials, of) = (fewer().count() as u64, used.len() as u64);
+    Some(Trials::FewerAgents { agents: missing.collect(), trials, of }.into())
 }
 
 /// What changed when the run was resumed; `None` if nothing did.

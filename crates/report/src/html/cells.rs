@@ -1,17 +1,22 @@
 //! The data of cells that the page's script draws on demand, and what it is placed in.
 //!
-//! Numbers have four digits: a page of many cells stays small, and nothing that can be seen is lost.
+//! Numbers have the digits that can be seen, and series have no names and no positions that follow from their place: a
+//! page of many cells stays small.
 
+use crate::detail::{Detail, Usage, Waits};
 use crate::labels::{Axis, Labels};
 use crate::summary::{CellResult, Summary};
 use kurabe_core::metric::Unit;
+use kurabe_core::stats_probe::WaitState;
 use kurabe_stats::Histogram;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of bars of a histogram.
 const BARS: f64 = 40.0;
+/// The largest number of events of a cell.
+const EVENTS: usize = 12;
 /// The percentiles of the plot, until fewer than one operation lies above.
 const PERCENTILES: [f64; 25] = [
     0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.5, 95.0, 97.5, 98.0, 99.0,
@@ -53,7 +58,7 @@ pub(super) fn data(summary: &Summary) -> String {
         .filter(|(_, cell)| cell.is_reported())
         .filter_map(|(id, cell)| Some((id.to_string(), of_cell(summary, &dimensions, cell)?)))
         .collect();
-    let text = json!({ "dims": named, "cells": cells }).to_string();
+    let text = json!({ "dims": named, "q": PERCENTILES, "cells": cells }).to_string();
     let escaped = |character: char| match character {
         '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(character)),
         other => other.to_string(),
@@ -83,39 +88,85 @@ fn of_cell(
         found.map_or(-1, |level| level as i64)
     };
     let levels: Vec<i64> = dimensions.iter().map(|(dimension, ..)| level(dimension)).collect();
-    let rounds: Vec<Value> =
-        speed.by_round.iter().map(|(round, found)| json!([round + 1, value(*found)])).collect();
     let mut object = json!({
         "n": name(labels, cell),
         "d": levels,
         "m": cell.metric,
         "u": if is_time { "time" } else { "/s" },
         "v": [value(speed.value), speed.low.map(value), speed.high.map(value)],
-        "r": rounds,
+        "r": rounds(speed.by_round.iter().map(|(round, found)| (*round, value(*found)))),
         "p": percentiles(&detail.times),
         "h": bars(&detail.times),
         "o": detail.times.count(),
         "l": cell.times().map(|times| [times.p50, times.p90, times.p99, times.p999, times.max].map(number)),
         "k": cell.attribution.as_ref().map(|found| found.bottleneck.word()),
     });
-    let all = object.as_object_mut()?;
+    object.as_object_mut()?.extend(courses(detail));
+    Some(object)
+}
+
+/// What happened over the time of a trial.
+fn courses(detail: &Detail) -> Map<String, Value> {
+    let mut all = Map::new();
+    let mut add = |name: &str, value: Value| all.insert(name.to_owned(), value);
     if !detail.course.is_empty() {
-        let course: Vec<Value> = detail.course.iter().copied().map(number).collect();
-        all.insert("w".to_owned(), json!([number(detail.seconds), course]));
+        let course: Vec<Value> = detail.course.iter().map(|rate| digits(*rate, 3)).collect();
+        add("w", json!([number(detail.seconds), course]));
+    }
+    if let Some(tail) = &detail.tail {
+        let p99 = tail.p99_ns.iter().map(|ns| ns.map(|ns| digits(ns as f64 / 1e3, 3)));
+        add("t", json!([number(tail.part_seconds), p99.collect::<Vec<_>>()]));
     }
     if detail.usage.len() > 1 {
-        let samples: Vec<Value> = detail
-            .usage
-            .iter()
-            .map(|one| {
-                let [at, client, host, waits] = [one.at_ms, one.client, one.host, one.disk_waits].map(number);
-                json!([at, client, one.server.map(number), host, waits])
-            })
-            .collect();
-        all.insert("s".to_owned(), Value::Array(samples));
-        all.insert("cpus".to_owned(), json!(detail.cpus));
+        let column = |of: &dyn Fn(&Usage) -> Option<f64>| -> Option<Vec<Value>> {
+            let values: Vec<Option<f64>> = detail.usage.iter().map(of).collect();
+            let shown = |value: Option<f64>| value.map_or(Value::Null, |value| digits(value, 2));
+            values.iter().any(Option::is_some).then(|| values.into_iter().map(shown).collect())
+        };
+        let some = |of: fn(&Usage) -> f64| {
+            let used = detail.usage.iter().any(|one| of(one) > 0.0);
+            used.then(|| column(&move |one: &Usage| Some(of(one)))).flatten()
+        };
+        let at: Vec<Value> = detail.usage.iter().map(|one| number(one.at_ms)).collect();
+        add(
+            "s",
+            json!([
+                at,
+                column(&|one| Some(one.client)),
+                column(&|one| one.server),
+                column(&|one| Some(one.host)),
+                some(|one| one.disk_waits),
+                some(|one| one.disk.unwrap_or(0.0)),
+                some(|one| one.network.unwrap_or(0.0)),
+            ]),
+        );
+        add("cpus", json!(detail.cpus));
     }
-    Some(object)
+    if detail.waits.len() > 1 {
+        let at: Vec<Value> = detail.waits.iter().map(|one| number(one.at_ms)).collect();
+        let states: BTreeSet<WaitState> =
+            detail.waits.iter().flat_map(|one| one.states.keys().copied()).collect();
+        let series = states.into_iter().map(|state| {
+            let count = |one: &Waits| digits(one.states.get(&state).copied().unwrap_or(0.0), 2);
+            json!([state.word(), detail.waits.iter().map(count).collect::<Vec<_>>()])
+        });
+        add("a", json!([at, series.collect::<Vec<_>>()]));
+    }
+    if !detail.events.is_empty() {
+        let events = detail.events.iter().take(EVENTS).map(|one| json!([one.what, one.from_ms, one.to_ms]));
+        add("e", events.collect());
+    }
+    all
+}
+
+/// The first round's number, and the values from it on; `null` where a round has none.
+fn rounds(found: impl Iterator<Item = (u32, Value)>) -> Vec<Value> {
+    let found: BTreeMap<u32, Value> = found.collect();
+    let (Some((first, _)), Some((last, _))) = (found.first_key_value(), found.last_key_value()) else {
+        return Vec::new();
+    };
+    let values = (*first..=*last).map(|round| found.get(&round).cloned().unwrap_or(Value::Null));
+    std::iter::once(json!(first + 1)).chain(values).collect()
 }
 
 /// `read on SQLite, 10 kB, layout blob`.
@@ -131,25 +182,30 @@ fn name(labels: &Labels, cell: &CellResult) -> String {
 
 /// A number with four digits; whole numbers without a fraction.
 fn number(value: f64) -> Value {
+    digits(value, 4)
+}
+
+fn digits(value: f64, digits: usize) -> Value {
     if !value.is_finite() {
         return Value::Null;
     }
-    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    let rounded: f64 = format!("{value:.*e}", digits - 1).parse().unwrap_or(value);
     if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
-/// Each percentile with its time in microseconds; the last one is the maximum.
+/// The time of each of [`PERCENTILES`] in microseconds, as many as have an operation above.
 fn percentiles(times: &Histogram) -> Vec<Value> {
     let count = times.count() as f64;
     let has = |percentile: &f64| count * (100.0 - percentile) >= 100.0 - 1e-6;
-    let points = PERCENTILES.into_iter().filter(has).filter_map(|percentile| {
-        Some(json!([percentile, number(times.quantile(percentile / 100.0)? as f64 / 1e3)]))
-    });
+    let points = PERCENTILES
+        .into_iter()
+        .take_while(has)
+        .filter_map(|percentile| Some(digits(times.quantile(percentile / 100.0)? as f64 / 1e3, 3)));
     points.collect()
 }
 
-/// Bars of equal width on a logarithmic axis: from, to, in microseconds, and the number of operations. Empty ones are
-/// left out.
+/// Bars of equal width on a logarithmic axis: the start of the first one in microseconds, the factor from each bar to
+/// the next, and the number of operations in each.
 fn bars(times: &Histogram) -> Vec<Value> {
     let (Some(low), Some(high)) = (times.min(), times.max()) else { return Vec::new() };
     let low = low.max(1) as f64;
@@ -161,8 +217,10 @@ fn bars(times: &Histogram) -> Vec<Value> {
         let bar = ((middle.max(low) / low).ln() / width).max(0.0) as u32;
         *counts.entry(bar).or_default() += bucket.count;
     }
-    let edge = |bar: u32| number(low * (f64::from(bar) * width).exp() / 1e3);
-    counts.into_iter().map(|(bar, count)| json!([edge(bar), edge(bar + 1), count])).collect()
+    let last = counts.last_key_value().map_or(0, |(bar, _)| *bar);
+    let counts = (0..=last).map(|bar| json!(counts.get(&bar).copied().unwrap_or(0)));
+    // The factor is applied up to forty times: its rounding must not be seen.
+    [number(low / 1e3), digits(width.exp(), 6)].into_iter().chain(counts).collect()
 }
 
 /// The filter and the place of a chosen cell; a script fills both.
@@ -186,10 +244,14 @@ mod tests {
     fn bars_count_every_operation_once() {
         for values in [vec![1_000], vec![1, 1_000_000_000], (1..5_000).map(|n| n * 977).collect()] {
             let count = values.len() as u64;
+            let longest = values.iter().copied().max().unwrap() as f64;
             let bars = bars(&times(values));
-            assert_eq!(bars.iter().map(|bar| bar[2].as_u64().unwrap()).sum::<u64>(), count);
-            assert!(bars.len() as f64 <= BARS + 1.0, "{}", bars.len());
-            assert!(bars.iter().all(|bar| bar[0].as_f64() < bar[1].as_f64()), "{bars:?}");
+            let (head, counts) = bars.split_at(2);
+            assert_eq!(counts.iter().map(|bar| bar.as_u64().unwrap()).sum::<u64>(), count);
+            assert!(counts.len() as f64 <= BARS + 1.0, "{}", counts.len());
+            let [low, factor] = [&head[0], &head[1]].map(|value| value.as_f64().unwrap());
+            let end = low * 1e3 * factor.powi(counts.len() as i32);
+            assert!(factor > 1.0 && end >= longest * 0.98 && end <= longest * factor * 1.02, "{bars:?}");
         }
         assert!(bars(&Histogram::new()).is_empty());
     }
@@ -197,9 +259,15 @@ mod tests {
     #[test]
     fn percentiles_end_where_single_operations_begin() {
         let found = percentiles(&times(1..=1_000));
-        let last = found.last().unwrap();
-        assert_eq!(last[0].as_f64(), Some(99.9));
-        assert!(found.windows(2).all(|pair| pair[0][1].as_f64() <= pair[1][1].as_f64()), "{found:?}");
+        assert!((PERCENTILES[found.len() - 1] - 99.9).abs() < 1e-9);
+        assert!(found.windows(2).all(|pair| pair[0].as_f64() <= pair[1].as_f64()), "{found:?}");
+    }
+
+    #[test]
+    fn missing_rounds_keep_their_place() {
+        let found = [(1, json!(10)), (4, json!(40)), (2, json!(20))];
+        assert_eq!(json!(rounds(found.into_iter())), json!([2, 10, 20, null, 40]));
+        assert!(rounds(std::iter::empty()).is_empty());
     }
 
     #[test]

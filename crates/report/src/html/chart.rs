@@ -22,6 +22,10 @@ const BOTTOM: f64 = 36.0;
 const LEFT: f64 = 46.0;
 /// The approximate width of a character of a label.
 const LETTER: f64 = 6.4;
+/// The distance between the points of neighbouring lines at the same value, so that their bars do not overlap.
+const APART: f64 = 2.4;
+/// The width of the values beside a chart of rows.
+const VALUES: f64 = 62.0;
 /// The maximum number of lines with labels at their ends.
 const NAMED: usize = 8;
 
@@ -30,7 +34,7 @@ const NAMED: usize = 8;
 pub(crate) enum View<'a> {
     /// Operations per second: the mean of the rounds with its interval.
     Rate,
-    /// Service time: the median, with a bar to the 99th percentile.
+    /// Service time: the median, with a bar to the 99th percentile and a line of these.
     Time,
     /// A metric: the mean of the rounds with its interval.
     Metric(&'a MetricInfo),
@@ -40,7 +44,7 @@ impl<'a> View<'a> {
     pub fn unit(self) -> &'a str {
         match self {
             Self::Rate => "operations per second, mean with interval",
-            Self::Time => "time per operation, median with a bar to p99",
+            Self::Time => "time per operation: median, and p99 dotted",
             Self::Metric(metric) => &metric.name,
         }
     }
@@ -92,6 +96,8 @@ pub(crate) struct Frame<'a> {
     pub references: Vec<&'a published::Line>,
     /// The rates, by target, from which on the response time is at least twice that of the lowest rate.
     pub knees: Vec<(usize, f64)>,
+    /// Whether points have their facts as a tooltip. The script shows them in all charts of the cell.
+    pub tips: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -113,7 +119,14 @@ impl<'a> Frame<'a> {
         let ends =
             measured.iter().flat_map(|(_, low, high)| [low.max(least / BEYOND), high.min(most * BEYOND)]);
         let values: Vec<f64> = figures.iter().copied().chain(ends).collect();
-        Some(Self { view, axis, range: range(values.iter().copied(), 4.0)?, references, knees: Vec::new() })
+        Some(Self {
+            view,
+            axis,
+            range: range(values.iter().copied(), 4.0)?,
+            references,
+            knees: Vec::new(),
+            tips: true,
+        })
     }
 
     /// The values of the horizontal axis as numbers, if there are several.
@@ -162,11 +175,14 @@ impl<'a> Frame<'a> {
                 points
             })
             .collect();
+        let apart = if panel.lines.len() <= NAMED { APART } else { 0.0 };
+        let middle = panel.lines.len().saturating_sub(1) as f64 / 2.0;
         let lines: Vec<Markup> = panel
             .lines
             .iter()
-            .map(|line| {
-                let (drawn, end) = self.line(line, xs, &x, &y);
+            .enumerate()
+            .map(|(n, line)| {
+                let (drawn, end) = self.line(line, xs, &x, &y, (n as f64 - middle) * apart);
                 label(&line.label, Some(line.color), end.as_ref().filter(|_| named));
                 drawn
             })
@@ -219,25 +235,38 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// One line, and its end.
-    fn line(&self, line: &Line<'_>, xs: &[f64], x: &Log, y: &Log) -> (Markup, Option<(f64, f64)>) {
+    /// One line, moved aside by so many pixels, and its end.
+    fn line(
+        &self,
+        line: &Line<'_>,
+        xs: &[f64],
+        x: &Log,
+        y: &Log,
+        aside: f64,
+    ) -> (Markup, Option<(f64, f64)>) {
         // A missing value leaves a gap.
         let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
+        let mut tails: Vec<Vec<(f64, f64)>> = Vec::new();
         let mut before = None;
         let mut marks = Vec::new();
         for (at, cell) in &line.points {
             let (Some(value), Some((figure, low, high))) = (xs.get(*at), self.view.figure(cell)) else {
                 continue;
             };
-            let (px, py) = (x.at(*value), y.at(figure));
+            let (px, py) = (x.at(*value) + aside, y.at(figure));
             let (top, bottom) = (y.at(high), y.at(low));
-            match pieces.last_mut() {
-                Some(piece) if before == at.checked_sub(1) => piece.push((px, py)),
-                _ => pieces.push(vec![(px, py)]),
+            match (pieces.last_mut(), tails.last_mut()) {
+                (Some(piece), Some(tail)) if before.is_some() && before == at.checked_sub(1) => {
+                    piece.push((px, py));
+                    tail.push((px, top));
+                }
+                _ => {
+                    pieces.push(vec![(px, py)]);
+                    tails.push(vec![(px, top)]);
+                }
             }
             before = Some(*at);
-            let left = px - 3.0;
-            let bar = format!("M{px:.1} {top:.1}V{bottom:.1}M{left:.1} {top:.1}h6M{left:.1} {bottom:.1}h6");
+            let bar = format!("M{} {}h6m-3 0V{}m-3 0h6", Px(px - 3.0), Px(top), Px(bottom));
             marks.push(self.point(line, cell, (px, py), &bar, true));
         }
         let dash = DASHES[line.dash % DASHES.len()];
@@ -245,6 +274,11 @@ impl<'a> Frame<'a> {
             g class={ "line c" (line.color % 8) } data-line=(line.label) {
                 @for piece in &pieces {
                     polyline points=(coordinates(piece)) stroke-dasharray=[(!dash.is_empty()).then_some(dash)] {}
+                }
+                @if self.view == View::Time {
+                    @for tail in tails.iter().filter(|tail| tail.len() > 1) {
+                        polyline class="p99" points=(coordinates(tail)) {}
+                    }
                 }
                 @for mark in marks { (mark) }
             }
@@ -261,33 +295,37 @@ impl<'a> Frame<'a> {
         bar: &str,
         upwards: bool,
     ) -> Markup {
-        let tip = tip(&line.label, self.axis, cell);
         let least = (self.view == View::Rate && cell.is_lower_bound()).then(|| {
             if upwards {
-                format!("M{px:.1} {:.1}v-9m-3 3l3 -3l3 3", py - 5.0)
+                format!("M{} {}v-9m-3 3l3-3l3 3", Px(px), Px(py - 5.0))
             } else {
-                format!("M{:.1} {py:.1}h9m-3 -3l3 3l-3 3", px + 5.0)
+                format!("M{} {}h9m-3-3l3 3l-3 3", Px(px + 5.0), Px(py))
             }
         });
         html! {
-            g class="pt" data-c=(cell.index) data-tip=(tip) {
-                title { (tip) }
+            g class="pt" data-c=(cell.index) {
+                @if self.tips { title { (tip(&line.label, self.axis, cell)) } }
                 path class="bar" d=(bar) {}
                 (marker(line.color, px, py))
                 @if let Some(least) = least { path class="bar least" d=(least) {} }
-                circle class="hit" cx=(Px(px)) cy=(Px(py)) r=(if upwards { 9 } else { 10 }) {}
             }
         }
     }
 
     fn vertical_grid(&self, y: &Log, right: f64) -> Markup {
+        let (mut lines, mut minor) = (String::new(), String::new());
+        for (value, label) in ticks(self.range.0, self.range.1) {
+            let path = if label { &mut lines } else { &mut minor };
+            // Writing to a String cannot fail.
+            let _ = write!(path, "M{} {}H{}", Px(LEFT), Px(y.at(value)), Px(right));
+        }
         html! {
             (unit(self.view))
-            @for (value, label) in ticks(self.range.0, self.range.1) {
-                @let at = y.at(value);
-                path class=(if label { "grid" } else { "grid minor" }) d={ "M" (LEFT) " " (Px(at)) "H" (Px(right)) } {}
-                @if label {
-                    text class="tick y" x=(Px(LEFT - 6.0)) y=(Px(at + 4.0)) { (self.view.tick(value)) }
+            path class="grid" d=(lines) {}
+            @if !minor.is_empty() { path class="grid minor" d=(minor) {} }
+            g class="tick y" {
+                @for (value, _) in ticks(self.range.0, self.range.1).into_iter().filter(|(_, label)| *label) {
+                    text x=(Px(LEFT - 6.0)) y=(Px(y.at(value) + 4.0)) { (self.view.tick(value)) }
                 }
             }
         }
@@ -312,12 +350,14 @@ impl<'a> Frame<'a> {
                 shown.push((at, text));
             }
         }
+        let mut line = format!("M{} {}H{}", Px(LEFT), Px(base), Px(right));
+        for (at, _) in &shown {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "M{} {}v4", Px(*at), Px(base));
+        }
         html! {
-            @for (at, text) in shown {
-                path class="axis" d={ "M" (Px(at)) " " (Px(base)) "v4" } {}
-                text class="tick x" x=(Px(at)) y=(Px(base + 16.0)) { (text) }
-            }
-            path class="axis" d={ "M" (LEFT) " " (Px(base)) "H" (Px(right)) } {}
+            g class="tick x" { @for (at, text) in shown { text x=(Px(at)) y=(Px(base + 16.0)) { (text) } } }
+            path class="axis" d=(line) {}
             text class="unit" x=(Px(right)) y=(Px(HEIGHT - 4.0)) text-anchor="end" { (axis.name) }
         }
     }
@@ -334,7 +374,7 @@ impl<'a> Frame<'a> {
         let longest = rows.iter().map(|(label, ..)| label.chars().count()).max().unwrap_or(0) as f64;
         let left = longest.mul_add(LETTER, 14.0).min(190.0);
         let height = (rows.len() as f64).mul_add(24.0, TOP + BOTTOM);
-        let x = Log::new(self.range.0, self.range.1, left, WIDTH - 24.0);
+        let x = Log::new(self.range.0, self.range.1, left, WIDTH - VALUES);
         let base = height - BOTTOM + 4.0;
         let mut free_from = 0.0;
         let grid: Vec<(f64, Option<String>)> = ticks(self.range.0, self.range.1)
@@ -349,14 +389,21 @@ impl<'a> Frame<'a> {
                 (at, fits.then_some(text))
             })
             .collect();
+        // A line without a label says nothing.
+        let labelled = grid.iter().filter(|(_, text)| text.is_some());
+        let lines = labelled.fold(String::new(), |mut lines, (at, _)| {
+            let _ = write!(lines, "M{} {}V{}", Px(*at), Px(TOP), Px(base));
+            lines
+        });
         let row = |n: usize, label: &str, line: &Line<'_>, cell: &CellResult| {
             let (figure, low, high) = self.view.figure(cell)?;
             let py = (n as f64).mul_add(24.0, TOP + 14.0);
-            let (px, from, to, top) = (x.at(figure), x.at(low), x.at(high), py - 3.0);
-            let bar = format!("M{from:.1} {py:.1}H{to:.1}M{from:.1} {top:.1}v6M{to:.1} {top:.1}v6");
+            let px = x.at(figure);
+            let bar = format!("M{} {}v6m0-3H{}m0-3v6", Px(x.at(low)), Px(py - 3.0), Px(x.at(high)));
             Some(html! {
                 text class="name" x=(Px(left - 8.0)) y=(Px(py + 4.0)) text-anchor="end" { (label) }
                 g class={ "line c" (line.color % 8) } { (self.point(line, cell, (px, py), &bar, false)) }
+                text x=(Px(WIDTH)) y=(Px(py + 4.0)) text-anchor="end" { (self.view.tick(figure)) }
             })
         };
         svg(
@@ -364,9 +411,11 @@ impl<'a> Frame<'a> {
             name,
             &html! {
                 (unit(self.view))
-                @for (at, text) in grid {
-                    path class="grid" d={ "M" (Px(at)) " " (TOP) "V" (Px(base)) } {}
-                    @if let Some(text) = text { text class="tick x" x=(Px(at)) y=(Px(base + 15.0)) { (text) } }
+                path class="grid" d=(lines) {}
+                g class="tick x" {
+                    @for (at, text) in grid {
+                        @if let Some(text) = text { text x=(Px(at)) y=(Px(base + 15.0)) { (text) } }
+                    }
                 }
                 @for (n, (label, line, cell)) in rows.iter().enumerate() {
                     @if let Some(row) = row(n, label, line, cell) { (row) }
@@ -424,7 +473,7 @@ fn labels_at_ends(mut labels: Vec<Label>, x: f64) -> Markup {
     html! {
         @for (label, place) in labels.iter().zip(places) {
             @let class = label.color.map_or_else(|| "reference".to_owned(), |color| format!("c{}", color % 8));
-            @let leader = format!("M{:.1} {:.1}L{:.1} {place:.1}", label.x + 5.0, label.y, x - 2.0);
+            @let leader = format!("M{} {}L{} {}", Px(label.x + 5.0), Px(label.y), Px(x - 2.0), Px(place));
             path class="leader" data-line=(label.text) d=(leader) {}
             text class={ "name " (class) } data-line=(label.text) x=(Px(x)) y=(Px(place + 4.0)) { (label.text) }
         }

@@ -1,6 +1,7 @@
 //! The forest plot: every comparison of a primary metric as a ratio with its interval, beside the margin. It is a table, so
 //! that it reads without pictures.
 
+use super::palette::Px;
 use super::scale::{Log, range, ticks};
 use crate::comparison::{TARGET, sides};
 use crate::finding::wording::{amount, gained};
@@ -8,6 +9,7 @@ use crate::format::{capital, percent};
 use crate::group::grouped;
 use crate::summary::{Summary, Verdict, VerdictResult};
 use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_core::units;
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
 
@@ -54,6 +56,7 @@ pub(super) fn forest(summary: &Summary) -> Markup {
                  intervals hold together with 95 %."
                 @if refused > 0 { " " (refused) " further pairs could not be compared; the findings say why." }
             }
+            (axis.common())
             @for table in tables { (table) }
         }
     }
@@ -129,38 +132,44 @@ impl Axis {
         }
     }
 
+    /// What all plots have in common: the margin, and the line of equality.
+    fn common(&self) -> Markup {
+        let at = |value: f64| Px(self.scale.at(value));
+        let (from, to) = (at(1.0 / (1.0 + self.margin)), at(1.0 + self.margin));
+        html! {
+            svg class="hidden" aria-hidden="true" {
+                g id="margin" {
+                    path class="margin" d=(format!("M{from} 0H{to}V{HEIGHT}H{from}Z")) {}
+                    path class="one" d=(format!("M{} 0V{HEIGHT}", at(1.0))) {}
+                }
+            }
+        }
+    }
+
     /// The plot of one comparison.
     fn plot(&self, verdict: &Verdict) -> Markup {
         let at = |value: f64| self.scale.at(value);
-        let (from, to) = (at(1.0 / (1.0 + self.margin)), at(1.0 + self.margin));
         let mut bar = String::new();
         let middle = HEIGHT / 2.0;
         if let (Some(low), Some(high)) = (verdict.low, verdict.high) {
-            let _ = write!(bar, "M{:.1} {middle}H{:.1}", at(low), at(high));
+            let _ = write!(bar, "M{} {middle}H{}", Px(at(low)), Px(at(high)));
             // An arrow where the interval goes on, an end where it ends.
             for (end, beyond, side) in [(low, low < self.low, 1.0), (high, high > self.high, -1.0)] {
                 let x = at(end);
                 let _ = if beyond {
-                    write!(
-                        bar,
-                        "M{:.1} {:.1}L{x:.1} {middle}L{:.1} {:.1}",
-                        x + 5.0 * side,
-                        middle - 4.0,
-                        x + 5.0 * side,
-                        middle + 4.0
-                    )
+                    let back = 5.0 * side;
+                    write!(bar, "M{} {}l{} 4l{} 4", Px(x + back), Px(middle - 4.0), Px(-back), Px(back))
                 } else {
-                    write!(bar, "M{x:.1} {:.1}v8", middle - 4.0)
+                    write!(bar, "M{} {}v8", Px(x), Px(middle - 4.0))
                 };
             }
         }
         let ratio = verdict.ratio.unwrap_or(1.0);
         html! {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" {
-                path class="margin" d=(format!("M{from:.1} 0H{to:.1}V{HEIGHT}H{from:.1}Z")) {}
-                path class="one" d=(format!("M{:.1} 0V{HEIGHT}", at(1.0))) {}
+                use href="#margin" {}
                 path class="bar" d=(bar) {}
-                path class="dot" d=(format!("M{:.1} {middle}h.01", at(ratio))) {}
+                path class="dot" d=(format!("M{} {middle}h.01", Px(at(ratio)))) {}
             }
         }
     }
@@ -187,8 +196,14 @@ fn row(summary: &Summary, axis: &Axis, verdict: &Verdict, several: bool) -> Mark
     let x = verdict.x.as_ref().zip(labels.chart_axis()).map(|(x, axis)| axis.show(x)).unwrap_or_default();
     let figure = |value: f64| format!("{value:.prec$}", prec = if value < 10.0 { 2 } else { 0 });
     let ratio = verdict.ratio.map(figure).unwrap_or_default();
+    // Beyond the axis, digits say nothing more.
+    let bound = |value: f64| match value {
+        value if value > LONGEST => format!("> {}", units::count(LONGEST as u64)),
+        value if value < 1.0 / LONGEST => format!("< {}", 1.0 / LONGEST),
+        value => figure(value),
+    };
     let interval =
-        verdict.low.zip(verdict.high).map(|(low, high)| format!("{} – {}", figure(low), figure(high)));
+        verdict.low.zip(verdict.high).map(|(low, high)| format!("{} – {}", bound(low), bound(high)));
     let words = words(summary, verdict, &a, &b);
     let ids = sides(labels, &summary.cells, verdict).map(|[a, b]| [a, b].map(|cell| cell.index));
     let class = match verdict.result {
@@ -199,7 +214,7 @@ fn row(summary: &Summary, axis: &Axis, verdict: &Verdict, several: bool) -> Mark
     };
     let [id_a, id_b] = ids.map_or([None, None], |[a, b]| [Some(a), Some(b)]);
     html! {
-        tr class=(class) data-a=[id_a] data-b=[id_b] data-says={ (a) " against " (b) (on) ": " (words) } {
+        tr class=(class) data-a=[id_a] data-b=[id_b] {
             th scope="row" { (metric) (a) " ÷ " (b) (on) }
             td { (x) }
             td class="plot" { (axis.plot(verdict)) }

@@ -25,7 +25,7 @@ pub(crate) use sections::one_table;
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 
 /// No network access, even if a name from a server were taken for markup.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
 /// Additional contents of the page.
@@ -91,7 +91,11 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         }
     };
     // HTML does not allow control characters, which names from servers may contain.
-    page.into_string().replace(|c: char| c.is_control() && c != '\n', " ")
+    let text = page.into_string().replace(|c: char| c.is_control() && c != '\n', " ");
+    // Elements of SVG may close themselves. No text has such an end: its `<` is escaped.
+    ["path", "circle", "polyline", "use"]
+        .iter()
+        .fold(text, |text, name| text.replace(&format!("></{name}>"), "/>"))
 }
 
 /// The script with the data of the cells.
@@ -134,7 +138,9 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
         let frames: Vec<Frame<'_>> = [View::Rate, View::Time]
             .into_iter()
             .filter_map(|view| Frame::of(view, axis, panels, references(operation)))
-            .map(|frame| Frame { knees: knees(summary, &operation.name), ..frame })
+            .enumerate()
+            // Both views of a cell have the same facts.
+            .map(|(n, frame)| Frame { knees: knees(summary, &operation.name), tips: n == 0, ..frame })
             .collect();
         html! {
             @for panel in panels {

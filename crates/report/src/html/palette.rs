@@ -5,7 +5,7 @@
 //! labels carry the same information.
 
 use maud::{Markup, Render, html};
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Formatter, Write as _};
 
 /// Colours of the light mode.
 pub(crate) const LIGHT: [&str; 8] =
@@ -19,37 +19,47 @@ pub(crate) const PAGE: [&str; 2] = ["#fcfcfa", "#16191d"];
 /// `stroke-dasharray` of the second property of a series; none for the first.
 pub(crate) const DASHES: [&str; 4] = ["", "6 3", "2 3", "9 3 2 3"];
 
-/// A pixel coordinate: one decimal.
+/// A pixel coordinate: at most one decimal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Px(pub f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round() as i64;
+        let (sign, tenths) = (if tenths < 0 { "-" } else { "" }, tenths.unsigned_abs());
+        match tenths % 10 {
+            0 => write!(f, "{sign}{}", tenths / 10),
+            part => write!(f, "{sign}{}.{part}", tenths / 10),
+        }
+    }
+}
 
 impl Render for Px {
     fn render_to(&self, out: &mut String) {
         // Writing to a String cannot fail.
-        let _ = write!(out, "{:.1}", self.0);
+        let _ = write!(out, "{self}");
     }
 }
 
 /// The `points` of a line or polygon.
 pub(crate) fn coordinates(points: &[(f64, f64)]) -> String {
-    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", Px(*x), Px(*y))).collect();
     points.join(" ")
 }
 
-/// A marker around a point, filled with the series' colour.
+/// A marker around a point, filled with the series' colour. Its path begins at the point, where the script reads it.
 pub(crate) fn marker(kind: usize, x: f64, y: f64) -> Markup {
-    let corners: &[(f64, f64)] = match kind % 8 {
-        0 => return html! { circle cx=(Px(x)) cy=(Px(y)) r="3.2" {} },
-        1 => &[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)],
-        2 => &[(0.0, -4.0), (3.8, 3.0), (-3.8, 3.0)],
-        3 => &[(0.0, -4.4), (4.0, 0.0), (0.0, 4.4), (-4.0, 0.0)],
-        4 => &[(0.0, 4.0), (3.8, -3.0), (-3.8, -3.0)],
-        5 => &[(-4.4, -1.5), (4.4, -1.5), (4.4, 1.5), (-4.4, 1.5)],
-        6 => &[(-1.5, -4.4), (1.5, -4.4), (1.5, 4.4), (-1.5, 4.4)],
-        _ => &[(-4.0, 0.0), (3.0, -3.8), (3.0, 3.8)],
+    let outline = match kind % 8 {
+        0 => "m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0",
+        1 => "m-3-3h6v6h-6z",
+        2 => "m0-4l3.8 7h-7.6z",
+        3 => "m0-4.4l4 4.4l-4 4.4l-4-4.4z",
+        4 => "m0 4l3.8-7h-7.6z",
+        5 => "m-4.4-1.5h8.8v3h-8.8z",
+        6 => "m-1.5-4.4h3v8.8h-3z",
+        _ => "m-4 0l7-3.8v7.6z",
     };
-    let points: Vec<(f64, f64)> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
-    html! { polygon points=(coordinates(&points)) {} }
+    html! { path class="m" d={ "M" (Px(x)) " " (Px(y)) (outline) } {} }
 }
 
 /// The custom properties of one mode: `--s0:#…;--s1:…`.
@@ -124,6 +134,15 @@ mod tests {
         };
         let (a, b) = (seen(a), seen(b));
         a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn pixels_have_no_needless_digits() {
+        for (value, text) in
+            [(12.0, "12"), (12.04, "12"), (12.06, "12.1"), (-0.26, "-0.3"), (-0.04, "0"), (-7.0, "-7")]
+        {
+            assert_eq!(Px(value).to_string(), text);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
 (function(){
+function begin(){
 /* The second is a name in XML, not an address. */
 var doc=document,NS="http:"+"//www.w3.org/2000/svg";
 function all(selector,root){return Array.from((root||doc).querySelectorAll(selector));}
@@ -13,20 +14,32 @@ function count(value){return value>=1e6?round(value/1e6)+"M":value>=1e4?round(va
 function time(us){return us>=1e6?round(us/1e6)+" s":us>=1e3?round(us/1e3)+" ms":us>=1?round(us)+" µs":round(us*1e3)+" ns";}
 function value(cell,number){return cell.u==="time"?time(number):count(number)+(cell.u?" "+cell.u:"");}
 
+/* Series in full: DATA leaves out what follows from their place. */
+Object.keys(DATA.cells).forEach(function(id){
+var c=DATA.cells[id],first=c.r[0],low=c.h[0],factor=c.h[1];
+c.r=c.r.slice(1).map(function(v,i){return [first+i,v];}).filter(function(r){return r[1]!=null;});
+c.p=c.p.map(function(v,i){return [DATA.q[i],v];});
+c.h=c.h.slice(2).map(function(n,i){return [low*Math.pow(factor,i),low*Math.pow(factor,i+1),n];}).filter(function(b){return b[2];});});
+
 /* The tooltip of points, for pointers and the keyboard. */
 var tip=html("div",{id:"tip",role:"tooltip"});doc.body.append(tip);
-function show(point){
-tip.textContent=point.dataset.tip;tip.style.display="block";
+function show(point,text){
+if(!text)return;
+tip.textContent=text;tip.style.display="block";
 var at=point.querySelector(".hit").getBoundingClientRect(),wide=doc.documentElement.clientWidth;
 var left=at.left+at.width/2-tip.offsetWidth/2;
 tip.style.left=Math.max(6,Math.min(left,wide-tip.offsetWidth-6))+window.scrollX+"px";
 tip.style.top=Math.max(window.scrollY+6,at.top+window.scrollY-tip.offsetHeight-6)+"px";}
 function hide(){tip.style.display="none";}
+/* The facts of a cell are written once, at its first point. */
+var tips={};
+all(".pt title").forEach(function(title){tips[title.parentNode.dataset.c]=title.textContent;title.remove();});
 all(".pt").forEach(function(point){
-var title=point.querySelector("title");if(title)title.remove();
-make(point,{"aria-label":point.dataset.tip,tabindex:0,role:DATA.cells[point.dataset.c]?"button":"img"});
-point.addEventListener("pointerenter",function(){show(point);});
-point.addEventListener("focus",function(){show(point);});
+var text=tips[point.dataset.c],at=/^M([\d.-]+) ([\d.-]+)/.exec(point.querySelector(".m").getAttribute("d"));
+point.append(svg("circle",{"class":"hit",cx:at[1],cy:at[2],r:10}));
+make(point,{"aria-label":text,tabindex:0,role:DATA.cells[point.dataset.c]?"button":"img"});
+point.addEventListener("pointerenter",function(){show(point,text);});
+point.addEventListener("focus",function(){show(point,text);});
 point.addEventListener("pointerleave",hide);point.addEventListener("blur",hide);});
 
 /* The state of the page: selected cells, and values that are filtered out. It is the link to the page. */
@@ -146,7 +159,7 @@ var low=Math.min.apply(null,good),high=Math.max.apply(null,good);
 return [low,high];}
 function path(points,dx,dy){return points.map(function(p,n){return (n?"L":"M")+dx(p[0]).toFixed(1)+" "+dy(p[1]).toFixed(1);}).join("");}
 function table(head,rows){
-return html("div",{"class":"box"},html("table",{},[html("thead",{},html("tr",{},head.map(function(h){return html("th",{},h);}))),
+return html("div",{"class":"box"},html("table",{},[html("thead",{},html("tr",{},head.map(function(h,n){return html("th",n?{"class":"num"}:{},h);}))),
 html("tbody",{},rows.map(function(row){return html("tr",{},row.map(function(c,n){return html(n?"td":"th",n?{"class":"num"}:{scope:"row"},String(c));}));}))]));}
 function figure(title,root,head,rows){
 return html("figure",{},[html("figcaption",{},title),root,html("details",{},[html("summary",{},"Values"),table(head,rows)])]);}
@@ -177,38 +190,74 @@ f.root.append(line(n,svg("path",{"class":"area",d:d})));});
 var rows=[];
 shares.forEach(function(bins,n){bins.forEach(function(b){rows.push([cells[n].n,time(b[0])+" – "+time(b[1]),round(b[2]*100)+" %"]);});});
 return figure("Histogram",f.root,["cell","time","share"],rows);}
-function course(cells){
-var drawn=cells.filter(function(c){return c.w;});
-if(!drawn.length)return null;
-var longest=Math.max.apply(null,drawn.map(function(c){return c.w[0];})),most=Math.max.apply(null,drawn.flatMap(function(c){return c.w[1];}));
-var f=frame("Throughput over the time of a trial",{low:0,high:longest,name:"seconds",show:function(v){return String(round(v));}},{low:0,high:most*1.05,name:"operations per second, mean of trials",show:count});
-cells.forEach(function(c,n){
-if(!c.w)return;
-var width=c.w[0]/c.w[1].length,points=c.w[1].flatMap(function(v,i){return [[i*width,v],[(i+1)*width,v]];});
-f.root.append(line(n,svg("path",{"class":"curve",d:path(points,f.x,f.y)})));});
-var rows=[];
-drawn.forEach(function(c){c.w[1].forEach(function(v,i){rows.push([c.n,round(c.w[0]*i/c.w[1].length)+" s",count(v)+"/s"]);});});
-return figure("Throughput over the time of a trial",f.root,["cell","from","throughput"],rows);}
-function usage(cell){
-if(!cell.s)return null;
-var samples=cell.s,embedded=samples.every(function(s){return s[2]==null;});
-var most=Math.max(cell.cpus||1,Math.max.apply(null,samples.map(function(s){return s[3];})));
-var f=frame("Processors in use",{low:0,high:samples[samples.length-1][0]/1e3,name:"seconds",show:function(v){return String(round(v));}},{low:0,high:most,name:"processors in use",show:function(v){return String(round(v));}});
-var base=samples.map(function(){return 0;}),at=[];
-[["client",function(s){return s[1];}],["server",function(s){return s[2]||0;}],["other processes",function(s){return Math.max(0,s[3]-s[1]-(s[2]||0));}]].forEach(function(tier,n){
-if(n===1&&embedded)return;
-var top=samples.map(function(s,i){return base[i]+tier[1](s);});
-var d=path(samples.map(function(s,i){return [s[0]/1e3,top[i]];}),f.x,f.y)+samples.map(function(s,i){return [s[0]/1e3,base[i]];}).reverse().map(function(p){return "L"+f.x(p[0]).toFixed(1)+" "+f.y(p[1]).toFixed(1);}).join("")+"Z";
-f.root.append(svg("path",{"class":"stack t"+n,d:d},svg("title",{},tier[0])));
-at.push([tier[0],n]);base=top;});
-if(samples.some(function(s){return s[4]>0;})){
-var waits=Math.max.apply(null,samples.map(function(s){return s[4];}));
-f.root.append(svg("path",{"class":"waits",d:path(samples.map(function(s){return [s[0]/1e3,s[4]/waits*most];}),f.x,f.y)}));
-at.push(["threads that wait for a disk (at most "+round(waits)+")",9]);}
-var box=html("ul",{"class":"legend"},at.map(function(a){return html("li",{},[html("i",{"class":"swatch t"+a[1]}),a[0]]);}));
-var made=figure("Processors in use, "+cell.n,f.root,["time","client","server","machine","disk waits"],samples.map(function(s){return [round(s[0]/1e3)+" s",round(s[1]),s[2]==null?"–":round(s[2]),round(s[3]),round(s[4])];}));
-made.insertBefore(box,f.root.nextSibling);
+/* The server's work in the background, behind a chart over time; in words too, unless another chart has them. */
+function events(cells,f,made,brief){
+var words=[];
+cells.forEach(function(c){(c.e||[]).forEach(function(e){
+var from=f.x(e[1]/1e3),wide=Math.max(2,f.x(e[2]/1e3)-from),word=e[0]+" "+plain(e[1]/1e3)+" – "+plain(e[2]/1e3)+" s";
+f.root.prepend(svg("rect",{"class":"event",x:from.toFixed(1),y:T,width:wide.toFixed(1),height:H-B-T},svg("title",{},word)));
+words.push(word);});});
+if(words.length&&!brief)made.insertBefore(html("p",{"class":"soft"},"Grey: the server's work in the background: "+words.join(", ")+"."),f.root.nextSibling);
 return made;}
+function plain(value){return String(round(value));}
+function stairs(width,values,f){
+var d="",pen=false;
+values.forEach(function(v,i){
+if(v==null){pen=false;return;}
+d+=(pen?"L":"M")+f.x(i*width).toFixed(1)+" "+f.y(v).toFixed(1)+"H"+f.x((i+1)*width).toFixed(1);pen=true;});
+return d;}
+function course(cells,key,title,name,log,show){
+var drawn=cells.filter(function(c){return c[key];});
+if(!drawn.length)return null;
+function part(c){return key==="w"?c.w[0]/c.w[1].length:c.t[0];}
+var ends=extent(drawn.flatMap(function(c){return c[key][1].filter(function(v){return v!=null;});}),log);
+if(!ends)return null;
+var longest=Math.max.apply(null,drawn.map(function(c){return part(c)*c[key][1].length;}));
+var f=frame(title,{low:0,high:longest,name:"seconds",show:plain},{log:log,low:log?ends[0]*.9:0,high:ends[1]*1.05,name:name,show:show});
+cells.forEach(function(c,n){if(c[key])f.root.append(line(n,svg("path",{"class":"curve",d:stairs(part(c),c[key][1],f)})));});
+var rows=[];
+drawn.forEach(function(c){c[key][1].forEach(function(v,i){rows.push([c.n,plain(part(c)*i)+" s",v==null?"–":show(v)]);});});
+return events(drawn,f,figure(title,f.root,["cell","from",key==="w"?"operations/s":"p99"],rows),key==="t"&&drawn.every(function(c){return c.w;}));}
+
+/* Areas on top of each other: [name, class, values]. A value holds since the one before, the first since the start. */
+function stack(title,times,series,most,name,lines){
+function whole(values){return [values[0]].concat(values);}
+var at=[0].concat(times),f=frame(title,{low:0,high:at[at.length-1]/1e3,name:"seconds",show:plain},{low:0,high:most||1,name:name,show:plain});
+var base=at.map(function(){return 0;}),keys=[];
+series.forEach(function(one){
+var values=whole(one[2]),top=base.map(function(v,i){return v+(values[i]||0);});
+var d=path(at.map(function(t,i){return [t/1e3,top[i]];}),f.x,f.y)+at.map(function(t,i){return [t/1e3,base[i]];}).reverse().map(function(p){return "L"+f.x(p[0]).toFixed(1)+" "+f.y(p[1]).toFixed(1);}).join("")+"Z";
+f.root.append(svg("path",{"class":"stack "+one[1],d:d},svg("title",{},one[0])));
+keys.push(one);base=top;});
+(lines||[]).forEach(function(one){
+f.root.append(svg("path",{"class":"waits "+one[1],d:path(whole(one[2]).map(function(v,i){return [at[i]/1e3,v||0];}),f.x,f.y)},svg("title",{},one[0])));
+keys.push(one);});
+var made=figure(title,f.root,["time"].concat(keys.map(function(one){return one[0];})),times.map(function(t,i){
+return [plain(t/1e3)+" s"].concat(keys.map(function(one){var v=(one[3]||one[2])[i];return v==null?"–":count(v);}));}));
+made.insertBefore(html("ul",{"class":"legend"},keys.map(function(one){return html("li",{},[html("i",{"class":"swatch "+one[1]}),one[0]]);})),f.root.nextSibling);
+return {made:made,f:f};}
+function usage(cell){
+if(!cell.s)return [];
+var s=cell.s,at=s[0],server=s[2]||at.map(function(){return 0;}),figures=[];
+var tiers=[["client","t0",s[1]],["server","t1",server],["other processes","t2",at.map(function(t,i){return Math.max(0,s[3][i]-s[1][i]-(server[i]||0));})]];
+if(!s[2])tiers.splice(1,1);
+figures.push(stack("Processors in use, "+cell.n,at,tiers,Math.max(cell.cpus||1,Math.max.apply(null,s[3])),"processors in use"));
+/* Each line has its own scale: the disk all of the time, the others their maximum. */
+var lines=[];
+function relative(name,kind,values,factor){
+if(!values)return;
+var most=Math.max.apply(null,values);
+if(most>0)lines.push([name+" (at most "+count(most*factor)+")",kind,values.map(function(v){return v/most;}),values.map(function(v){return v*factor;})]);}
+relative("threads that wait for a disk","t4",s[4],1);
+relative("network, MB/s","t5",s[6],1e-6);
+if(s[5]||lines.length)figures.push(stack("Disk and network, "+cell.n,at,s[5]?[["disk busy, share of the time","t3",s[5]]]:[],1,"disk: share of the time; others: of their maximum",lines));
+return figures;}
+function waits(cell){
+if(!cell.a||!cell.a[1].length)return [];
+var at=cell.a[0],series=cell.a[1].map(function(one,n){return [one[0],"t"+[0,1,3,4,5,6,2][n%7],one[1]];});
+var sums=at.map(function(t,i){return series.reduce(function(sum,one){return sum+one[2][i];},0);});
+return [stack("Sessions at work on the server, "+cell.n,at,series,Math.max.apply(null,sums)*1.05,"sessions by what they wait for")];}
+function tiers(cell){return usage(cell).concat(waits(cell)).map(function(one){return events([cell],one.f,one.made,cell.w||cell.t);});}
 function rounds(cells){
 var values=cells.flatMap(function(c){return c.r.map(function(r){return r[1];}).concat(c.v.slice(1).filter(function(v){return v!=null;}));});
 var ys=extent(values,false);
@@ -248,6 +297,10 @@ if(select.value)chosen[place]=select.value;else chosen.length=1;
 choose(chosen,select);
 var again=panel.querySelectorAll("select")[place];if(again)again.focus();});
 return select;}
+/* A comparison in words, from its row. */
+function says(row){
+var cells=row.cells,at=cells[1].textContent;
+return cells[0].textContent.replace(" ÷ "," against ")+(at?" at "+at:"")+": "+cells[cells.length-1].textContent;}
 function draw(){
 var cells=state.cells.map(function(id){return DATA.cells[id];});
 panel.hidden=!cells.length;
@@ -259,13 +312,20 @@ shut.addEventListener("click",close);
 var body=html("div",{"class":"body"},[html("p",{"class":"pick"},[list(0)," against ",list(1)," ",shut])]);
 if(cells.length===2){
 var verdict=all("[data-a]").find(function(row){return state.cells.includes(row.dataset.a)&&state.cells.includes(row.dataset.b);});
-body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+verdict.dataset.says:"The run makes no comparison of these two cells: their intervals are not corrected for it. What is shown is no verdict."));
+body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+says(verdict):"The run makes no comparison of these two cells: their intervals are not corrected for it. What is shown is no verdict."));
 body.append(html("ul",{"class":"legend"},cells.map(function(c,n){return html("li",{},[html("i",{"class":"swatch c"+n}),String.fromCharCode(65+n)+": "+c.n]);})));}
 body.append(facts(cells));
-var charts=[percentiles(cells),histogram(cells),rounds(cells),course(cells)].concat(cells.map(usage)).filter(Boolean);
+var charts=[percentiles(cells),histogram(cells),rounds(cells),
+course(cells,"w","Throughput over the time of a trial","operations per second, mean of trials",false,count),
+course(cells,"t","p99 over the time of a trial","99th percentile, median of trials",true,time)].concat(cells.flatMap(tiers)).filter(Boolean);
 body.append(html("div",{"class":"panels"},charts));
 panel.append(body);}
 
 doc.documentElement.classList.add("live");
-read();apply();
+read();apply();}
+/* After the first paint: no reader needs the script for what is painted. A page in the background is never painted. */
+var begun=false;
+function once(){if(!begun){begun=true;begin();}}
+requestAnimationFrame(function(){setTimeout(once);});
+setTimeout(once,1000);
 })();

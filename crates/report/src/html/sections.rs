@@ -53,6 +53,9 @@ pub(super) fn list_of(summary: &Summary, section: Section, heading: &str) -> Mar
     }
 }
 
+/// The style sheet aligns columns from each of this many on.
+const ALIGNED: usize = 8;
+
 fn items(sentences: &[impl AsRef<str>]) -> Markup {
     html! { ul class="plain" { @for sentence in sentences { li { (glued(sentence.as_ref())) } } } }
 }
@@ -79,17 +82,29 @@ pub(super) fn results(summary: &Summary) -> Markup {
     }
 }
 
+/// A table. From its first column of numbers on, cells are aligned right unless they say otherwise.
 pub(crate) fn one_table(table: &Table) -> Markup {
-    let class = |right: bool| right.then_some("num");
+    let first = table.columns.iter().position(|column| column.right).filter(|first| *first < ALIGNED);
+    let numbers = first.map(|first| format!("n{first}"));
+    let class = |(at, right): (usize, bool)| match first {
+        Some(first) => (at >= first && !right).then_some("text"),
+        None => right.then_some("num"),
+    };
     html! {
         div class="box" {
-            table {
-                thead { tr { @for column in &table.columns { th class=[class(column.right)] { (column.head) } } } }
+            table class=[numbers] {
+                thead {
+                    tr {
+                        @for (at, column) in table.columns.iter().enumerate() {
+                            th class=[class((at, column.right))] { (column.head) }
+                        }
+                    }
+                }
                 tbody {
                     @for (n, row) in table.rows.iter().enumerate() {
                         tr data-c=[table.cells.get(n)] {
-                            @for (column, cell) in table.columns.iter().zip(row) {
-                                td class=[class(column.right)] { (cell) }
+                            @for (at, (column, cell)) in table.columns.iter().zip(row).enumerate() {
+                                td class=[class((at, column.right))] { (cell) }
                             }
                         }
                     }

@@ -244,9 +244,12 @@ impl Scenario {
             metrics: Vec::new(),
             points: Vec::new(),
             windows: Vec::new(),
+            windows_ns: 0,
+            tail: None,
             slices: 0,
             stood_still_ns: 0,
             threads: 0,
+            fleet: None,
         }
     }
 
@@ -330,6 +333,7 @@ impl Scenario {
             overhead: overhead.collect(),
             warnings: Vec::new(),
             origin: kurabe_core::origin::Origin::default(),
+            agents: Vec::new(),
             cells,
         }
     }

@@ -327,6 +327,7 @@ impl Ground<'_> {
             overhead: Vec::new(),
             warnings: Vec::new(),
             origin: kurabe_core::origin::Origin::default(),
+            agents: Vec::new(),
         };
         let monitor = Monitor::new();
         // No interference check and no reruns: the test is about the verdict on any measurement.

@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::{Gid, Pid, Signal, Uid, getppid, set_parent_process_death_signal};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use crate::TestbedError;
 use crate::engine::{Instance, Launch};
+use crate::{TestbedError, host};
 
 pub(super) const EXEC: &str = "exec";
 
@@ -29,7 +29,7 @@ pub(super) fn command(
     let errors = log.try_clone().map_err(TestbedError::io("opening the server's log"))?;
     let number = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     // This process's program, valid also after the file was replaced by a new build.
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = launch.link.map_or_else(|| Command::new("/proc/self/exe"), host::Link::command);
     command
         .arg(super::SUBCOMMAND)
         .arg(EXEC)

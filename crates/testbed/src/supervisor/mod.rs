@@ -13,11 +13,13 @@ mod exec_wrapper;
 mod messages;
 mod serve;
 mod sync;
+mod together;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub(crate) use messages::{Facts, Report, Request};
+pub(crate) use together::together;
 
 /// The hidden subcommand: `PROGRAM supervisor …` must only call [`run`] with the arguments after `supervisor`.
 pub const SUBCOMMAND: &str = "supervisor";
@@ -34,6 +36,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.next() {
         None => serve::serve(),
         Some(word) if word == exec_wrapper::EXEC => exec_wrapper::become_server(args),
+        Some(word) if word == together::TOGETHER => together::run(args),
         Some(word) if word == crate::tcp::LISTEN => crate::tcp::listen(args),
         Some(_) => ExitCode::from(2),
     }

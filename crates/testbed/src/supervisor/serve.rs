@@ -102,6 +102,8 @@ impl Supervisor {
     ) -> Result<Self, TestbedError> {
         let engine = registry::by_name(&spec.engine)?;
         spec.check(engine.reserved)?;
+        let mut spec = spec;
+        spec.take_host(engine)?;
         (engine.check)(&spec)
             .map_err(|what| TestbedError::BadOption { engine: engine.name.to_owned(), what })?;
         let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {
@@ -192,7 +194,8 @@ impl Supervisor {
     /// Starts the server and waits until it answers.
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
         let log = self.instance.log();
-        let launch = (self.engine.command)(&self.instance, first);
+        let mut launch = (self.engine.command)(&self.instance, first);
+        launch.link = self.instance.link();
         let mut running =
             ChildProcess::start(&launch, self.engine.stop_signal, &self.instance, &log, &self.sender)?;
         let result = self
@@ -330,7 +333,9 @@ impl Supervisor {
     }
 
     fn tail(&self, path: &Path) -> String {
-        log::tail(path, self.instance.spec.password.as_deref())
+        let spec = &self.instance.spec;
+        let of_database = spec.application.as_ref().map(|application| application.database.password.as_str());
+        log::tail(path, spec.password.as_deref().or(of_database))
     }
 
     fn failed(&self, what: String, path: &Path) -> TestbedError {

@@ -1,10 +1,10 @@
 //! One round: each contender in turn.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use super::super::serving::{Ab, Serving};
 use super::{MODES, Mode, Options, floor};
 use crate::shell;
 
@@ -40,46 +40,6 @@ pub struct Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.scratch);
-    }
-}
-
-/// A serving program, which ends when this value is dropped.
-struct Serving {
-    child: Child,
-    url: String,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It removes its tables when it is stopped.
-        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        let _ = self.child.wait();
-    }
-}
-
-impl Serving {
-    fn start(command: &mut Command) -> Result<Self, String> {
-        let name = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
-        let mut line = String::new();
-        let said = child.stdout.take().and_then(|out| BufReader::new(out).read_line(&mut line).ok());
-        let url = line.trim().to_owned();
-        let serving = Self { child, url };
-        if said.is_none() || !serving.url.starts_with("http://") {
-            return Err(format!("{name} does not serve"));
-        }
-        Ok(serving)
-    }
-
-    /// Seconds of CPU of all its threads, from the scheduler; none of them ends while it serves.
-    fn cpu(&self) -> Result<f64, String> {
-        let folder = format!("/proc/{}/task", self.child.id());
-        let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
-        let of = |path: PathBuf| {
-            fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<f64>().ok()
-        };
-        Ok(tasks.flatten().filter_map(|task| of(task.path())).sum::<f64>() / 1e9)
     }
 }
 
@@ -146,7 +106,7 @@ impl Bench {
         // ab requests writes by GET, as older builds serve them.
         let help = shell::run(Command::new(program).args(["app", "--help"]), "kurabe app --help")?;
         command.args(help.contains(GET_WRITES).then_some(GET_WRITES));
-        let app = Serving::start(&mut command)?;
+        let app = Serving::start(command.stderr(Stdio::null()))?;
         for mode in MODES {
             self.drive(&app, mode, WARM.max(u64::from(self.clients)))?;
         }
@@ -157,7 +117,7 @@ impl Bench {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(own);
         command.args(["bench", "app", floor::ARGUMENT, if kept { floor::KEPT } else { "anew" }]);
-        let floor = Serving::start(&mut command)?;
+        let floor = Serving::start(command.stderr(Stdio::null()))?;
         let mode = Mode { write: false, kept };
         self.drive(&floor, mode, WARM.max(u64::from(self.clients)))?;
         Ok(self.measure(&floor, mode)?.0)
@@ -173,20 +133,8 @@ impl Bench {
     /// Runs ab; returns requests per second.
     fn drive(&self, serving: &Serving, mode: Mode, requests: u64) -> Result<f64, String> {
         let page = format!("{}/kv/{}", serving.url, if mode.write { "write" } else { "read" });
-        let mut ab = Command::new("ab");
-        ab.args(["-q", "-c", &self.clients.to_string(), "-n", &requests.to_string()]);
-        if mode.kept {
-            ab.arg("-k");
-        }
-        let said = shell::run(ab.arg(&page), "ab")?;
-        let line = |name: &str| {
-            let value = said.lines().find_map(|line| line.strip_prefix(name))?;
-            value.split_whitespace().next()?.parse::<f64>().ok()
-        };
-        if line("Failed requests:") != Some(0.0) || line("Non-2xx responses:").is_some() {
-            return Err(format!("{page} failed:\n{said}"));
-        }
-        line("Requests per second:").ok_or_else(|| format!("ab said: {said}"))
+        let length = format!("{requests}");
+        Ab { clients: self.clients, kept: mode.kept, length: ["-n", &length], processor: None }.drive(&page)
     }
 
     /// Microseconds of CPU per read and per write without a web tier.

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use super::peers::server::Server;
 use super::program;
-use crate::{Outcome, programs, shell};
+use crate::{Outcome, languages, programs, shell};
 use list::Driver;
 use table::{Measured, Row};
 
@@ -36,7 +36,7 @@ fn scripts() -> Result<PathBuf, String> {
 /// Adds what the commands of the list need to a command's environment.
 fn configure(command: &mut Command) -> Outcome {
     let folder = folder().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
-    command.env("NODE_PATH", folder.join("node/node_modules"));
+    command.envs(languages::folder("node").map(|node| ("NODE_PATH", node.join("node_modules"))));
     command.env("DRIVERS", scripts()?).env("CACHE", folder).env("STATEMENT", STATEMENT);
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! All tools of an engine read from one throwaway server, in turn, each round beginning with another tool. Engines
 //! are measured one after another.
 
-mod ours;
+pub(super) mod ours;
 pub(super) mod process;
 pub(super) mod server;
 mod table;

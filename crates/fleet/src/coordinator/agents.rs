@@ -1,0 +1,287 @@
+//! The agents of a run, from joining to leaving.
+
+use super::clocks;
+use super::find::{Found, Wanted, find};
+use super::member::{Event, Member};
+use super::trial::TrialOfAgents;
+use crate::message::ToAgent;
+use crate::place::network;
+use crate::{BEAT, SILENCE};
+use kurabe_core::fleet::{AgentRecord, OnLostAgent};
+use kurabe_core::observation::Endpoint;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::fleet::{Fleet, Order, Started};
+use kurabe_engine::trial::Failure;
+use kurabe_observe::boot;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often the agents are looked after while no message arrives.
+const TICK: Duration = Duration::from_millis(50);
+/// The time limit of joining. A login may be slow.
+const JOIN: Duration = Duration::from_secs(20);
+
+/// The agents of a run. They leave it when this is dropped.
+pub struct Agents {
+    pub(super) shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// The URLs of each target's server, and of its second instance, without passwords.
+    addresses: Vec<(String, Option<String>)>,
+    /// Whether the run goes on without lost agents.
+    on_lost: OnLostAgent,
+}
+
+/// What the thread that looks after the agents shares with the trials.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    ended: AtomicBool,
+    pings: AtomicU32,
+    /// Where the coordinator's clock begins.
+    pub(super) epoch: Instant,
+}
+
+pub(super) struct State {
+    /// First those that run clients, then those that only observe.
+    pub(super) members: Vec<Member>,
+}
+
+impl State {
+    /// Those that run clients.
+    fn loaders(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.runs_clients())
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn next_ping(&self) -> u32 {
+        self.pings.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Waits until `found` returns something, or for this long.
+    pub(super) fn wait<T>(
+        &self,
+        until: Instant,
+        mut found: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = found(&mut state) {
+                return Some(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Receives messages and sends signs of life, until the run has ended.
+    fn look_after(&self, events: &Receiver<Event>) {
+        let mut beat = Instant::now();
+        while !self.ended.load(Ordering::Relaxed) {
+            let event = events.recv_timeout(TICK);
+            let mut state = self.lock();
+            match event {
+                Ok(Event::Line { agent, at, line }) => {
+                    if let Some(member) = state.members.get_mut(agent) {
+                        member.receive(&line, at, self.epoch);
+                    }
+                }
+                Ok(Event::Gone { agent, why }) => {
+                    if let Some(member) = state.members.get_mut(agent) {
+                        member.lose(&why);
+                    }
+                }
+                // Only if nothing waits to be read: this process itself may have stood still.
+                Err(RecvTimeoutError::Timeout) => state.members.iter_mut().for_each(silent),
+                // All agents have ended.
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK),
+            }
+            if beat.elapsed() >= BEAT {
+                beat = Instant::now();
+                state.members.iter_mut().for_each(Member::beat);
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Loses an agent that is silent.
+fn silent(member: &mut Member) {
+    if member.about.is_some() && member.heard.elapsed() >= SILENCE {
+        member.lose(&format!("it gave no sign of life for {:.1} s", SILENCE.as_secs_f64()));
+    }
+}
+
+impl Agents {
+    /// Finds agents and has them join a run.
+    ///
+    /// # Errors
+    /// If there are too few, or one of them cannot be used; with the reasons.
+    pub fn join(wanted: &Wanted, run: &str) -> Result<Self> {
+        let Found { members, events } = find(wanted)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State { members }),
+            changed: Condvar::new(),
+            ended: AtomicBool::new(false),
+            pings: AtomicU32::new(0),
+            epoch: Instant::now(),
+        });
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("fleet".to_owned()).spawn(move || own.look_after(&events));
+        let thread = thread
+            .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))?;
+        let agents = Self { shared, thread: Some(thread), addresses: Vec::new(), on_lost: wanted.on_lost };
+        for member in &mut agents.shared.lock().members {
+            member.send(ToAgent::Join { run: run.to_owned() });
+        }
+        let joined = agents.shared.wait(Instant::now() + JOIN, |state| {
+            let lost =
+                state.members.iter().find_map(|member| Some((member.name.clone(), member.lost.clone()?)));
+            let all = state.members.iter().all(|member| member.about.is_some());
+            lost.map(Err).or_else(|| all.then_some(Ok(())))
+        });
+        match joined {
+            Some(Ok(())) => Ok(agents),
+            Some(Err((name, why))) => Err(lost(&name, &why)),
+            None => {
+                let silent = agents
+                    .shared
+                    .lock()
+                    .members
+                    .iter()
+                    .find(|member| member.about.is_none())
+                    .map(|m| m.name.clone());
+                Err(lost(&silent.unwrap_or_default(), "it did not join in time"))
+            }
+        }
+    }
+
+    /// Tells the agents the URLs of each target's server, and of its second instance, in the order of the run. Passwords
+    /// are left out.
+    pub fn reach(&mut self, targets: &[(TargetUrl, Option<TargetUrl>)]) {
+        let shown = |(first, second): &(TargetUrl, Option<TargetUrl>)| {
+            (first.to_string(), second.as_ref().map(ToString::to_string))
+        };
+        self.addresses = targets.iter().map(shown).collect();
+    }
+
+    /// Why the agents cannot measure a target, as a clause; `None` if they may.
+    pub fn refusal(&self, url: &TargetUrl, endpoint: &Endpoint) -> Option<String> {
+        if let Some(option) = url.options.keys().find(|option| option.contains("password")) {
+            return Some(format!(
+                "passwords are not sent to agents, and the URL has one in the option {option}; leave it out, and give it to each agent"
+            ));
+        }
+        let is_tcp = matches!(endpoint, Endpoint::Tcp { .. });
+        if !is_tcp || !endpoint.is_here() {
+            return None;
+        }
+        let state = self.shared.lock();
+        let is_here = |member: &&Member| {
+            member
+                .about
+                .as_ref()
+                .is_some_and(|about| about.boot == boot().unwrap_or_default() && about.network == network())
+        };
+        let far = state.loaders().find(|member| !is_here(member))?;
+        Some(format!(
+            "the server is reached by the coordinator's loopback interface, and agent {} is elsewhere; use an address that all agents reach",
+            far.name
+        ))
+    }
+
+    /// The agents that run clients, for the run file.
+    pub fn records(&self) -> Vec<AgentRecord> {
+        let state = self.shared.lock();
+        let record = |member: &Member| {
+            let about = member.about.as_ref()?;
+            Some(AgentRecord { name: member.name.clone(), ..about.agent.clone() })
+        };
+        state.loaders().filter_map(record).collect()
+    }
+
+    /// The URL of the server on which an order's cell is measured.
+    pub(super) fn address(&self, order: &Order) -> Result<String> {
+        let found = self.addresses.get(order.cell.target).and_then(|(first, second)| {
+            if order.cell.second_instance { second.clone() } else { Some(first.clone()) }
+        });
+        found.ok_or_else(|| Error::new(ErrorKind::Internal, "the fleet does not know the target's address"))
+    }
+}
+
+/// The error of a lost agent.
+pub(super) fn lost(name: &str, why: &str) -> Error {
+    Error::new(ErrorKind::ConnectionLost, format!("agent {name}: {why}"))
+}
+
+/// Lists the first few of many.
+fn some_of(all: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let rest = all.len().saturating_sub(SHOWN);
+    let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}
+
+impl Fleet for Agents {
+    fn begin(&self, order: &Order, cancel: &AtomicBool) -> Result<Box<dyn Started + '_>, Failure> {
+        let agents: Vec<usize> = {
+            let state = self.shared.lock();
+            let all = state.members.iter().enumerate().filter(|(_, member)| member.runs_clients());
+            all.map(|(agent, _)| agent).take(order.clients as usize).collect()
+        };
+        clocks::compare(&self.shared, &agents, cancel);
+        let mut trial = TrialOfAgents::new(self, agents);
+        trial.prepare(order, cancel)?;
+        Ok(Box::new(trial))
+    }
+
+    fn go_on_without_lost(&self) -> Option<String> {
+        if self.on_lost == OnLostAgent::Fail {
+            return None;
+        }
+        let mut state = self.shared.lock();
+        let remaining: Vec<String> = state
+            .loaders()
+            .filter(|member| member.lost.is_none())
+            .map(|member| member.name.clone())
+            .collect();
+        if remaining.is_empty() {
+            return None;
+        }
+        let mut reasons = Vec::new();
+        for member in state.members.iter_mut().filter(|member| member.runs_clients()) {
+            if let Some(why) = member.lost.clone() {
+                member.left_out = true;
+                reasons.push(format!("agent {}: {why}", member.name));
+            }
+        }
+        let on = format!("the run goes on with {}", some_of(&remaining));
+        (!reasons.is_empty()).then(|| format!("{}; {on}", some_of(&reasons)))
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        for member in &mut self.shared.lock().members {
+            if member.lost.is_none() {
+                member.send(ToAgent::Leave);
+            }
+        }
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

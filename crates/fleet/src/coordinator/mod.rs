@@ -1,0 +1,12 @@
+//! The coordinator's side.
+
+mod agents;
+mod clocks;
+mod find;
+mod link;
+mod member;
+mod observe;
+mod trial;
+
+pub use agents::Agents;
+pub use find::Wanted;

@@ -1,0 +1,33 @@
+//! `kurabe claims`.
+
+use super::{flag, no_html, option};
+use clap::{Arg, Command, ValueHint};
+use std::path::PathBuf;
+
+pub(super) fn command() -> Command {
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        option(name, value, help).value_hint(ValueHint::FilePath).value_parser(clap::value_parser!(PathBuf))
+    };
+    Command::new("claims")
+        .about("Tests claims about databases: those that ship, or your own")
+        .long_about(
+            "Tests claims about databases. Each claim compares cells of an experiment; a run of it ends as soon as the claim is \
+             decided. The answer is: holds, does not hold, undecided, or not testable here.\n\nWithout -f these are the \
+             claims that ship: what five authors concluded between 2002 and 2015.",
+        )
+        .arg(
+            Arg::new("word")
+                .value_name("ID|TARGET")
+                .num_args(0..)
+                .help("Names of claims [default: all]; and targets in place of throwaway servers (mysql://user@host/db)"),
+        )
+        .arg(file("file", "FILE.toml", "A file of claims").short('f'))
+        .arg(option("budget", "TIME", "Time limit of each claim's run [default: that of the claim, or 60s]"))
+        .arg(flag("recorded", "Answers from the newest complete run of each claim, and measures nothing"))
+        .arg(flag("dry-run", "Prints what would be run and how long it takes, and measures nothing"))
+        .arg(file("html", "FILE", "The page with a card for each claim [default: claims.html in the folder of runs]"))
+        .arg(file("json", "FILE", "Writes the answers as JSON ('-': standard output, in place of the table)"))
+        .arg(no_html())
+        .args(super::run::record())
+        .args(super::run::own())
+}

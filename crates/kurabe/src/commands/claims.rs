@@ -1,0 +1,411 @@
+//! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
+
+use super::execute::{Goal, Job, execute};
+use super::gate::origin;
+use super::report;
+use crate::claims::{Definition, Resolved, Work, of_file, on_this_machine, resolve, shipped};
+use crate::exit::{self, Exit, OfRunFile};
+use crate::output::Output;
+use crate::suite::parsed;
+use crate::{places, signals, targets};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::origin::Origin;
+use kurabe_core::run::Run;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, units};
+use kurabe_record::{Entry, RunState, Store};
+use kurabe_report::claim::{Answer, Card, Held, Judgement, Report, json, judge, page, terminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The page in the folder of runs.
+const PAGE: &str = "claims.html";
+
+pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let words: Vec<&String> = matches.get_many::<String>("word").into_iter().flatten().collect();
+    let (given, ids): (Vec<&String>, Vec<&String>) = words.into_iter().partition(|word| word.contains(':'));
+    let given: Vec<String> = given.into_iter().cloned().collect();
+    for target in &given {
+        targets::check_scheme(&TargetUrl::parse(target)?)?;
+    }
+    let file = matches.get_one::<PathBuf>("file");
+    let all = match file {
+        Some(file) => of_file(file, matches)?,
+        None => shipped(matches)?,
+    };
+    let chosen = chosen(&all, &ids)?;
+    let budget = parsed("--", "budget", matches.get_one("budget").cloned(), units::parse_duration)?;
+    if budget.is_some_and(|budget| budget.is_zero()) {
+        return Err(Error::usage("--budget 0 is out of range").into());
+    }
+    let labelled = origin(file.map(PathBuf::as_path), matches)?;
+    let (dry, recorded) = (matches.get_flag("dry-run"), matches.get_flag("recorded"));
+    if dry && recorded {
+        return Err(Error::usage("--recorded measures nothing, so that it has no --dry-run").into());
+    }
+    let store = if dry || recorded { places::runs(matches)? } else { places::writable_runs(matches)? };
+    let session = Session {
+        store,
+        given,
+        budget,
+        labels: labelled.labels,
+        write: matches.get_flag("write"),
+        html: !matches.get_flag("no-html"),
+        dry,
+        recorded,
+        output,
+    };
+    if dry {
+        return session.plan(&chosen);
+    }
+    let files = Files::of(matches, &session.store);
+    let (mut cards, mut complete, mut failed) = (Vec::new(), false, None);
+    for (at, definition) in chosen.iter().enumerate() {
+        if signals::stopped() {
+            break;
+        }
+        let about = &definition.about;
+        output.note(&format!("claim {} of {}, {}: {}", at + 1, chosen.len(), about.id, about.claim));
+        match session.card(definition) {
+            Ok(card) => cards.push(card),
+            Err(_) if signals::stopped() => break,
+            // The other claims have answers all the same.
+            Err(error) => {
+                output.error(&error);
+                let now = Judgement::without_run(Answer::NotTestable, in_one_line(&error.to_string()));
+                cards.push(Card::new(about.clone(), None, now, None));
+                failed = failed.or(Some(exit::of(&error)));
+            }
+        }
+        complete = !signals::stopped() && at + 1 == chosen.len();
+        // The answers so far are kept, whatever happens next.
+        files.write(&report_of(&cards, complete))?;
+    }
+    if !cards.is_empty() {
+        files.print(&report_of(&cards, complete), output)?;
+    }
+    Ok(match failed {
+        _ if !complete => exit::INTERRUPTED,
+        Some(exit) => exit,
+        None if cards.iter().any(|card| card.no_longer_holds || has_failures(card)) => exit::FAILED_CELLS,
+        None => exit::DONE,
+    })
+}
+
+fn has_failures(card: &Card) -> bool {
+    card.now.has_failures() || card.then.as_ref().is_some_and(Judgement::has_failures)
+}
+
+/// The claims that the user named; all without names.
+fn chosen<'a>(all: &'a [Definition], ids: &[&String]) -> kurabe_core::Result<Vec<&'a Definition>> {
+    if ids.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let names: Vec<&str> = all.iter().map(|one| one.about.id.as_str()).collect();
+    if let Some(unknown) = ids.iter().find(|id| !names.contains(&id.as_str())) {
+        return Err(Error::usage(format!("there is no claim '{unknown}'")).hint(units::suggestion(
+            unknown,
+            &names,
+            "there are",
+        )));
+    }
+    Ok(all.iter().filter(|one| ids.iter().any(|id| **id == one.about.id)).collect())
+}
+
+/// What is written beside the table.
+struct Files {
+    html: Option<PathBuf>,
+    json: Option<PathBuf>,
+}
+
+impl Files {
+    fn of(matches: &ArgMatches, store: &Store) -> Self {
+        let html = matches.get_one::<PathBuf>("html").cloned();
+        // The folder of runs may not exist if nothing is measured.
+        let usual = || Some(store.dir().join(PAGE)).filter(|_| store.dir().is_dir());
+        let html = if matches.get_flag("no-html") { html } else { html.or_else(usual) };
+        Self { html, json: matches.get_one::<PathBuf>("json").cloned() }
+    }
+
+    /// Writes page and JSON.
+    fn write(&self, made: &Report) -> Result<()> {
+        if let Some(file) = &self.html {
+            report::write(file, page(made).as_bytes())?;
+        }
+        match &self.json {
+            Some(file) if !is_output(file) => report::write(file, json(made).as_bytes()),
+            _ => Ok(()),
+        }
+    }
+
+    fn print(&self, made: &Report, output: &Output) -> Result<()> {
+        if self.json.as_ref().is_some_and(|file| is_output(file)) {
+            output.result(&json(made))?;
+        } else {
+            output.result(&terminal(made, &report::terminal_options(output)))?;
+        }
+        if let Some(file) = &self.html {
+            output.hint(&format!("page: {}", file.display()));
+        }
+        Ok(())
+    }
+}
+
+fn is_output(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// What all claims of a call have in common.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+struct Session<'a> {
+    store: Store,
+    /// The targets of the user, with passwords.
+    given: Vec<String>,
+    budget: Option<Duration>,
+    labels: Vec<String>,
+    /// Whether statements may change existing tables.
+    write: bool,
+    html: bool,
+    dry: bool,
+    recorded: bool,
+    output: &'a Output,
+}
+
+/// The answers so far.
+fn report_of(cards: &[Card], complete: bool) -> Report {
+    let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let machine = kurabe_observe::machine_facts();
+    Report::new(env!("CARGO_PKG_VERSION"), made, machine, complete, cards.to_vec())
+}
+
+impl Session<'_> {
+    /// Answers a claim.
+    fn card(&self, definition: &Definition) -> Result<Card> {
+        let work = match &definition.work {
+            Ok(work) => work,
+            Err(why) => {
+                let now = Judgement::without_run(Answer::NotTestable, why);
+                let held = definition.held.then_some(Held { run: None });
+                return Ok(Card::new(definition.about.clone(), held, now, None));
+            }
+        };
+        let (now, held) = self.answer(definition, work, false)?;
+        let held = if definition.held { Some(Held { run: None }) } else { held };
+        // Servers of the claim's time are not those that the user gave.
+        let then = if work.then.is_empty() || !self.given.is_empty() || signals::stopped() {
+            None
+        } else {
+            Some(self.answer(definition, work, true)?.0)
+        };
+        Ok(Card::new(definition.about.clone(), held, now, then))
+    }
+
+    /// The answer for today's servers or for those of the claim's time, and in which earlier run the claim held.
+    fn answer(&self, definition: &Definition, work: &Work, then: bool) -> Result<(Judgement, Option<Held>)> {
+        let listed = if then { &work.then } else { &work.targets };
+        let info = work.request.find()?.info();
+        let label = definition.label(then);
+        let earlier = Earlier::find(&self.store, &definition.suite, &label, info.name)?;
+        if self.recorded {
+            return self.recorded_answer(work, listed, info, &earlier);
+        }
+        let resolved = resolve(listed, &work.tests, &self.given, &on_this_machine)?;
+        if resolved.urls.is_empty() {
+            return Ok((not_here(resolved), None));
+        }
+        let request = self.request(work, &resolved)?;
+        let spec = request.spec()?;
+        let held = earlier.held(None, &spec.targets, info, &resolved);
+        let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
+        let decided = |run: &Run| !judge(run, Some(info), &resolved.tests).iter().any(|part| part.open);
+        let job = Job {
+            spec,
+            free: request.free()?,
+            urls: request.target_urls(),
+            cache: request.cache.clone(),
+            remote: request.remote.clone(),
+            fleet: request.fleet.clone(),
+            store: self.store.clone(),
+            html: self.html,
+            otlp: None,
+            origin: Origin { suite: Some(definition.suite.clone()), labels, git: None },
+            dry: self.dry,
+            in_suite: None,
+            goal: Goal::Claim(&decided),
+        };
+        let judgement = match execute(&job, self.output) {
+            Ok((_, Some(run))) => Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking),
+            Ok((_, None)) => Judgement::without_run(Answer::Undecided, "nothing was measured"),
+            Err(error) => match self.unusable(&error) {
+                Some(why) => Judgement::without_run(Answer::NotTestable, why),
+                None => return Err(error),
+            },
+        };
+        Ok((judgement, held))
+    }
+
+    /// The suite of a claim on the targets that are here.
+    fn request(&self, work: &Work, resolved: &Resolved) -> Result<crate::suite::Request> {
+        // As for other custom workloads: throwaway servers hold nothing of the user's.
+        let write = self.write || targets::are_throwaway(&resolved.urls)?;
+        Ok(work.request.clone().on(resolved.urls.clone(), write).within(self.budget))
+    }
+
+    /// The answer of the newest complete run.
+    fn recorded_answer(
+        &self,
+        work: &Work,
+        listed: &[String],
+        info: &'static ExperimentInfo,
+        earlier: &Earlier,
+    ) -> Result<(Judgement, Option<Held>)> {
+        let Some(run) = earlier.run(0) else {
+            let why = "there is no complete run of it in the folder of runs";
+            return Ok((Judgement::without_run(Answer::NotTestable, why), None));
+        };
+        let made = &run.header.spec.targets;
+        let is_here = |url: &TargetUrl| {
+            if made.contains(&url.to_string()) {
+                Ok(())
+            } else {
+                Err("it was not part of the run".to_owned())
+            }
+        };
+        let resolved = resolve(listed, &work.tests, &self.given, &is_here)?;
+        if resolved.urls.is_empty() {
+            return Ok((not_here(resolved), None));
+        }
+        let held = earlier.held(Some(0), made, info, &resolved);
+        Ok((Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking), held))
+    }
+
+    /// Why a claim could not be tested, if the reason is one of its targets and not the program, the machine's storage or
+    /// the user.
+    fn unusable(&self, error: &anyhow::Error) -> Option<String> {
+        let error = error.downcast_ref::<Error>()?;
+        let other = match error.kind() {
+            ErrorKind::Interrupted | ErrorKind::Internal | ErrorKind::Environment | ErrorKind::Damaged => {
+                true
+            }
+            // Of a throwaway server it says that this machine or user cannot start it in this way.
+            ErrorKind::Usage => !self.given.is_empty(),
+            _ => false,
+        };
+        (!other).then(|| in_one_line(&error.to_string()))
+    }
+
+    /// Prints what would be run.
+    fn plan(&self, chosen: &[&Definition]) -> Result<Exit> {
+        let (mut runs, mut most, mut without) = (0_u64, Duration::ZERO, 0_u64);
+        for definition in chosen {
+            let title = format!("{}: {}", definition.about.id, definition.about.claim);
+            self.output.result(&title)?;
+            let work = match &definition.work {
+                Ok(work) => work,
+                Err(why) => {
+                    without += 1;
+                    self.output.result(&format!("  not testable here: {why}"))?;
+                    continue;
+                }
+            };
+            let mut planned = 0;
+            let eras = [(&work.targets, false), (&work.then, true)];
+            for (listed, then) in eras
+                .into_iter()
+                .filter(|(listed, then)| !listed.is_empty() && (!then || self.given.is_empty()))
+            {
+                let resolved = resolve(listed, &work.tests, &self.given, &on_this_machine)?;
+                for part in &resolved.lacking {
+                    let why = part.why.as_deref().unwrap_or_default();
+                    self.output.result(&format!("  not testable here: {}: {why}", part.target))?;
+                }
+                if resolved.urls.is_empty() {
+                    continue;
+                }
+                let limit = self.request(work, &resolved)?.time_limit();
+                match self.answer(definition, work, then) {
+                    Ok((judgement, _)) if judgement.answer == Answer::NotTestable => {
+                        for why in judgement.reasons() {
+                            self.output.result(&format!("  not testable here: {why}"))?;
+                        }
+                    }
+                    Ok(_) => {
+                        planned += 1;
+                        most += limit.unwrap_or_default();
+                        let limit = limit.map_or_else(|| "no limit".to_owned(), units::time);
+                        self.output.result(&format!("  time limit: {limit}"))?;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if planned == 0 {
+                without += 1;
+            }
+            runs += planned;
+        }
+        self.output.result(&format!(
+            "{} claims: {runs} runs, at most about {}; {without} not testable here",
+            chosen.len(),
+            units::time(most)
+        ))?;
+        Ok(exit::DONE)
+    }
+}
+
+/// The answer if no test can be made.
+fn not_here(resolved: Resolved) -> Judgement {
+    Judgement { tests: resolved.lacking, why: None, ..Judgement::without_run(Answer::NotTestable, "") }
+}
+
+fn in_one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ").replace(":; ", ": ")
+}
+
+/// The complete runs of a claim, the newest first.
+struct Earlier {
+    paths: Vec<kurabe_record::RunPath>,
+}
+
+impl Earlier {
+    fn find(store: &Store, suite: &str, label: &str, experiment: &str) -> Result<Self> {
+        let is_one = |entry: Entry| match entry {
+            Entry::Run(run)
+                if run.state == RunState::Complete
+                    && run.header.spec.experiment == experiment
+                    && run.header.origin.suite.as_deref() == Some(suite)
+                    && run.header.origin.labels.iter().any(|known| known == label) =>
+            {
+                Some(run.path)
+            }
+            _ => None,
+        };
+        let paths = store.list().map_err(OfRunFile)?.into_iter().filter_map(is_one).collect();
+        Ok(Self { paths })
+    }
+
+    /// A run by its position; `None` if there is none, or it cannot be read.
+    fn run(&self, at: usize) -> Option<Run> {
+        kurabe_record::read(self.paths.get(at)?).ok().map(|recorded| recorded.run)
+    }
+
+    /// The newest run on these targets, after the one at `skip`, that decided the claim, if it held there. It is judged by
+    /// the tests of today.
+    fn held(
+        &self,
+        skip: Option<usize>,
+        made: &[String],
+        info: &'static ExperimentInfo,
+        resolved: &Resolved,
+    ) -> Option<Held> {
+        let first = skip.map_or(0, |at| at + 1);
+        let runs = (first..self.paths.len()).filter_map(|at| self.run(at));
+        let answers = runs.filter(|run| run.header.spec.targets == made).map(|run| {
+            let answer = Judgement::of(&run, Some(info), &resolved.tests, Vec::new()).answer;
+            (answer, run.header.run)
+        });
+        let mut decided = answers.filter(|(answer, _)| matches!(answer, Answer::Holds | Answer::DoesNotHold));
+        decided.next().filter(|(answer, _)| *answer == Answer::Holds).map(|(_, run)| Held { run: Some(run) })
+    }
+}

@@ -1,0 +1,307 @@
+//! The answers to the tests of a claim, from a run.
+
+use super::measure::rounds;
+use super::{Answer, Part, Side, Test};
+use crate::analysis::analyse;
+use crate::finding::Interval;
+use crate::metrics::{arithmetic, interval, samples};
+use crate::noise::Noise;
+use crate::rule::Rule;
+use crate::summary::{CellResult, Status, Summary};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::metric::Unit;
+use kurabe_core::run::Run;
+use kurabe_stats::{Interval as Ends, IntervalSettings, PairedRatio};
+use std::collections::BTreeMap;
+
+/// The answer to each test, for each pair of cells that it compares. The intervals hold together with 95 % confidence,
+/// also over all planned analyses of the run. They include what instances of a server differ by, as far as the run's A/A
+/// controls show it. A run that is not complete is judged after its next planned analysis only.
+pub fn judge(run: &Run, info: Option<&ExperimentInfo>, tests: &[Test]) -> Vec<Part> {
+    let summary = analyse(run, info);
+    let judge = Judge {
+        run,
+        rule: Rule::of(run),
+        noise: Noise::of(&summary.labels, &summary.cells, &summary.spec),
+        summary: &summary,
+    };
+    let compared: Vec<(&Test, Vec<Cells<'_>>)> =
+        tests.iter().map(|test| (test, cells(&summary, test))).collect();
+    let has_results = |cells: &&Cells<'_>| cells.all().all(|cell| cell.status == Status::Ok);
+    let count = compared.iter().flat_map(|(_, cells)| cells).filter(has_results).count() as u32;
+    let settings = judge.rule.settings(IntervalSettings::default().for_comparisons(count.max(1)));
+    let mut parts = Vec::new();
+    for (test, cells) in &compared {
+        if cells.is_empty() {
+            parts.push(Part::not_testable("", test, "the run has no such cell"));
+        }
+        parts.extend(cells.iter().map(|cells| judge.part(test, cells, &settings)));
+    }
+    parts
+}
+
+/// The cells of one comparison.
+struct Cells<'a> {
+    subject: &'a CellResult,
+    /// `None` if the run has no such cell.
+    baseline: Option<&'a CellResult>,
+}
+
+impl<'a> Cells<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a CellResult> {
+        [self.subject].into_iter().chain(self.baseline)
+    }
+}
+
+/// The cells that a test compares.
+fn cells<'a>(summary: &'a Summary, test: &Test) -> Vec<Cells<'a>> {
+    let candidates = || summary.cells.iter().filter(|cell| !cell.aa_control);
+    let matches = |cell: &CellResult, side: &Side| {
+        side.target.is_none_or(|target| target == cell.target_index)
+            && side.axes.iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
+    };
+    let others = |cell: &CellResult| -> BTreeMap<String, AxisValue> {
+        let values = cell.axes.values().clone().into_iter();
+        values.filter(|(axis, _)| !test.subject.axes.contains_key(axis)).collect()
+    };
+    let operation = |cell: &&CellResult| test.operation.as_ref().is_none_or(|name| *name == cell.operation);
+    let subjects = candidates().filter(operation).filter(|cell| matches(cell, &test.subject));
+    let pair = |subject: &'a CellResult| {
+        let baseline = test.baseline.as_ref().and_then(|side| {
+            let target = side.target.unwrap_or(subject.target_index);
+            candidates().find(|cell| {
+                cell.target_index == target
+                    && cell.operation == subject.operation
+                    && matches(cell, side)
+                    && others(cell) == others(subject)
+            })
+        });
+        Cells { subject, baseline }
+    };
+    subjects.map(pair).collect()
+}
+
+struct Judge<'a> {
+    run: &'a Run,
+    summary: &'a Summary,
+    rule: Rule,
+    noise: Noise,
+}
+
+impl Judge<'_> {
+    fn part(&self, test: &Test, cells: &Cells<'_>, settings: &IntervalSettings) -> Part {
+        let mut part = Part::not_testable(self.targets(test, cells), test, "");
+        part.what = self.what(test, cells);
+        if test.baseline.is_some() && cells.baseline.is_none() {
+            part.why = Some("the run has no cell to compare with".to_owned());
+            return part;
+        }
+        // A run that was stopped may not have reached a cell.
+        let stopped = self.summary.next_analysis.is_some();
+        let lacks = |cell: &CellResult| match cell.status {
+            Status::Ok => false,
+            Status::Failed => true,
+            Status::Unavailable => !stopped || self.is_refused(cell),
+        };
+        if let Some(lacking) = cells.all().find(|cell| lacks(cell)) {
+            let reason = lacking.reason.clone().unwrap_or_default();
+            if lacking.status == Status::Failed {
+                (part.answer, part.failed) = (Answer::Undecided, true);
+                part.why = Some(format!("a trial failed: {reason}"));
+            } else {
+                part.why = Some(reason);
+            }
+            return part;
+        }
+        (part.answer, part.why) = (Answer::Undecided, None);
+        part.notes = self.notes(test, cells);
+        if let Some(next) = self.summary.next_analysis {
+            part.why =
+                Some(format!("the run is not complete: its next planned analysis is after {next} rounds"));
+            return part;
+        }
+        if cells.all().any(CellResult::is_overloaded) {
+            part.why = Some("the given rate was not kept up".to_owned());
+            return part;
+        }
+        if cells.all().any(CellResult::is_generator_late) {
+            part.why = Some("the load generator was late".to_owned());
+            return part;
+        }
+        match cells.baseline {
+            Some(baseline) => self.compare(test, [cells.subject, baseline], settings, &mut part),
+            None => self.value(test, cells.subject, settings, &mut part),
+        }
+        if part.found.is_none() && part.why.is_none() {
+            part.answer = Answer::NotTestable;
+            part.why = Some(format!("'{}' was not measured", test.metric));
+        } else if part.answer == Answer::Undecided && part.why.is_none() {
+            part.why =
+                Some("the interval contains values within the claimed range and outside of it".to_owned());
+        }
+        part
+    }
+
+    /// Whether the target cannot do what the cell needs.
+    fn is_refused(&self, cell: &CellResult) -> bool {
+        self.run.header.cells.iter().any(|record| {
+            record.target == cell.target_index
+                && record.axes == cell.axes
+                && !record.aa_control
+                && record.refusal(&cell.operation).is_some()
+        })
+    }
+
+    /// The ratio of two cells, round by round.
+    fn compare(&self, test: &Test, cells: [&CellResult; 2], settings: &IntervalSettings, part: &mut Part) {
+        let [a, b] = cells.map(|cell| rounds(self.run, cell, &test.metric));
+        let common: Vec<u32> = a.keys().filter(|round| b.contains_key(round)).copied().collect();
+        if common.is_empty() {
+            return;
+        }
+        let spec = &self.summary.spec;
+        let [a, b] = [&a, &b].map(|all| samples(common.iter().map(|round| (*round, all[round])), spec));
+        part.rounds = common.len() as u32;
+        let Ok(ratio) = PairedRatio::of(&a, &b, settings) else {
+            part.why = Some("a value is zero or negative, so that there is no ratio".to_owned());
+            return;
+        };
+        let targets = cells.map(|cell| cell.target_index);
+        let metric = self.summary.labels.metric(&test.metric);
+        let variance = metric.and_then(|metric| self.noise.variance(&targets, &cells[0].operation, metric));
+        let ratio = ratio.among_instances(variance.unwrap_or(0.0));
+        part.found = Some(Interval { value: ratio.ratio, low: ratio.low(), high: ratio.high() });
+        let limits = limits(test, cells);
+        answer(part, limits);
+    }
+
+    /// The value of one cell.
+    fn value(&self, test: &Test, cell: &CellResult, settings: &IntervalSettings, part: &mut Part) {
+        let rounds = rounds(self.run, cell, &test.metric);
+        part.rounds = rounds.len() as u32;
+        let values = samples(rounds, &self.summary.spec);
+        // As the report's own values are: shares have an arithmetic mean.
+        let mean = if test.unit == Unit::Share { arithmetic } else { interval };
+        part.found = mean(&values, settings);
+        answer(part, Limits::default());
+    }
+
+    /// What differs between the sides beside what the test varies.
+    fn notes(&self, test: &Test, cells: &Cells<'_>) -> Vec<String> {
+        let Some(baseline) = cells.baseline else { return Vec::new() };
+        let mut notes = Vec::new();
+        let sides = [cells.subject, baseline];
+        let writes = self.summary.labels.writes(&cells.subject.operation);
+        if writes && cells.subject.durability != baseline.durability {
+            let class = |cell: &CellResult| crate::finding::wording::class_name(cell.durability);
+            notes.push(format!("durability differs: {} : {}", class(sides[0]), class(sides[1])));
+        }
+        let limits = limits(test, sides);
+        if limits.unbounded() {
+            let full: Vec<&str> = sides
+                .into_iter()
+                .filter(|cell| cell.is_lower_bound())
+                .map(|cell| cell.target.as_str())
+                .collect();
+            notes.push(format!(
+                "the client was saturated on {}, whose server can do more",
+                full.join(" and ")
+            ));
+        }
+        notes
+    }
+
+    fn targets(&self, test: &Test, cells: &Cells<'_>) -> String {
+        let labels = &self.summary.labels;
+        let named = |cell: &CellResult| labels.targets[cell.target_index].clone();
+        match (cells.baseline, test.baseline.as_ref().and_then(|side| side.target)) {
+            (Some(baseline), _) if baseline.target_index != cells.subject.target_index => {
+                format!("{} : {}", named(cells.subject), named(baseline))
+            }
+            // The run may lack the baseline's cell.
+            (None, Some(target)) if target != cells.subject.target_index => {
+                let other = labels.targets.get(target).cloned().unwrap_or_default();
+                format!("{} : {other}", named(cells.subject))
+            }
+            _ => named(cells.subject),
+        }
+    }
+
+    /// What is compared: operation and metric, the values of the axes that the test names, and those that it does not.
+    fn what(&self, test: &Test, cells: &Cells<'_>) -> String {
+        let labels = &self.summary.labels;
+        let value = |axis: &str, side: &Side| {
+            let value = side.axes.get(axis)?;
+            Some(labels.axis(axis).map_or_else(|| value.to_string(), |axis| axis.show(value)))
+        };
+        let named = test.subject.axes.keys().filter_map(|axis| {
+            let subject = value(axis, &test.subject)?;
+            let baseline = test.baseline.as_ref().and_then(|side| value(axis, side));
+            let baseline = baseline.filter(|baseline| *baseline != subject);
+            let baseline = baseline.map(|baseline| format!(" : {baseline}")).unwrap_or_default();
+            Some(format!("{axis} {subject}{baseline}"))
+        });
+        let others =
+            labels.axes.iter().filter(|axis| axis.varies() && !test.subject.axes.contains_key(&axis.name));
+        let others = others.filter_map(|axis| Some(axis.name_value(cells.subject.axes.get(&axis.name)?)));
+        let parts: Vec<String> = [format!("{} {}", cells.subject.operation, test.metric)]
+            .into_iter()
+            .chain(named)
+            .chain(others)
+            .collect();
+        parts.join(", ")
+    }
+}
+
+/// Whether a saturated client leaves an end of the true ratio unknown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limits {
+    no_low: bool,
+    no_high: bool,
+}
+
+impl Limits {
+    fn unbounded(self) -> bool {
+        self.no_low || self.no_high
+    }
+
+    /// The interval with the ends that are known.
+    fn of(self, low: f64, high: f64) -> Ends {
+        Ends {
+            low: if self.no_low { 0.0 } else { low },
+            high: if self.no_high { f64::INFINITY } else { high },
+        }
+    }
+}
+
+/// Targets are compared as servers, of which a saturated client shows a lower bound only. Values of an axis are compared
+/// as an application sees them, with its client.
+fn limits(test: &Test, [subject, baseline]: [&CellResult; 2]) -> Limits {
+    let rate = match test.unit {
+        Unit::PerSecond => true,
+        Unit::Nanoseconds => false,
+        _ => return Limits::default(),
+    };
+    if subject.target_index == baseline.target_index {
+        return Limits::default();
+    }
+    let [subject, baseline] = [subject.is_lower_bound(), baseline.is_lower_bound()];
+    // A server that can do more has a higher rate and a shorter time.
+    let (no_high, no_low) = if rate { (subject, baseline) } else { (baseline, subject) };
+    Limits { no_low, no_high }
+}
+
+/// Sets the answer of a part with a value.
+fn answer(part: &mut Part, limits: Limits) {
+    let Some(found) = part.found else { return };
+    let Some((low, high)) = found.low.zip(found.high) else {
+        part.why = Some("one round has no interval".to_owned());
+        part.open = true;
+        return;
+    };
+    part.answer = part.claimed.answer(limits.of(low, high));
+    // With more rounds the interval approaches the value.
+    let at_best = part.claimed.answer(limits.of(found.value, found.value));
+    part.open = part.answer == Answer::Undecided && at_best != Answer::Undecided;
+}

@@ -1,0 +1,187 @@
+//! What a claim allows a value to be, and the answer for an interval.
+
+use crate::format::figure;
+use kurabe_stats::Interval;
+use serde::Serialize;
+
+/// The answer to a claim, or to one of its tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The whole interval lies within the claimed range.
+    Holds,
+    /// The whole interval lies outside of the claimed range.
+    DoesNotHold,
+    /// The interval contains values within the range and outside of it, or there is no interval.
+    Undecided,
+    /// Nothing was measured, for a reason that is given.
+    NotTestable,
+}
+
+impl Answer {
+    /// All of them, in the order of summaries.
+    pub const ALL: [Self; 4] = [Self::Holds, Self::DoesNotHold, Self::Undecided, Self::NotTestable];
+
+    /// The answer in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::Undecided => "undecided",
+            Self::NotTestable => "not testable here",
+        }
+    }
+
+    /// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not.
+    /// Tests that cannot be made here are left out, unless there are no others.
+    pub fn of(tests: impl IntoIterator<Item = Self>) -> Self {
+        let found: Vec<Self> = tests.into_iter().collect();
+        let order = [Self::DoesNotHold, Self::Undecided, Self::Holds];
+        order.into_iter().find(|answer| found.contains(answer)).unwrap_or(Self::NotTestable)
+    }
+}
+
+/// The claimed range of a positive value, with a tolerance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Range {
+    /// The smallest claimed value; `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The largest claimed value; `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// The relative distance by which a value may miss the range: 0.25 allows 4.8 for "at least 6".
+    pub tolerance: f64,
+}
+
+impl Range {
+    /// The ends with the tolerance: the lower one is divided by 1 + tolerance, the upper one multiplied. An end that is
+    /// not claimed is infinite.
+    pub fn ends(&self) -> Interval {
+        let factor = 1.0 + self.tolerance;
+        Interval {
+            low: self.at_least.map_or(f64::NEG_INFINITY, |value| value / factor),
+            high: self.at_most.map_or(f64::INFINITY, |value| value * factor),
+        }
+    }
+
+    /// The answer for a value of which this interval is known. It is a pure function of the two intervals: it holds if
+    /// the range contains the interval, does not hold if they have no value in common, and is undecided otherwise.
+    pub fn answer(&self, interval: Interval) -> Answer {
+        let claimed = self.ends();
+        if claimed.low <= interval.low && interval.low <= interval.high && interval.high <= claimed.high {
+            Answer::Holds
+        } else if interval.low <= interval.high
+            && (interval.high < claimed.low || claimed.high < interval.low)
+        {
+            Answer::DoesNotHold
+        } else {
+            Answer::Undecided
+        }
+    }
+
+    /// The range in words: `at least 6`, `6 to 10 (±25 %)`, `1 (±10 %)`.
+    pub fn words(&self, show: &dyn Fn(f64) -> String) -> String {
+        let range = match (self.at_least, self.at_most) {
+            (Some(low), Some(high)) if show(low) == show(high) => show(low),
+            (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
+            (Some(low), None) => format!("at least {}", show(low)),
+            (None, Some(high)) => format!("at most {}", show(high)),
+            (None, None) => "any value".to_owned(),
+        };
+        if self.tolerance > 0.0 { format!("{range} (±{} %)", figure(self.tolerance * 100.0)) } else { range }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(at_least: Option<f64>, at_most: Option<f64>, tolerance: f64) -> Range {
+        Range { at_least, at_most, tolerance }
+    }
+
+    #[test]
+    fn published_factors_are_answered_as_a_reader_would() {
+        let of = |range: Range, low, high| range.answer(Interval { low, high });
+        let six_to_ten = range(Some(6.0), Some(10.0), 0.25);
+        assert_eq!(of(six_to_ten, 5.0, 9.0), Answer::Holds);
+        assert_eq!(of(six_to_ten, 1.1, 1.3), Answer::DoesNotHold);
+        assert_eq!(of(six_to_ten, 13.0, 14.0), Answer::DoesNotHold);
+        assert_eq!(of(six_to_ten, 4.0, 9.0), Answer::Undecided);
+        let faster = range(Some(1.0), None, 0.0);
+        assert_eq!(of(faster, 1.0, 40.0), Answer::Holds);
+        assert_eq!(of(faster, 0.99, 1.0), Answer::Undecided);
+        assert_eq!(of(faster, f64::NAN, 2.0), Answer::Undecided);
+        assert_eq!(of(faster, 2.0, f64::INFINITY), Answer::Holds);
+    }
+
+    #[test]
+    fn claim_holds_only_if_each_test_that_can_be_made_holds() {
+        use Answer::{DoesNotHold, Holds, NotTestable, Undecided};
+        for (tests, answer) in [
+            (&[Holds, Holds][..], Holds),
+            (&[Holds, NotTestable], Holds),
+            (&[Holds, Undecided], Undecided),
+            (&[Undecided, DoesNotHold, Holds], DoesNotHold),
+            (&[NotTestable, NotTestable], NotTestable),
+            (&[], NotTestable),
+        ] {
+            assert_eq!(Answer::of(tests.iter().copied()), answer, "{tests:?}");
+        }
+    }
+
+    #[test]
+    fn range_is_written_as_it_was_claimed() {
+        let words = |range: Range| range.words(&figure);
+        assert_eq!(words(range(Some(6.0), Some(10.0), 0.25)), "6 to 10 (±25 %)");
+        assert_eq!(words(range(Some(1.0), Some(1.0), 0.1)), "1 (±10 %)");
+        assert_eq!(words(range(Some(2.0), None, 0.0)), "at least 2");
+        assert_eq!(words(range(None, Some(0.5), 0.0)), "at most 0.5");
+    }
+
+    prop_compose! {
+        fn claimed()(low in proptest::option::of(0.01_f64..50.0), more in proptest::option::of(1.0_f64..20.0),
+                     tolerance in prop_oneof![Just(0.0), 0.0_f64..0.5]) -> Range {
+            let at_most = more.map(|more| low.unwrap_or(0.1) * more);
+            range(low, at_most, tolerance)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn answer_never_contradicts_its_interval(
+            range in claimed(), low in 0.001_f64..100.0, width in 1.0_f64..5.0, at in 0.0_f64..=1.0,
+        ) {
+            let interval = Interval { low, high: low * width };
+            let claimed = range.ends();
+            // Any value that the interval does not exclude.
+            let value = at.mul_add(interval.high - interval.low, interval.low).clamp(interval.low, interval.high);
+            match range.answer(interval) {
+                Answer::Holds => prop_assert!(claimed.contains(value), "{value} is outside of {claimed:?}"),
+                Answer::DoesNotHold => prop_assert!(!claimed.contains(value), "{value} is within {claimed:?}"),
+                Answer::Undecided => prop_assert!(
+                    claimed.contains(interval.low) != claimed.contains(interval.high)
+                        || interval.low < claimed.low && claimed.high < interval.high,
+                    "{interval:?} and {claimed:?}"
+                ),
+                Answer::NotTestable => return Err(TestCaseError::fail("a measured value is testable")),
+            }
+        }
+
+        #[test]
+        fn wider_interval_never_reverses_an_answer(
+            range in claimed(), low in 0.001_f64..100.0, width in 1.0_f64..5.0, wider in 1.0_f64..10.0,
+        ) {
+            let narrow = range.answer(Interval { low, high: low * width });
+            let wide = range.answer(Interval { low: low / wider, high: low * width * wider });
+            prop_assert!(wide == narrow || wide == Answer::Undecided, "{narrow:?} became {wide:?}");
+        }
+
+        #[test]
+        fn exact_value_is_always_decided(range in claimed(), value in 0.001_f64..100.0) {
+            prop_assert_ne!(range.answer(Interval { low: value, high: value }), Answer::Undecided);
+        }
+    }
+}

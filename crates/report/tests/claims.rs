@@ -1,0 +1,366 @@
+//! The answers to claims about fixed runs, and their table, page and JSON. `KURABE_BLESS=1` accepts changes of the golden
+//! files.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod common;
+
+use common::{INFO, Pattern, Scenario, observed};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::error::ErrorKind;
+use kurabe_core::metric::Unit;
+use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
+use kurabe_report::claim::{
+    About, Answer, Card, Held, Judgement, Part, Range, Report, Side, Test, json, judge, metrics, page,
+    terminal,
+};
+use kurabe_report::terminal::Options;
+use kurabe_stats::Interval;
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+
+fn side(target: Option<usize>, axes: &[(&str, &str)]) -> Side {
+    let axes = axes.iter().map(|(name, value)| ((*name).to_owned(), AxisValue::Word((*value).to_owned())));
+    Side { target, axes: axes.collect() }
+}
+
+fn test(subject: Side, baseline: Option<Side>, at_least: Option<f64>, at_most: Option<f64>) -> Test {
+    Test {
+        operation: Some("write".to_owned()),
+        metric: "throughput".to_owned(),
+        unit: Unit::PerSecond,
+        subject,
+        baseline,
+        claimed: Range { at_least, at_most, tolerance: 0.0 },
+    }
+}
+
+/// SQLite ÷ PostgreSQL of the scenario is 4 at 1 kB.
+fn targets(at_least: Option<f64>, at_most: Option<f64>) -> Test {
+    test(side(Some(0), &[]), Some(side(Some(1), &[])), at_least, at_most)
+}
+
+fn two() -> Scenario {
+    Scenario {
+        targets: vec!["sqlite", "postgres"],
+        payloads: vec![1_000],
+        layouts: vec!["blob", "rows"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    }
+}
+
+fn answers(run: &Run, tests: &[Test]) -> Vec<Part> {
+    judge(run, Some(&INFO), tests)
+}
+
+#[test]
+fn ratio_of_two_targets_is_answered_for_each_value_of_other_axes() {
+    let run = two().run();
+    let parts = answers(&run, &[targets(Some(2.0), None), targets(Some(8.0), None)]);
+    // Two layouts for each test.
+    let found: Vec<Answer> = parts.iter().map(|part| part.answer).collect();
+    assert_eq!(found, [Answer::Holds, Answer::Holds, Answer::DoesNotHold, Answer::DoesNotHold]);
+    for part in &parts {
+        let value = part.found.unwrap();
+        assert!((3.0..5.0).contains(&value.value), "{part:?}");
+        assert!(value.low.unwrap() < value.value && value.value < value.high.unwrap());
+        // Writes of different durability are compared, and the report says so.
+        assert!(part.notes.iter().any(|note| note.contains("durability differs")), "{part:?}");
+    }
+    assert!(parts[0].what.contains("layout blob") && parts[1].what.contains("layout rows"), "{parts:?}");
+}
+
+#[test]
+fn value_of_one_cell_is_claimed_in_its_unit() {
+    let run = two().run();
+    let rate = 1e6 / 32.0;
+    let within = test(side(Some(0), &[("layout", "blob")]), None, Some(rate * 0.9), Some(rate * 1.1));
+    let below = test(side(Some(0), &[("layout", "blob")]), None, None, Some(rate * 0.5));
+    let parts = answers(&run, &[within, below]);
+    assert_eq!(
+        parts.iter().map(|part| part.answer).collect::<Vec<_>>(),
+        [Answer::Holds, Answer::DoesNotHold]
+    );
+    assert_eq!(parts[0].unit, Unit::PerSecond);
+}
+
+#[test]
+fn one_round_decides_nothing_and_more_could() {
+    let run = Scenario { rounds: 1, ..two() }.run();
+    for part in answers(&run, &[targets(Some(2.0), None)]) {
+        assert_eq!((part.answer, part.open), (Answer::Undecided, true), "{part:?}");
+        assert!(part.why.unwrap().contains("one round"));
+    }
+}
+
+#[test]
+fn run_that_is_not_complete_is_not_judged() {
+    let mut run = two().run();
+    run.end = None;
+    for part in answers(&run, &[targets(Some(2.0), None)]) {
+        assert_eq!((part.answer, part.found), (Answer::Undecided, None), "{part:?}");
+        assert!(part.why.unwrap().contains("not complete"));
+    }
+    // It may have been stopped before its first trial.
+    run.trials.clear();
+    for part in answers(&run, &[targets(Some(2.0), None)]) {
+        assert_eq!((part.answer, part.failed), (Answer::Undecided, false), "{part:?}");
+    }
+}
+
+#[test]
+fn interval_is_wider_at_a_later_analysis_and_for_more_tests() {
+    let width = |run: &Run, tests: &[Test]| {
+        let found = answers(run, tests)[0].found.unwrap();
+        found.high.unwrap() / found.low.unwrap()
+    };
+    let one = [test(
+        side(Some(0), &[("layout", "blob")]),
+        Some(side(Some(0), &[("layout", "rows")])),
+        Some(1.0),
+        None,
+    )];
+    let run = two().run();
+    let mut later = run.clone();
+    // Its seven rounds are the third analysis.
+    later.header.spec.rounds = 3;
+    later.header.spec.until = Some(Until { margin: 0.05, max_rounds: 100, budget_ns: None });
+    assert!(width(&later, &one) > width(&run, &one));
+    let several: Vec<Test> = std::iter::repeat_n(one[0].clone(), 20).collect();
+    assert!(width(&run, &several) > width(&run, &one));
+}
+
+#[test]
+fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
+    let mut run = two().run();
+    let reason = "row 7 differs".to_owned();
+    run.trials[0].outcome = Outcome::Failed { kind: ErrorKind::Mismatch, reason, mismatches: 1 };
+    let failed = test(side(Some(0), &[("layout", "blob")]), None, Some(1.0), None);
+    let parts = answers(&run, &[failed]);
+    assert!(parts[0].failed && parts[0].answer == Answer::Undecided && !parts[0].open, "{parts:?}");
+    assert!(parts[0].why.as_ref().unwrap().contains("row 7 differs"));
+
+    let mut run = two().run();
+    let lacking = run.header.cells.iter().position(|cell| cell.target == 1).unwrap();
+    run.header.cells[lacking].unavailable = Some("it has no such layout".to_owned());
+    run.trials.retain(|trial| trial.cell != lacking);
+    let parts = answers(&run, &[targets(Some(2.0), None)]);
+    let found: Vec<Answer> = parts.iter().map(|part| part.answer).collect();
+    assert_eq!(found, [Answer::NotTestable, Answer::Holds]);
+    assert!(parts[0].why.as_ref().unwrap().contains("no such layout"), "{parts:?}");
+    assert_eq!(
+        Judgement::of(&run, Some(&INFO), &[targets(Some(2.0), None)], Vec::new()).answer,
+        Answer::Holds
+    );
+}
+
+#[test]
+fn saturated_client_never_decides_what_its_server_could_still_change() {
+    let full = |target: usize| {
+        let mut run = two().run();
+        for trial in &mut run.trials {
+            let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+            let own = run.header.cells[trial.cell].target == target;
+            let pattern = if own { Pattern::ClientFull } else { Pattern::ServerThreadFull };
+            measured.observed = Some(Box::new(observed(pattern, measured)));
+        }
+        run
+    };
+    // The faster side is a lower bound: the ratio of 4 is at least as large.
+    for (range, answer) in [
+        ((Some(2.0), None), Answer::Holds),
+        ((None, Some(2.0)), Answer::DoesNotHold),
+        ((Some(8.0), None), Answer::Undecided),
+        ((None, Some(8.0)), Answer::Undecided),
+    ] {
+        let parts = answers(&full(0), &[targets(range.0, range.1)]);
+        assert_eq!(parts[0].answer, answer, "{range:?}: {parts:?}");
+        assert!(parts[0].notes.iter().any(|note| note.contains("client was saturated")), "{parts:?}");
+        // No number of rounds would change that.
+        assert!(!parts[0].open, "{parts:?}");
+    }
+    // The slower side is one: the ratio is at most as large.
+    for (range, answer) in [
+        ((Some(8.0), None), Answer::DoesNotHold),
+        ((None, Some(8.0)), Answer::Holds),
+        ((Some(2.0), None), Answer::Undecided),
+    ] {
+        assert_eq!(answers(&full(1), &[targets(range.0, range.1)])[0].answer, answer, "{range:?}");
+    }
+}
+
+#[test]
+fn counters_are_metrics_per_operation_and_per_byte_stored() {
+    let mut run = common::bottlenecks();
+    for cell in &mut run.header.cells {
+        cell.stored_bytes = Some(500);
+    }
+    let names: Vec<String> = metrics(&INFO).into_iter().map(|(name, _)| name).collect();
+    let of = |metric: &str| {
+        assert!(names.iter().any(|name| name == metric), "{metric}");
+        let each = Test {
+            metric: metric.to_owned(),
+            unit: Unit::Ratio,
+            ..test(side(None, &[]), None, Some(1e-9), None)
+        };
+        let parts = answers(&run, &[each]);
+        parts.into_iter().filter_map(|part| part.found).map(|found| found.value).collect::<Vec<f64>>()
+    };
+    let (each, stored) = (of("log bytes per operation"), of("log bytes per byte stored"));
+    assert!(!each.is_empty() && each.len() == stored.len(), "{each:?} {stored:?}");
+    for (each, stored) in each.iter().zip(stored) {
+        assert!((each / 500.0 - stored).abs() <= stored * 1e-6, "{each} {stored}");
+    }
+}
+
+/// A report with each kind of answer.
+fn report() -> Report {
+    let run = two().run();
+    let about =
+        |id: &str, claim: &str| About { id: id.to_owned(), claim: claim.to_owned(), ..About::default() };
+    let of = |tests: &[Test]| Judgement::of(&run, Some(&INFO), tests, Vec::new());
+    let published = About {
+        year: Some(2007),
+        source: Some("a driver of 2007".to_owned()),
+        published: Some("136 : 796 s".to_owned()),
+        fault: Some("durability <differs>".to_owned()),
+        ..about("s1", "SQLite writes sessions 2 to 6 times as fast")
+    };
+    let mut six = targets(Some(2.0), Some(6.0));
+    six.claimed.tolerance = 0.25;
+    let lacking = Part::not_testable("oracle:", &six, "it needs an Oracle Database");
+    let open = test(
+        side(Some(0), &[("layout", "rows")]),
+        Some(side(Some(0), &[("layout", "blob")])),
+        Some(1.0),
+        None,
+    );
+    let equal =
+        Judgement { answer: Answer::Undecided, ..of(&[Test { operation: Some("read".to_owned()), ..open }]) };
+    let cards = vec![
+        Card::new(
+            published,
+            None,
+            Judgement { tests: [of(&[six]).tests, vec![lacking]].concat(), ..of(&[]) },
+            None,
+        ),
+        Card::new(
+            about("s2", "SQLite writes ten times as fast"),
+            Some(Held { run: Some("20260101-000000-session".to_owned()) }),
+            of(&[targets(Some(10.0), None)]),
+            Some(Judgement::without_run(
+                Answer::NotTestable,
+                "Kurabe has no throwaway server 'mysql@5.5' here",
+            )),
+        ),
+        Card::new(about("s3", "Rows are read faster"), None, equal, None),
+        Card::new(
+            about("w1", "Through PHP it is slow"),
+            None,
+            Judgement::without_run(Answer::NotTestable, "it needs PHP applications"),
+            None,
+        ),
+    ];
+    let machine = MachineFacts {
+        cpu: "A CPU".to_owned(),
+        cpus: 4,
+        memory_bytes: 8 << 30,
+        system: "Linux 6.1".to_owned(),
+    };
+    let mut report = Report::new("0.1.0", 1_772_374_000, machine, true, cards);
+    // The first card is put together from two judgements.
+    report.claims[0].answer = Answer::of(report.claims[0].now.tests.iter().map(|part| part.answer));
+    report.claims[0].now.answer = report.claims[0].answer;
+    report
+}
+
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("KURABE_BLESS").is_some() {
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert!(wanted == text, "{name} changed; look at it, then accept it with KURABE_BLESS=1\n{text}");
+}
+
+#[test]
+fn table_and_page_match_golden_files() {
+    let report = report();
+    golden("claims.110.txt", &terminal(&report, &Options { width: 110, ..Options::default() }));
+    let page = page(&report);
+    let (head, rest) = page.split_once("<style>").unwrap();
+    let (_, rest) = rest.split_once("</style>").unwrap();
+    golden("claims.html", &format!("{head}<style></style>{rest}\n").replace("><", ">\n<"));
+}
+
+#[test]
+fn page_needs_no_network_and_escapes_texts() {
+    let page = page(&report());
+    assert!(page.contains("durability &lt;differs&gt;") && !page.contains("<differs>"));
+    assert!(page.contains("default-src 'none'") && !page.contains("<script"));
+    assert!(!page.contains("src=") && !page.contains("http://") && !page.contains("https://"), "{page}");
+    assert_eq!(page.matches("<section class=\"card ").count(), 4);
+}
+
+#[test]
+fn json_has_each_claim_with_its_answer_interval_and_reason() {
+    let made: serde_json::Value = serde_json::from_str(&json(&report())).unwrap();
+    assert_eq!(made["kurabe-claims"], 1);
+    let claims = made["claims"].as_array().unwrap();
+    let answers: Vec<&str> = claims.iter().map(|claim| claim["answer"].as_str().unwrap()).collect();
+    assert_eq!(answers, ["holds", "does-not-hold", "undecided", "not-testable"]);
+    assert_eq!((&claims[1]["no_longer_holds"], &claims[0]["no_longer_holds"]), (&true.into(), &false.into()));
+    let test = &claims[0]["now"]["tests"][0];
+    assert!(test["low"].as_f64().unwrap() < test["value"].as_f64().unwrap(), "{test}");
+    assert_eq!(claims[0]["published"], "136 : 796 s");
+    assert!(claims[3]["now"]["why"].as_str().unwrap().contains("PHP"));
+}
+
+#[test]
+fn claim_that_held_and_is_undecided_now_is_no_regression() {
+    let judgement = |answer| Judgement::without_run(answer, "");
+    let card = |answer, held: bool| {
+        Card::new(About::default(), held.then_some(Held { run: None }), judgement(answer), None)
+            .no_longer_holds
+    };
+    assert!(card(Answer::DoesNotHold, true));
+    assert!(!card(Answer::DoesNotHold, false));
+    for answer in [Answer::Holds, Answer::Undecided, Answer::NotTestable] {
+        assert!(!card(answer, true), "{answer:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the noise, the number of rounds and the range: the answer is the one of the interval that is shown.
+    #[test]
+    fn answer_of_a_run_never_contradicts_the_interval_it_shows(
+        noise in 0.0_f64..0.4, rounds in 1_u32..8, at_least in proptest::option::of(0.2_f64..20.0),
+        more in proptest::option::of(1.0_f64..4.0), tolerance in 0.0_f64..0.5, by_target in any::<bool>(),
+    ) {
+        let at_most = more.map(|more| at_least.unwrap_or(0.5) * more);
+        let run = Scenario { rounds, noise, ..two() }.run();
+        let mut one = if by_target {
+            targets(at_least, at_most)
+        } else {
+            test(side(None, &[("layout", "rows")]), Some(side(None, &[("layout", "blob")])), at_least, at_most)
+        };
+        one.claimed.tolerance = tolerance;
+        let parts = answers(&run, &[one]);
+        prop_assert_eq!(parts.len(), 2);
+        for part in parts {
+            let found = part.found.unwrap();
+            let Some((low, high)) = found.low.zip(found.high) else {
+                prop_assert_eq!(part.answer, Answer::Undecided);
+                continue;
+            };
+            prop_assert!(low <= found.value && found.value <= high);
+            prop_assert_eq!(part.answer, part.claimed.answer(Interval { low, high }));
+            prop_assert_eq!(part.why.is_some(), part.answer == Answer::Undecided);
+        }
+    }
+}

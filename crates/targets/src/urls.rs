@@ -1,0 +1,181 @@
+//! What the URLs of targets say, before any is opened: the engine, a name, whose options are whose.
+
+use crate::{DB, STACK};
+use crate::{observers, stacks};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, Result, units};
+use std::collections::HashSet;
+
+/// The scheme of a throwaway server: `up:postgres`.
+pub const UP: &str = "up";
+
+/// Whether all targets are throwaway servers or temporary files, which hold nothing of the user's.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn are_throwaway(urls: &[String]) -> Result<bool> {
+    let mut all = true;
+    for text in urls {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        if url.scheme == STACK {
+            all &= stacks::is_throwaway(&url)?;
+            continue;
+        }
+        all &= url.scheme == UP || kurabe_drivers::registry::open(&url)?.capabilities().is_temporary;
+    }
+    Ok(all)
+}
+
+/// Which targets are applications, without opening any.
+///
+/// # Errors
+/// If a URL is invalid.
+pub fn applications(urls: &[String]) -> Result<Vec<bool>> {
+    let is_application = |text: &String| {
+        let mut url = TargetUrl::parse(text)?;
+        observers::taken(&mut url);
+        if url.scheme == STACK {
+            return Ok(stacks::driver()?.capabilities().is_application);
+        }
+        // Throwaway servers are databases.
+        Ok(url.scheme != UP && kurabe_drivers::registry::open(&url)?.capabilities().is_application)
+    };
+    urls.iter().map(is_application).collect()
+}
+
+/// Rejects unknown schemes before any server is started.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage), with the most similar known name.
+pub fn check_scheme(url: &TargetUrl) -> Result<()> {
+    if url.scheme == STACK {
+        return stacks::Asked::of(url).map(drop);
+    }
+    if url.scheme != UP {
+        let mut url = url.clone();
+        observers::taken(&mut url);
+        return kurabe_drivers::registry::open(&url).map(drop);
+    }
+    kurabe_drivers::registry::check_built_in(engine(url))?;
+    let known: Vec<&str> = kurabe_testbed::engines().collect();
+    if known.contains(&url.path.as_str()) {
+        return Ok(());
+    }
+    let hint = units::nearest(&url.path, &known).map_or_else(
+        || {
+            format!(
+                "there are: {}",
+                known.iter().map(|name| format!("up:{name}")).collect::<Vec<_>>().join(", ")
+            )
+        },
+        |near| format!("did you mean up:{near}?"),
+    );
+    // A URL may hold a password.
+    if url.path.contains(':') {
+        return Err(Error::usage("up: takes the name of an engine, and no URL").hint(hint));
+    }
+    Err(Error::usage(format!("up: cannot start '{}'", url.path)).hint(hint))
+}
+
+/// Rejects targets that are not caches, before any server is started.
+pub(crate) fn check_cache(url: &TargetUrl) -> Result<()> {
+    check_scheme(url).map_err(|error| error.context("--cache"))?;
+    let caches: Vec<&str> = kurabe_testbed::caches().collect();
+    let name = if url.scheme == UP { url.path.as_str() } else { url.scheme.trim_end_matches('s') };
+    if caches.iter().any(|cache| *cache == name || cache.trim_end_matches('s') == name) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("--cache: {name} is not a cache"))
+        .hint(format!("there are: {}", caches.join(", "))))
+}
+
+/// The options of an `up:` URL that belong to the driver. The others are settings of the server.
+pub(crate) fn driver_options(url: &TargetUrl) -> Vec<(String, String)> {
+    let known = kurabe_drivers::registry::find(engine(url)).map(|driver| driver.options).unwrap_or_default();
+    url.options
+        .iter()
+        .filter(|(name, _)| known.iter().any(|option| option.name == name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// The name of a URL's engine, as drivers are found by: `mysql` of `up:mysql`, `up:mysql@5.5` and `mysql://host`; of a
+/// stack, that of its database.
+pub fn engine(url: &TargetUrl) -> &str {
+    if let Some(database) = url.option(DB).filter(|_| url.scheme == STACK) {
+        let (scheme, rest) = database.split_once(':').unwrap_or((database, ""));
+        return if scheme == UP { rest.split(['@', '?']).next().unwrap_or_default() } else { scheme };
+    }
+    if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme }
+}
+
+/// A short unique name for each target: the engine, then the options by which targets of it differ, then a number.
+pub fn names(urls: &[TargetUrl]) -> Vec<String> {
+    let short = |url: &TargetUrl| {
+        if [UP, STACK].contains(&url.scheme.as_str()) { url.path.clone() } else { url.scheme.clone() }
+    };
+    let long = |url: &TargetUrl| {
+        let differs = |name: &String| {
+            let same_engine = |other: &&TargetUrl| short(other) == short(url);
+            urls.iter().filter(same_engine).any(|other| other.options.get(name) != url.options.get(name))
+        };
+        let options: Vec<String> = url
+            .options
+            .iter()
+            .filter(|(name, _)| differs(name))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        if options.is_empty() { short(url) } else { format!("{} {}", short(url), options.join(" ")) }
+    };
+    let mut used: HashSet<String> = HashSet::new();
+    urls.iter()
+        .map(|url| {
+            let alone = urls.iter().filter(|other| short(other) == short(url)).count() == 1;
+            let base = if alone { short(url) } else { long(url) };
+            let mut name = base.clone();
+            let mut n = 2;
+            while !used.insert(name.clone()) {
+                name = format!("{base}#{n}");
+                n += 1;
+            }
+            name
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::target::without_passwords;
+
+    fn names_of(urls: &[&str]) -> Vec<String> {
+        names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn driver_options_reach_driver_and_others_reach_server() {
+        let url = TargetUrl::parse("up:mysql?engine=MyISAM&max_connections=300&client=driver").unwrap();
+        let names: Vec<String> = driver_options(&url).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["client", "engine"]);
+    }
+
+    #[test]
+    fn targets_get_short_unique_names() {
+        assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
+        assert_eq!(
+            names_of(&["up:mysql@9:/opt/mysql/bin?x=1", "up:mysql@9:/opt/mysql/bin?x=2", "up:redis?y=3"]),
+            ["mysql x=1", "mysql x=2", "redis"]
+        );
+    }
+
+    #[test]
+    fn recorded_command_contains_no_password() {
+        let words =
+            ["kurabe", "run", "session", "mysql://bob:hunter2@h/db", "--target=mysql://b:hunter2@h/d", "x:1"];
+        let shown = without_passwords(words.iter().map(|word| (*word).to_owned()));
+        assert_eq!(shown, ["kurabe", "run", "session", "mysql://bob@h/db", "--target=mysql://b@h/d", "x:1"]);
+    }
+}

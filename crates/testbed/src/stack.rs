@@ -1,0 +1,285 @@
+//! Application stacks: small applications in several languages that answer `docs/app.openapi.yaml` before a database.
+//! The registry has one line for each. They are started and supervised as servers of databases are.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::TestbedError;
+use crate::engine::{Engine, Installed, Instance, Launch, Missing};
+use crate::{java, mod_php, node, perl, php, python, wire};
+
+/// The setting that names the variant.
+pub(crate) const VARIANT: &str = "variant";
+/// The setting with the number of requests that are processed at once.
+pub(crate) const WORKERS: &str = "workers";
+/// The default of [`WORKERS`], as for `kurabe app`.
+const WORKERS_BY_DEFAULT: u64 = 16;
+/// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
+const MOST_WORKERS: u64 = 1_000;
+
+/// How to install what PHP under php-fpm and Java need.
+pub(crate) const HOW: &str = "on Debian run `cargo xtask setup` as root";
+/// How to install what the other stacks need.
+pub(crate) const HOW_MORE: &str = "on Debian run `cargo xtask setup --stacks` as root";
+
+/// The databases of drivers for MySQL.
+pub(crate) const MYSQL: &[&str] = &["mysql", "mariadb"];
+/// The databases of stacks that use SQL.
+pub(crate) const SQL: &[&str] = &["mysql", "mariadb", "postgres"];
+/// All experiments that stacks serve.
+pub(crate) const ALL: &[&str] = &["kv", "connect", WEBAPP];
+/// The databases of drivers for PostgreSQL.
+pub(crate) const POSTGRES: &[&str] = &["postgres"];
+
+/// A stack.
+pub(crate) struct Stack {
+    /// Its program, as a server.
+    pub engine: Engine,
+    /// Its variants; the first one that can use a database is the default for it.
+    pub variants: &'static [Variant],
+}
+
+/// A variant of a stack: one way to use a database.
+#[derive(Debug)]
+pub struct Variant {
+    /// The name in `stack:php/NAME`.
+    pub name: &'static str,
+    /// What is special in it.
+    pub about: &'static str,
+    /// The schemes of the databases that it can use.
+    pub databases: &'static [&'static str],
+    /// The experiments that it serves.
+    pub experiments: &'static [&'static str],
+    /// How it holds its connections to the database, as in `connection` of the contract; `None`: in a pool of as many
+    /// as there are workers.
+    pub connection: Option<&'static str>,
+}
+
+impl Variant {
+    /// A variant with a new connection for each request.
+    pub(crate) const fn per_request(
+        name: &'static str,
+        about: &'static str,
+        databases: &'static [&'static str],
+    ) -> Self {
+        Self { name, about, databases, experiments: ALL, connection: Some("per-request") }
+    }
+
+    /// A variant in which each worker keeps its connection.
+    pub(crate) const fn kept(
+        name: &'static str,
+        about: &'static str,
+        databases: &'static [&'static str],
+    ) -> Self {
+        Self { name, about, databases, experiments: ALL, connection: Some("kept") }
+    }
+
+    /// A variant with a pool of as many connections as workers.
+    pub(crate) const fn pooled(
+        name: &'static str,
+        about: &'static str,
+        databases: &'static [&'static str],
+    ) -> Self {
+        Self { name, about, databases, experiments: ALL, connection: None }
+    }
+}
+
+static STACKS: &[&Stack] =
+    &[&php::PHP, &java::JAVA, &python::PYTHON, &node::NODE, &mod_php::MOD_PHP, &perl::PERL];
+
+/// The engine of a stack: an HTTP server, whose page `/health` asks the database.
+pub(crate) const fn engine(
+    name: &'static str,
+    how: &'static str,
+    find: fn() -> Result<Installed, String>,
+    command: fn(&Instance, first: bool) -> Launch,
+) -> Engine {
+    Engine::new(name, how, find, command, ping, url)
+}
+
+fn url(instance: &Instance) -> String {
+    format!("http://127.0.0.1:{}", instance.port)
+}
+
+fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
+    wire::http(instance.port, "/health").map(drop)
+}
+
+/// The names of all stacks.
+pub fn stacks() -> impl Iterator<Item = &'static str> {
+    STACKS.iter().map(|stack| stack.engine.name)
+}
+
+/// Whether each stack can be started on this machine, and what is missing.
+pub fn available_stacks() -> Vec<(&'static str, Result<Installed, Missing>)> {
+    STACKS.iter().map(|stack| (stack.engine.name, stack.engine.installed())).collect()
+}
+
+/// The variants of a stack; `None` if there is no such stack.
+pub fn variants(stack: &str) -> Option<&'static [Variant]> {
+    by_name(stack).map(|stack| stack.variants)
+}
+
+pub(crate) fn by_name(name: &str) -> Option<&'static Stack> {
+    STACKS.iter().copied().find(|stack| stack.engine.name == name)
+}
+
+/// What an application has to know: its database, and the data that were loaded there.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Application {
+    /// The database.
+    pub database: Database,
+    /// The prefix of its tables.
+    pub prefix: String,
+    /// What it says on the first page of each experiment that it serves: a JSON object by the experiment's name.
+    pub experiments: serde_json::Map<String, serde_json::Value>,
+    /// The text before the keys of a table's rows, by the table's name, in databases without tables.
+    pub key_prefixes: serde_json::Map<String, serde_json::Value>,
+    /// The database's product: `MariaDB`.
+    pub engine: String,
+    /// Its version.
+    pub version: String,
+    /// The durability class of its acknowledged writes, if it is known.
+    pub durability: Option<String>,
+}
+
+/// Where a database is, and who may use it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Database {
+    /// Its scheme: `mysql`, `mariadb`, `postgres`.
+    pub kind: String,
+    /// The host, a name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The user.
+    pub user: String,
+    /// The password; may be empty.
+    pub password: String,
+    /// The name of the database.
+    pub name: String,
+}
+
+/// The number of workers of an instance.
+pub(crate) fn workers(instance: &Instance) -> u64 {
+    setting(&instance.spec.settings, WORKERS).and_then(|text| text.parse().ok()).unwrap_or(WORKERS_BY_DEFAULT)
+}
+
+fn setting<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+impl Stack {
+    /// The variant of an instance.
+    pub fn variant(&self, spec: &crate::options::Spec) -> Result<&'static Variant, String> {
+        let name = setting(&spec.settings, VARIANT).unwrap_or_default();
+        self.variants.iter().find(|variant| variant.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.variants.iter().map(|variant| variant.name).collect();
+            format!("it has no variant `{name}`; there are {}", known.join(", "))
+        })
+    }
+
+    /// Rejects settings that no stack has, and variants that cannot use the database.
+    pub fn check(&self, spec: &crate::options::Spec) -> Result<(), String> {
+        let variant = self.variant(spec)?;
+        let application = spec.application.as_ref().ok_or("it was started without a database")?;
+        if !variant.databases.contains(&application.database.kind.as_str()) {
+            return Err(format!(
+                "variant {} cannot use {}, only {}",
+                variant.name,
+                application.database.kind,
+                variant.databases.join(", ")
+            ));
+        }
+        for (key, value) in &spec.settings {
+            match key.as_str() {
+                VARIANT => {}
+                WORKERS if value.parse().is_ok_and(|n: u64| (1..=MOST_WORKERS).contains(&n)) => {}
+                WORKERS => return Err(format!("workers={value} is out of range, from 1 to {MOST_WORKERS}")),
+                _ => return Err(format!("it has no setting `{key}`; there is {WORKERS}")),
+            }
+        }
+        if spec.tls || spec.socket_only || spec.password.is_some() {
+            return Err("a stack supports neither TLS, nor a Unix socket, nor a password".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The application's configuration: what [`Application`] says, what the application says of each experiment (member
+    /// `about`), the number of workers, and `more`. `program` is the application's name with its version, `sockets` are
+    /// those of processes behind it.
+    pub fn configuration(
+        &self,
+        instance: &Instance,
+        program: &str,
+        sockets: &[PathBuf],
+        more: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Result<Map<String, Value>, TestbedError> {
+        let variant = self.variant(&instance.spec).map_err(|what| self.bad(what))?;
+        let application = self.application(instance)?;
+        let workers = workers(instance);
+        let connection = variant.connection.map_or_else(|| format!("pool of {workers}"), str::to_owned);
+        let Database { host, port, .. } = &application.database;
+        let backends: Vec<Value> = sockets.iter().map(|socket| json!({ "socket": socket })).collect();
+        let common = [
+            ("engine", json!(application.engine)),
+            ("version", json!(application.version)),
+            ("durability", json!(application.durability)),
+            ("application", json!(program)),
+            ("variant", json!(variant.name)),
+            ("connection", json!(connection)),
+            ("workers", json!(workers)),
+            ("database", json!({ "host": host, "port": port })),
+            ("backends", json!(backends)),
+        ];
+        let about = application.experiments.iter().map(|(experiment, facts)| {
+            let mut about = facts.as_object().cloned().unwrap_or_default();
+            about.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+            if experiment == WEBAPP {
+                about.insert("inputs".to_owned(), "client".into());
+            }
+            (experiment.clone(), Value::Object(about))
+        });
+        let about: Map<String, Value> = about.collect();
+        let all = serde_json::to_value(application);
+        let failed = TestbedError::io("writing the application's configuration");
+        let Value::Object(mut all) = all.map_err(failed)? else {
+            return Err(self.bad("its configuration is no object".to_owned()));
+        };
+        all.insert("about".to_owned(), Value::Object(about));
+        all.insert("workers".to_owned(), workers.into());
+        all.insert("connection".to_owned(), connection.into());
+        all.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Ok(all)
+    }
+
+    /// What the instance was started for.
+    pub fn application<'a>(&self, instance: &'a Instance) -> Result<&'a Application, TestbedError> {
+        instance
+            .spec
+            .application
+            .as_ref()
+            .ok_or_else(|| self.bad("it was started without a database".to_owned()))
+    }
+
+    /// The error of an option.
+    pub fn bad(&self, what: String) -> TestbedError {
+        TestbedError::BadOption { engine: self.engine.name.to_owned(), what }
+    }
+
+    /// The error of a part that is not installed.
+    pub fn missing(&self, missing: String) -> TestbedError {
+        let (engine, how) = (self.engine.name.to_owned(), self.engine.how.to_owned());
+        TestbedError::NotInstalled { engine, missing, how }
+    }
+}
+
+/// The experiment whose inputs clients choose.
+const WEBAPP: &str = "webapp";
+
+/// The folder in the cache in which `cargo xtask setup --stacks` installs what the distribution lacks.
+pub(crate) fn cache(stack: &str) -> Option<PathBuf> {
+    Some(crate::programs::cache()?.join("stacks").join(stack))
+}

@@ -1,0 +1,420 @@
+//! Runs whose clients are divided among agents, over a real broker and over pipes.
+
+mod broker;
+mod delay;
+mod deploy;
+mod faults;
+mod hosts;
+mod queue;
+
+use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
+use broker::{Broker, Tap, pretender};
+use delay::Relay;
+use kurabe_testbed::testing;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// An agent on a broker. It ends with the test.
+struct Agent(Child);
+
+impl Agent {
+    fn start(place: &Place, broker: &Broker, name: &str, more: &[&str]) -> Self {
+        Self::with(place, broker, name, more, |_| {})
+    }
+
+    fn with(
+        place: &Place,
+        broker: &Broker,
+        name: &str,
+        more: &[&str],
+        set: impl FnOnce(&mut Command),
+    ) -> Self {
+        let mut command = place.command(&[&["agent", "--nats", broker.url(), "--name", name], more].concat());
+        set(&mut command);
+        Self(piped(&mut command))
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The lines of a run file that are trials.
+fn trials(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line.get("trial").is_some()).map(|line| line["trial"].clone()).collect()
+}
+
+/// The only run file of a place.
+fn run_file(place: &Place) -> std::path::PathBuf {
+    place.wait_for_trials(1)
+}
+
+/// Checks what holds in each trial of a fleet, all of which are measured, and returns how many there are.
+fn check_sums(file: &Path, agents: u64) -> usize {
+    trials(file).iter().map(|trial| measured_sums(trial, agents)).count()
+}
+
+/// Checks what holds in each measured trial of a fleet.
+fn measured_sums(trial: &Value, agents: u64) {
+    let measured = &trial["outcome"]["measured"];
+    assert!(measured.is_object(), "{trial}");
+    let of = |name: &str| measured[name].as_u64().unwrap_or(0);
+    let parts = measured["fleet"]["agents"].as_array().unwrap();
+    let sum = |name: &str| parts.iter().map(|part| part[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(parts.len() as u64, agents.min(of("clients")), "{trial}");
+    assert_eq!((sum("clients"), sum("completed")), (of("clients"), of("completed")), "{trial}");
+    assert_eq!(of("offered"), of("completed") + of("failed") + of("dropped"), "{trial}");
+    // What the server answered and acknowledged is what the agents did, warm-up included.
+    let verified = |name: &str| measured["verified"][name].as_u64().unwrap();
+    let done = of("completed") + of("warmup");
+    if trial["operation"] == "write" {
+        assert_eq!(verified("writes"), done, "{trial}");
+        // An engine without a count of its own has its records read back.
+        assert!(verified("counted") == done || verified("read_back") > 0, "{trial}");
+    } else {
+        assert_eq!(verified("answers"), done, "{trial}");
+    }
+}
+
+#[test]
+fn sum_of_agents_is_what_the_server_counted() {
+    let Some(broker) = Broker::start() else { return };
+    if testing::server("postgres").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let _agents = [
+        Agent::start(&place, &broker, "a", &["--label", "rack=x"]),
+        Agent::start(&place, &broker, "b", &["--label", "rack=x,zone=2"]),
+    ];
+    let other = Agent::start(&place, &broker, "other", &["--label", "rack=y"]);
+    let run = |rest: &[&str]| {
+        let args = [
+            "run",
+            "kv",
+            "up:postgres",
+            "--fleet",
+            broker.url(),
+            "--agents",
+            "2",
+            "--agent-label",
+            "rack=x",
+            "--no-html",
+        ];
+        place.run(&[&args[..], rest].concat())
+    };
+    let answer = run(&["--clients", "1,5", "--requests", "300", "--rounds", "2", "--records", "500"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("2 agents joined: a, b"), "{answer:?}");
+    assert!(answer.out.contains("Clients on 2 agents (a and b), which started at most"), "{answer:?}");
+    let file = run_file(&place);
+    // Two numbers of clients and the control, two operations, two rounds.
+    assert!(check_sums(&file, 2) >= 12);
+    for trial in trials(&file).iter().filter(|trial| trial["operation"] == "write") {
+        let verified = &trial["outcome"]["measured"]["verified"];
+        assert_eq!(verified["counted"], verified["writes"], "the server counted: {verified}");
+    }
+    let header: Value =
+        serde_json::from_str(fs::read_to_string(&file).unwrap().lines().next().unwrap()).unwrap();
+    assert_eq!(header["spec"]["fleet"]["labels"]["rack"], "x");
+    assert_eq!(header["agents"][1]["labels"]["zone"], "2");
+    assert!(header["spec"].get("slice_ns").is_none());
+    drop(other);
+
+    // An open loop has one schedule, which is shared out: half a second at 400 a second.
+    let place = Place::new();
+    let _agents = [Agent::start(&place, &broker, "c", &[]), Agent::start(&place, &broker, "d", &[])];
+    let args =
+        ["run", "kv", "up:postgres", "--fleet", broker.url(), "--agents", "4", "--no-html", "--rounds", "1"];
+    let rest = ["--rate", "400", "--duration", "500ms", "--operation", "read", "--records", "500"];
+    let answer = place.run(&[&args[..], &rest[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let file = run_file(&place);
+    assert!(check_sums(&file, 4) >= 1);
+    for trial in trials(&file) {
+        assert_eq!(trial["outcome"]["measured"]["offered"], 200, "{trial}");
+    }
+}
+
+#[test]
+fn agents_that_a_command_starts_need_no_broker() {
+    if testing::server("redis").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let rsh = place.home().join("rsh");
+    let folder = Path::new(KURABE).parent().unwrap().display();
+    fs::write(&rsh, format!("shift\nPATH={folder}:$PATH exec \"$@\"\n")).unwrap();
+    let args = ["run", "point-read", "up:redis", "--fleet", "ssh:one,two", "--clients", "4", "--no-html"];
+    let rest = ["--requests", "400", "--rounds", "2", "--records", "500"];
+    let mut command = place.command(&[&args[..], &rest[..]].concat());
+    command.env("KURABE_RSH", format!("sh {}", rsh.display()));
+    let answer = Answer::of(&command.output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.out.contains("Clients on 2 agents (one and two)"), "{answer:?}");
+    assert!(check_sums(&run_file(&place), 2) >= 4);
+}
+
+/// The numbers of the processes that this process started.
+fn children(of: u32) -> Vec<u32> {
+    let found = Command::new("ps").args(["-o", "pid=", "--ppid", &of.to_string()]).output().unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    found.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The clients of a Redis server, without the one that asks.
+fn connections(url: &str) -> usize {
+    let after = url.split_once("://").unwrap().1;
+    let address = after.split(['/', '?']).next().unwrap().rsplit('@').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.write_all(b"CLIENT LIST\r\nQUIT\r\n").unwrap();
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    text.lines().filter(|line| line.contains("addr=")).count() - 1
+}
+
+#[test]
+fn killed_agent_fails_its_trial_with_its_name() {
+    let Some(broker) = Broker::start() else { return };
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let _a = Agent::start(&place, &broker, "a", &[]);
+    let b = Agent::start(&place, &broker, "b", &[]);
+    let args =
+        ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
+    let rest = ["--duration", "400ms", "--rounds", "50", "--records", "500", "--no-html"];
+    let run = place.spawn(&[&args[..], &rest[..]].concat());
+    place.wait_for_trials(2);
+    let workers = children(b.0.id());
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    signal(&b.0, "-KILL");
+    let answer = Answer::of(&run.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let failed: Vec<Value> = trials(&run_file(&place))
+        .into_iter()
+        .filter(|trial| trial["outcome"].get("failed").is_some())
+        .collect();
+    assert!(!failed.is_empty());
+    for trial in &failed {
+        let reason = trial["outcome"]["failed"]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("agent b: "), "{reason}");
+    }
+    // Its worker ends with it, and all connections.
+    let gone = || (!Path::new(&format!("/proc/{}", workers[0])).exists()).then_some(());
+    eventually(30, gone).expect("the worker of a killed agent goes on");
+    eventually(30, || (connections(server.url()) == 0).then_some(())).expect("a connection is open");
+}
+
+#[test]
+fn run_goes_on_without_a_lost_agent_if_asked() {
+    let Some(broker) = Broker::start() else { return };
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "c", &[])];
+    let b = Agent::start(&place, &broker, "b", &[]);
+    let args =
+        ["run", "kv", server.url(), "--fleet", broker.url(), "--agents", "3", "--on-lost-agent", "continue"];
+    let rest = [
+        "--clients",
+        "6",
+        "--duration",
+        "400ms",
+        "--rounds",
+        "4",
+        "--records",
+        "500",
+        "--no-html",
+        "--seed",
+        "3",
+    ];
+    let run = place.spawn(&[&args[..], &rest[..]].concat());
+    place.wait_for_trials(2);
+    signal(&b.0, "-KILL");
+    let answer = Answer::of(&run.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("the run goes on with a, c"), "{answer:?}");
+    assert!(answer.out.contains("The run went on without agent b"), "{answer:?}");
+    let trials = trials(&run_file(&place));
+    // The failed trial stays in the record, with the agent's name, …
+    let failed: Vec<&Value> =
+        trials.iter().filter(|trial| trial["outcome"].get("failed").is_some()).collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let reason = failed[0]["outcome"]["failed"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("agent b: "), "{reason}");
+    // … and all trials of its round that were made before are repeated on the remaining agents.
+    let of_round = |trial: &&Value| trial["round"] == failed[0]["round"];
+    let key = |trial: &Value| (trial["cell"].as_u64(), trial["operation"].as_str().map(str::to_owned));
+    let mut last = std::collections::BTreeMap::new();
+    for trial in trials.iter().filter(of_round) {
+        let agents = trial["outcome"]["measured"]["fleet"]["agents"].as_array();
+        last.insert(key(trial), agents.map(Vec::len));
+    }
+    assert!(last.values().all(|agents| *agents == Some(2)), "{last:?}");
+    // A busy machine may be the reason of other repetitions.
+    let is_of_b =
+        |trial: &&Value| trial["rerun_reason"].as_str().is_some_and(|reason| reason.starts_with("agent b: "));
+    assert!(trials.iter().any(|trial| is_of_b(&trial) && key(trial) == key(failed[0])), "{trials:?}");
+    let measured = trials.iter().filter(|trial| trial["outcome"].get("measured").is_some());
+    for trial in measured {
+        let agents = trial["outcome"]["measured"]["fleet"]["agents"].as_array().unwrap().len();
+        measured_sums(trial, agents as u64);
+        assert!(agents == 3 || trial["round"].as_u64() >= failed[0]["round"].as_u64(), "{trial}");
+    }
+    // Every round has all trials.
+    let rounds: std::collections::BTreeSet<u64> =
+        trials.iter().filter_map(|trial| trial["round"].as_u64()).collect();
+    assert_eq!(rounds.len(), 4);
+}
+
+#[test]
+fn killed_coordinator_leaves_no_load_and_the_agents_serve_the_next_run() {
+    let Some(broker) = Broker::start() else { return };
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "b", &[])];
+    let args =
+        ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
+    let rest = ["--duration", "60s", "--rounds", "1", "--records", "500", "--no-html", "--interleave=off"];
+    let mut run = place.spawn(&[&args[..], &rest[..]].concat());
+    eventually(60, || (connections(server.url()) >= 5).then_some(())).expect("no load began");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let killed = Instant::now();
+    // Five seconds, and time for a busy machine: the load itself would go on for a minute.
+    eventually(20, || (connections(server.url()) == 0).then_some(()))
+        .expect("load goes on without a coordinator");
+    assert!(killed.elapsed() < Duration::from_secs(20));
+    // On a server that no killed run claims.
+    let next = ["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
+    let rest = ["--requests", "400", "--rounds", "1", "--records", "500", "--no-html"];
+    let answer = place.run(&[&next[..], &rest[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("2 agents joined: a, b"), "{answer:?}");
+}
+
+#[test]
+fn restarted_broker_is_waited_for() {
+    let Some(mut broker) = Broker::start() else { return };
+    let Some(server) = testing::server("redis") else { return };
+    let place = Place::new();
+    let _agents = [Agent::start(&place, &broker, "a", &[]), Agent::start(&place, &broker, "b", &[])];
+    let args =
+        ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "4"];
+    let rest = ["--duration", "300ms", "--rounds", "12", "--records", "500", "--no-html"];
+    let run = place.spawn(&[&args[..], &rest[..]].concat());
+    for trials in [2, 8] {
+        place.wait_for_trials(trials);
+        broker.restart();
+    }
+    let answer = Answer::of(&run.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(check_sums(&run_file(&place), 2) >= 24);
+}
+
+#[test]
+fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
+    let Some(broker) = Broker::start() else { return };
+    let place = Place::new();
+    let far = Relay::start(broker.address(), Duration::from_millis(10)).url();
+    let _agents = [
+        Agent::start(&place, &broker, "near", &[]),
+        Agent(piped(&mut place.command(&["agent", "--nats", &far, "--name", "far"]))),
+    ];
+    let args = ["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "2", "--clients", "2"];
+    let rest = ["--duration", "500ms", "--rounds", "3", "--records", "500", "--no-html"];
+    let answer = place.run(&[&args[..], &rest[..]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let file = run_file(&place);
+    assert!(check_sums(&file, 2) >= 6);
+    let mut spreads = Vec::new();
+    for trial in trials(&file) {
+        let fleet = &trial["outcome"]["measured"]["fleet"];
+        assert_eq!(fleet["agents"][0]["name"], "far");
+        // Its messages take ten milliseconds at least, so that less cannot be known.
+        assert!(fleet["agents"][0]["clock_error_ns"].as_u64().unwrap() >= 10_000_000, "{fleet}");
+        spreads.push(fleet["start_spread_ns"].as_u64().unwrap());
+    }
+    assert!(*spreads.iter().min().unwrap() <= 40_000_000, "{spreads:?}");
+}
+
+#[test]
+fn agent_of_another_version_is_refused() {
+    let Some(broker) = Broker::start() else { return };
+    let place = Place::new();
+    pretender(&broker, "old", "0.0.1");
+    let answer =
+        place.run(&["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "1", "--no-html"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("agent old: it is version 0.0.1 of kurabe"), "{answer:?}");
+}
+
+#[test]
+fn passwords_of_targets_are_in_no_message() {
+    const PASSWORD: &str = "hunter2-of-this-test";
+    let Some(broker) = Broker::start() else { return };
+    let Some(server) = testing::server_with("postgres", |options| options.with_password(PASSWORD)) else {
+        return;
+    };
+    let place = Place::new();
+    let tap = Tap::on(&broker);
+    let knows = |command: &mut Command| {
+        command.env("PGPASSWORD", PASSWORD);
+    };
+    let a = Agent::with(&place, &broker, "a", &[], knows);
+    let url = server.url().replacen('@', &format!(":{PASSWORD}@"), 1);
+    let run = || {
+        let args = ["run", "point-read", &url, "--fleet", broker.url(), "--agents", "1", "--clients", "2"];
+        let rest = ["--requests", "200", "--rounds", "1", "--records", "200", "--no-html"];
+        place.run(&[&args[..], &rest[..]].concat())
+    };
+    let answer = run();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    drop(a);
+    // An agent that lacks it says what to do.
+    let _b = Agent::start(&place, &broker, "b", &[]);
+    let answer = run();
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let said = format!("{}{}", answer.out, answer.err);
+    assert!(said.contains("agent b: ") && said.contains("passwords are not sent to agents"), "{answer:?}");
+    let seen = tap.read();
+    assert!(seen.contains("\"load\":{") && seen.contains("\"done\":{"), "{}", seen.len());
+    assert!(!seen.contains(PASSWORD) && !said.contains(PASSWORD));
+}
+
+#[test]
+fn what_agents_cannot_do_is_not_available_with_the_reason() {
+    let place = Place::new();
+    let planned = |args: &[&str]| {
+        let args = [&["run"], args, &["--fleet", "nats://127.0.0.1:1", "--dry-run"]].concat();
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        answer.err
+    };
+    assert!(planned(&["point-read", "sqlite:"]).contains("within the coordinator's process"));
+    assert!(planned(&["cache-aside", "null:"]).contains("run it without --fleet"));
+    assert!(planned(&["net", "null:"]).contains("run it without --fleet"));
+    let refused = |args: &[&str]| {
+        let answer = place.run(&[&["run", "point-read", "sqlite:"], args].concat());
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        answer.err
+    };
+    assert!(refused(&["--agents", "2"]).contains("--agents needs --fleet"));
+    assert!(refused(&["--agent-label", "a=b"]).contains("--agent-label needs --fleet"));
+    assert!(refused(&["--on-lost-agent", "fail"]).contains("--on-lost-agent needs --fleet"));
+    assert!(refused(&["--fleet", "nats://h", "--on-lost-agent", "retry"]).contains("write fail or continue"));
+    assert!(refused(&["--fleet", "http://h"]).contains("no address of a broker"));
+    assert!(
+        refused(&["--fleet", "nats://h", "--interleave=5ms"]).contains("--interleave cannot be combined")
+    );
+}

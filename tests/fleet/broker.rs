@@ -1,0 +1,153 @@
+//! A NATS broker for tests, and clients of it that speak its protocol themselves.
+
+use crate::support::eventually;
+use kurabe_testbed::testing;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running `nats-server`. It ends with the test.
+pub(super) struct Broker {
+    child: Child,
+    address: String,
+    url: String,
+    /// Where JetStream keeps its streams; `None`: the broker has no JetStream.
+    streams: Option<TempDir>,
+}
+
+impl Broker {
+    /// Starts one; `None`, with a visible skip, if it is not installed.
+    pub(super) fn start() -> Option<Self> {
+        Self::at("127.0.0.1")
+    }
+
+    /// As [`Broker::start`], with JetStream.
+    pub(super) fn with_streams() -> Option<Self> {
+        Self::start_with("127.0.0.1", Some(tempfile::tempdir().unwrap()))
+    }
+
+    /// As [`Broker::start`], at this address of the host.
+    pub(super) fn at(host: &str) -> Option<Self> {
+        Self::start_with(host, None)
+    }
+
+    fn start_with(host: &str, streams: Option<TempDir>) -> Option<Self> {
+        if !Command::new("nats-server").arg("--version").output().is_ok_and(|output| output.status.success())
+        {
+            assert!(!testing::required(), "nats-server is not installed");
+            testing::skipped("nats-server is not installed");
+            return None;
+        }
+        let free = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
+        let address = format!("{host}:{free}");
+        let child = spawn(&address, streams.as_ref());
+        Some(Self { child, url: format!("nats://{address}"), address, streams })
+    }
+
+    /// Its URL.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its host and port.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Kills it and starts it again at the same address.
+    pub(super) fn restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(&self.address, self.streams.as_ref());
+    }
+
+    /// A client that has subscribed to this.
+    fn client(&self, subject: &str) -> (TcpStream, BufReader<TcpStream>) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let mut info = String::new();
+        lines.read_line(&mut info).unwrap();
+        assert!(info.starts_with("INFO "), "{info}");
+        write!(stream, "CONNECT {{\"verbose\":false}}\r\nSUB {subject} 1\r\nPING\r\n").unwrap();
+        let mut pong = String::new();
+        while !pong.starts_with("PONG") {
+            pong.clear();
+            lines.read_line(&mut pong).unwrap();
+        }
+        (stream, lines)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(address: &str, streams: Option<&TempDir>) -> Child {
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let mut command = Command::new("nats-server");
+    command.args(["-a", host, "-p", port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(folder) = streams {
+        command.arg("-js").arg("-sd").arg(folder.path());
+    }
+    let child = command.spawn().unwrap();
+    eventually(60, || TcpStream::connect(address).ok()).expect("nats-server does not listen");
+    child
+}
+
+/// Everything that was published on a broker.
+pub(super) struct Tap(Arc<Mutex<Vec<u8>>>);
+
+impl Tap {
+    pub(super) fn on(broker: &Broker) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (mut stream, mut lines) = broker.client(">");
+        let own = Arc::clone(&seen);
+        thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            while let Ok(read @ 1..) = lines.read(&mut bytes) {
+                let part = &bytes[..read];
+                own.lock().unwrap().extend_from_slice(part);
+                if part.windows(6).any(|window| window == b"PING\r\n") {
+                    let _ = stream.write_all(b"PONG\r\n");
+                }
+            }
+        });
+        Self(seen)
+    }
+
+    /// What was published so far.
+    pub(super) fn read(&self) -> String {
+        // The broker passes on what it received a moment ago.
+        thread::sleep(Duration::from_millis(300));
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+/// Answers calls as an agent with this name and version of Kurabe would.
+pub(super) fn pretender(broker: &Broker, name: &str, version: &str) {
+    let (mut stream, mut lines) = broker.client("kurabe.fleet.call");
+    let about = format!(
+        r#"{{"id":"x","agent":{{"name":"{name}","host":"h","cpus":1,"system":"s"}},"kurabe":"{version}","protocol":3,"boot":"b","network":"n","pid":1,"busy":null}}"#
+    );
+    let answer = format!(r#"{{"number":0,"seen":0,"message":{{"here":{about}}}}}"#);
+    thread::spawn(move || {
+        let mut line = String::new();
+        while lines.read_line(&mut line).is_ok_and(|read| read > 0) {
+            // MSG subject number reply length
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["MSG", _, _, reply, _] = words[..] {
+                let _ = write!(stream, "PUB {reply} {}\r\n{answer}\r\n", answer.len());
+            } else if words == ["PING"] {
+                let _ = stream.write_all(b"PONG\r\n");
+            }
+            line.clear();
+        }
+    });
+}

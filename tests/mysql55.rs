@@ -1,0 +1,32 @@
+//! MySQL 5.5, the server of published figures. Nothing requires it.
+
+use crate::support::Place;
+use kurabe_testbed::testing;
+
+#[test]
+fn mysql_5_5_measures_what_needs_no_microseconds() {
+    let installed = kurabe_testbed::available().into_iter().find(|(name, _)| *name == "mysql@5.5");
+    if let Some((_, Err(missing))) = installed {
+        return testing::skipped(&format!("{}: {}", missing.what, missing.how));
+    }
+    let place = Place::new();
+    let answer = place.run(&["run", "kv", "up:mysql@5.5", "--clients", "2", "--dry-run"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let runs: [&[&str]; 4] = [
+        &["kv", "--records", "100", "--clients", "2"],
+        &["estimate", "--records", "300", "--data", "uniform", "--state", "fresh"],
+        &["reload", "--rows", "200", "--order", "key", "--tool", "kurabe"],
+        &["bulk", "--rows", "200", "--fetch", "100"],
+    ];
+    for run in runs {
+        let few = ["up:mysql@5.5", "--rounds", "1", "--duration", "50ms", "--no-html"];
+        let answer = place.run(&[&["run"], run, &few].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let report = place.report();
+        let versions = report["targets"].to_string();
+        assert!(versions.contains("5.5."), "{versions}");
+    }
+    let answer = place.run(&["run", "webapp", "up:mysql@5.5", "--rounds", "1", "--duration", "50ms"]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.err.contains("MySQL 5.5 stores times without microseconds"), "{answer:?}");
+}
