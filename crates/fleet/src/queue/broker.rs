@@ -7,8 +7,9 @@ use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, kv};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// The stream of waiting runs, and the beginning of its subjects.
@@ -23,6 +24,8 @@ const RESULTS: &str = "kurabe-results";
 
 /// After this time without a sign of life of its worker, a run is given to another one.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(15);
+/// How long the broker has to answer where its client sets no limit.
+const ANSWER: Duration = Duration::from_secs(10);
 /// A consumer that nobody asks for this long is removed.
 const UNUSED: Duration = Duration::from_secs(3_600);
 
@@ -103,14 +106,12 @@ impl Broker {
 
     /// The lanes that have messages.
     pub(super) async fn lanes(&self) -> Result<BTreeSet<String>, String> {
-        let filter = format!("{SUBJECT}.*");
-        let mut subjects = self.stream.info_with_subjects(filter).await.map_err(|error| error.to_string())?;
-        let mut lanes = BTreeSet::new();
-        while let Some(subject) = subjects.next().await {
-            let (subject, _) = subject.map_err(|error| error.to_string())?;
-            lanes.extend(subject.rsplit('.').next().map(str::to_owned));
-        }
-        Ok(lanes)
+        names(&self.stream, &format!("{SUBJECT}.")).await
+    }
+
+    /// The names of all runs. The client's own list of keys waits for ever for an entry that is replaced meanwhile.
+    pub(super) async fn ids(&self) -> Result<BTreeSet<String>, String> {
+        names(&self.entries.stream, &self.entries.prefix).await
     }
 
     /// The next message of a lane; `None` if it has none, or a worker has one.
@@ -128,6 +129,24 @@ impl Broker {
             self.stream.get_or_create_consumer(lane, config).await.map_err(|error| error.to_string())?;
         let fetched = consumer.fetch().max_messages(1).messages().await;
         let mut messages = fetched.map_err(|error| error.to_string())?;
-        messages.next().await.transpose().map_err(|error| error.to_string())
+        answer(async { messages.next().await.transpose() }).await
     }
+}
+
+/// Waits for the broker's answer, as long as [`ANSWER`].
+pub(super) async fn answer<T, E: Display>(future: impl Future<Output = Result<T, E>>) -> Result<T, String> {
+    match tokio::time::timeout(ANSWER, future).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("the broker did not answer within {} s", ANSWER.as_secs())),
+    }
+}
+
+/// The subjects of a stream that begin with a prefix, without it.
+async fn names(stream: &Stream, prefix: &str) -> Result<BTreeSet<String>, String> {
+    let mut subjects = answer(stream.info_with_subjects(format!("{prefix}>"))).await?;
+    let mut names = BTreeSet::new();
+    while let Some((subject, _)) = answer(subjects.try_next()).await? {
+        names.extend(subject.strip_prefix(prefix).map(str::to_owned));
+    }
+    Ok(names)
 }

@@ -15,7 +15,6 @@ use crate::nats;
 use crate::place::FleetUrl;
 use async_nats::jetstream::kv::CreateErrorKind;
 use broker::Broker;
-use futures_util::StreamExt;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -105,6 +104,8 @@ pub enum State {
         error: Option<String>,
         /// Its recorded runs.
         runs: Vec<String>,
+        /// Their files, by their paths from the folder of runs.
+        files: Vec<String>,
     },
     /// It was not executed to its end.
     Failed {
@@ -326,11 +327,9 @@ fn seconds() -> u64 {
 impl Broker {
     /// All entries, the newest first. What cannot be read, of another version, is left out.
     async fn all_entries(&self) -> Result<Vec<Entry>, String> {
-        let mut keys = self.entries.keys().await.map_err(|error| error.to_string())?;
         let mut all: Vec<Entry> = Vec::new();
-        while let Some(key) = keys.next().await {
-            let key = key.map_err(|error| error.to_string())?;
-            all.extend(self.entry(&key).await?);
+        for id in self.ids().await? {
+            all.extend(self.entry(&id).await?);
         }
         all.sort_by(|a, b| (b.submitted, &b.id).cmp(&(a.submitted, &a.id)));
         Ok(all)

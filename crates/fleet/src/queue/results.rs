@@ -1,8 +1,7 @@
 //! The files of ended runs, in the object store.
 
-use super::broker::Broker;
+use super::broker::{Broker, answer};
 use super::{Entry, Queue};
-use futures_util::StreamExt;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs;
 use std::io;
@@ -15,21 +14,24 @@ pub(super) const OUTPUT: &str = "output.txt";
 pub(super) const RUNS: &str = "runs";
 
 impl Broker {
-    /// Stores all files of a folder under a run's name.
-    pub(super) async fn store(&self, id: &str, folder: &Path) -> Result<(), String> {
+    /// Stores all files of a folder under a run's name. Returns those in its folder of runs, by their paths from there.
+    pub(super) async fn store(&self, id: &str, folder: &Path) -> Result<Vec<String>, String> {
+        let mut stored = Vec::new();
         for path in files(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
             let Ok(name) = path.strip_prefix(folder) else { continue };
             let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let object = format!("{id}/{}", name.display());
             self.results.put(object.as_str(), &mut &content[..]).await.map_err(|error| error.to_string())?;
+            stored.extend(name.strip_prefix(RUNS).ok().map(|file| file.display().to_string()));
         }
-        Ok(())
+        stored.sort();
+        Ok(stored)
     }
 
     async fn read(&self, object: &str) -> Result<Vec<u8>, String> {
-        let mut found = self.results.get(object).await.map_err(|error| error.to_string())?;
+        let mut found = answer(self.results.get(object)).await?;
         let mut content = Vec::new();
-        found.read_to_end(&mut content).await.map_err(|error| error.to_string())?;
+        while answer(found.read_buf(&mut content)).await? > 0 {}
         Ok(content)
     }
 }
@@ -49,43 +51,25 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The path of an object's file within the folder of runs; `None` for anything that does not belong there.
-fn place(object: &str, id: &str) -> Option<PathBuf> {
-    let name = object.strip_prefix(id)?.strip_prefix('/')?.strip_prefix(RUNS)?.strip_prefix('/')?;
-    let path = Path::new(name);
-    let parts: Vec<Component<'_>> = path.components().collect();
-    let plain = parts.len() == 2 && parts.iter().all(|part| matches!(part, Component::Normal(_)));
-    plain.then(|| path.to_owned())
+/// Whether this is the path of a file of a run, from the folder of runs.
+fn is_of_run(file: &Path) -> bool {
+    let parts: Vec<Component<'_>> = file.components().collect();
+    parts.len() == 2 && parts.iter().all(|part| matches!(part, Component::Normal(_)))
 }
 
 impl Queue {
-    /// Writes the recorded runs of an ended run, with their pages, into a folder of runs. Returns the files. Those of a run
-    /// that is there already are left as they are.
+    /// Writes these files of an ended run into a folder of runs. Returns their paths. Those that are there already are left
+    /// as they are.
     ///
     /// # Errors
     /// If the broker does not answer, or a file cannot be written.
-    pub fn fetch(&self, entry: &Entry, folder: &Path) -> Result<Vec<PathBuf>> {
+    pub fn fetch(&self, entry: &Entry, files: &[String], folder: &Path) -> Result<Vec<PathBuf>> {
         let failed = |why: String| self.error(&format!("the files of {} cannot be read", entry.id), &why);
-        let objects = async {
-            let mut list = self.broker.results.list().await.map_err(|error| error.to_string())?;
-            let mut names = Vec::new();
-            while let Some(object) = list.next().await {
-                names.push(object.map_err(|error| error.to_string())?.name);
-            }
-            Ok(names)
-        };
-        let mut objects: Vec<(PathBuf, String)> = self
-            .runtime
-            .block_on(objects)
-            .map_err(failed)?
-            .into_iter()
-            .filter_map(|object| Some((place(&object, &entry.id)?, object)))
-            .collect();
-        objects.sort();
         let mut written = Vec::new();
-        for (name, object) in objects {
-            let path = folder.join(&name);
+        for file in files.iter().filter(|file| is_of_run(Path::new(file))) {
+            let path = folder.join(file);
             if !path.exists() {
+                let object = format!("{}/{RUNS}/{file}", entry.id);
                 let content = self.runtime.block_on(self.broker.read(&object)).map_err(failed)?;
                 let made = path.parent().map_or(Ok(()), fs::create_dir_all);
                 made.and_then(|()| fs::write(&path, content)).map_err(|error| {
@@ -118,12 +102,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_written_only_into_folders_of_runs() {
-        assert_eq!(place("a/runs/r/run.jsonl", "a"), Some(PathBuf::from("r/run.jsonl")));
-        for object in
-            ["a/output.txt", "ab/runs/r/f", "a/runs/../f", "a/runs//etc/x", "a/runs/f", "a/runs/r/s/f"]
-        {
-            assert_eq!(place(object, "a"), None, "{object}");
+    fn only_files_in_folders_of_runs_are_written() {
+        assert!(is_of_run(Path::new("r/run.jsonl")));
+        for file in ["../f", "/etc/x", "f", "r/s/f", "r/../f", "", "r/.."] {
+            assert!(!is_of_run(Path::new(file)), "{file}");
         }
     }
 }

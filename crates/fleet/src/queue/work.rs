@@ -218,10 +218,12 @@ impl Worker<'_> {
         (self.note)(&format!("{id} began"));
         let mut ending = self.accompany(message, id, &mut *execution, locks).await;
         drop(execution);
-        if matches!(ending, Ending::Code(_))
-            && let Some(other) = self.store(message, id, &folder, locks).await
-        {
-            ending = other;
+        let mut files = Vec::new();
+        if matches!(ending, Ending::Code(_)) {
+            match self.store(message, id, &folder, locks).await {
+                Ok(stored) => files = stored,
+                Err(other) => ending = other,
+            }
         }
         let result = match ending {
             // Nobody stopped it but the run itself, which was not told that it may go on.
@@ -233,7 +235,7 @@ impl Worker<'_> {
                 (self.note)(&format!("{id} ended with exit code {code}"));
                 let (runs, error) = (names(&folder.join(RUNS)), error_of(&folder.join(OUTPUT)));
                 let worker = self.name.to_owned();
-                let ended = State::Ended { at: seconds(), worker, code, error, runs };
+                let ended = State::Ended { at: seconds(), worker, code, error, runs, files };
                 self.conclude(message, entry, ended).await
             }
             Ending::Cancelled => {
@@ -313,22 +315,29 @@ impl Worker<'_> {
         })
     }
 
-    /// Stores the files of an ended run; tries it again while the broker does not answer. Returns why they do not count, if
-    /// that is so: someone cancelled the run, or another worker has it.
+    /// Stores the files of an ended run; tries it again while the broker does not answer. Returns them, or why they do not
+    /// count: someone cancelled the run, or another worker has it.
     async fn store(
         &self,
         message: &Message,
         id: &str,
         folder: &Path,
         locks: &mut Locks<'_>,
-    ) -> Option<Ending> {
+    ) -> Result<Vec<String>, Ending> {
         loop {
             match self.confirm(message, id, locks).await {
-                Ok(Some(ending)) => return Some(ending),
-                Ok(None) if self.broker.store(id, folder).await.is_ok() => return None,
-                Ok(None) | Err(_) if self.stop.load(Ordering::Relaxed) => return Some(Ending::Stopped),
-                Ok(None) | Err(_) => tokio::time::sleep(POLL).await,
+                Ok(Some(ending)) => return Err(ending),
+                Ok(None) => {
+                    if let Ok(files) = self.broker.store(id, folder).await {
+                        return Ok(files);
+                    }
+                }
+                Err(_) => {}
             }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Ending::Stopped);
+            }
+            tokio::time::sleep(POLL).await;
         }
     }
 

@@ -261,7 +261,7 @@ fn named(queue: &Queue, matches: &ArgMatches) -> Result<Vec<Entry>> {
 pub(super) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (queue, store) = (queue(matches)?, places::writable_runs(matches)?);
     for entry in named(&queue, matches)? {
-        let State::Ended { runs, .. } = &entry.state else {
+        let State::Ended { runs, files, .. } = &entry.state else {
             let why = format!("{} has no results: it is {}", entry.id, state(&entry.state));
             let error = Error::new(ErrorKind::NotFound, why);
             let error = if entry.state.is_over() { error } else { error.hint("wait for its end") };
@@ -272,7 +272,7 @@ pub(super) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             let error = Error::new(ErrorKind::NotFound, format!("{} recorded no run; it printed:", entry.id));
             return Err(OfRunFile(error.log(said.lines())).into());
         }
-        let files = queue.fetch(&entry, store.dir())?;
+        let files = queue.fetch(&entry, files, store.dir())?;
         for run in runs {
             output.result(run)?;
         }
