@@ -45,7 +45,8 @@ fn compared_answers_are_counted_separately_from_records_read_back() {
     let answer = place.run(&[
         "run",
         "webapp",
-        "sqlite:",
+        // The second writer may find the lock taken at each look, for longer than the default 5 s if the disk is slow.
+        "sqlite:?busy_timeout=60s",
         "--clients",
         "2",
         "--connection",
@@ -99,8 +100,10 @@ fn postal_code_list_is_used_and_invalid_line_is_reported() {
     let list: String = (1_000_000..1_000_400).step_by(7).map(line).collect();
     std::fs::write(&file, &list).unwrap();
     let path = file.to_str().unwrap();
-    let answer =
-        place.run(&run(&["sqlite:"], &["--clients", "2", "--connection", "kept", "--postal-codes", path]));
+    let answer = place.run(&run(
+        &["sqlite:?busy_timeout=60s"],
+        &["--clients", "2", "--connection", "kept", "--postal-codes", path],
+    ));
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_measured(&place.report(), 2);
     std::fs::write(&file, format!("{list}13101,\"100  \",\"10000\",a,b,c,d,e,f\r\n")).unwrap();
