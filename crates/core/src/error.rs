@@ -52,7 +52,11 @@ pub enum ErrorKind {
 /// An error for display. Its first line is the message, then the hint, if any; below it, indented, the lines of a
 /// log, if any. Text from a server is escaped ([`text`](crate::text)).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Error {
+pub struct Error(Box<Parts>);
+
+/// Boxed, so that results are small where nothing fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
     kind: ErrorKind,
     message: String,
     code: Option<String>,
@@ -64,13 +68,8 @@ impl Error {
     /// An error of this kind. `message` says what happened, without a final full stop. The numbers of the operating system's
     /// errors are removed from it.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: into_printable(without_os_numbers(message.into())),
-            code: None,
-            hint: None,
-            log: Box::default(),
-        }
+        let message = into_printable(without_os_numbers(message.into()));
+        Self(Box::new(Parts { kind, message, code: None, hint: None, log: Box::default() }))
     }
 
     /// Adds what the reader can do about it. An empty text adds nothing.
@@ -78,7 +77,7 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         let hint = hint.into();
         if !hint.is_empty() {
-            self.hint = Some(into_printable(hint));
+            self.0.hint = Some(into_printable(hint));
         }
         self
     }
@@ -86,14 +85,14 @@ impl Error {
     /// Adds the lines of a log.
     #[must_use]
     pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {
-        self.log = lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()).collect();
+        self.0.log = lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()).collect();
         self
     }
 
     /// Adds the server's own code (`1045`, `28P01`, `SERVER_ERROR`).
     #[must_use]
     pub fn code(mut self, code: impl fmt::Display) -> Self {
-        self.code = Some(into_printable(code.to_string()));
+        self.0.code = Some(into_printable(code.to_string()));
         self
     }
 
@@ -102,20 +101,20 @@ impl Error {
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         let context = into_printable(format!("{context}: "));
-        if !self.message.starts_with(&context) {
-            self.message.insert_str(0, &context);
+        if !self.0.message.starts_with(&context) {
+            self.0.message.insert_str(0, &context);
         }
         self
     }
 
     /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The server's own code, if the server reported the error.
     pub fn server_code(&self) -> Option<&str> {
-        self.code.as_deref()
+        self.0.code.as_deref()
     }
 
     /// A wrong command line, URL or suite file.
@@ -153,14 +152,15 @@ fn without_os_numbers(mut text: String) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if let Some(code) = &self.code {
+        let Parts { message, code, hint, log, .. } = &*self.0;
+        f.write_str(message)?;
+        if let Some(code) = code {
             write!(f, " [{code}]")?;
         }
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = hint {
             write!(f, "; {hint}")?;
         }
-        for line in &*self.log {
+        for line in log {
             write!(f, "\n  {line}")?;
         }
         Ok(())
@@ -170,6 +170,12 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn result_without_value_is_one_word() {
+        // Frames of clients' stacks have several, and ten thousand clients have a stack each.
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
 
     #[test]
     fn numbers_of_the_operating_system_are_not_shown() {

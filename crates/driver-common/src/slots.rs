@@ -11,7 +11,8 @@ pub struct Slots<T>(Slab<T>);
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self(Slab::new())
+        // Most sessions prepare one statement.
+        Self(Slab::with_capacity(1))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::spans::Spans;
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use crate::trial::Trial;
+use crate::turnstile::Turnstile;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
@@ -55,6 +56,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) lane: Option<Lane<'a>>,
     /// The processors for the clients; all if empty.
     pub(crate) cpus: &'a [u32],
+    /// Bounds how many clients connect at a time.
+    pub(crate) connecting: Turnstile,
     pub(crate) gate: Gate,
     /// Where clients wait at the end for the others, so that all connections are still open for the last observation.
     pub(crate) finish: Gate,
@@ -153,7 +156,8 @@ pub(crate) struct Worker<'a> {
     limits: Limits,
     /// Borrowed only while a time is recorded.
     pub(crate) times: &'a RefCell<Times>,
-    pub(crate) outcome: Outcome,
+    /// Boxed: it would be on the stack several times.
+    pub(crate) outcome: Box<Outcome>,
 }
 
 /// The limits of a client's part of a trial, besides time.
@@ -192,14 +196,17 @@ impl<'a> Worker<'a> {
     ) -> Self {
         let done = ClientSummary { client, completed: 0, rows_written: 0, notes: None };
         let (tally, timeline) = (Tally::default(), Timeline::new(client.count));
-        let outcome = Outcome { done, tally, elapsed: Duration::ZERO, timeline, error: None };
+        let outcome = Box::new(Outcome { done, tally, elapsed: Duration::ZERO, timeline, error: None });
         Self { shared, transaction, session: None, limits, times, outcome }
     }
 
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
     /// cases; otherwise the others would wait forever.
-    pub(crate) fn run(mut self) -> Outcome {
-        let connected = cpu_partition::pin_thread(self.shared.cpus).and_then(|()| self.connect());
+    pub(crate) fn run(mut self) -> Box<Outcome> {
+        let shared = self.shared;
+        let connected = cpu_partition::pin_thread(shared.cpus)
+            .and_then(|()| shared.connecting.pass(|| if self.stopped() { Ok(()) } else { self.connect() }));
+        kurabe_reactor::trim_stack();
         let failed = connected.is_err();
         self.note(connected);
         let warmed_up = match &self.shared.warmup {

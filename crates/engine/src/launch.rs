@@ -19,7 +19,7 @@ const STACK: usize = 512 * 1024;
 
 /// The clients that were started.
 pub(crate) struct Started<'scope> {
-    threads: Vec<ScopedJoinHandle<'scope, Vec<Result<Outcome>>>>,
+    threads: Vec<ScopedJoinHandle<'scope, Vec<Result<Box<Outcome>>>>>,
     /// Their number.
     pub(crate) clients: usize,
     /// Why there are no more; `None` if all were started.
@@ -28,11 +28,11 @@ pub(crate) struct Started<'scope> {
 
 impl Started<'_> {
     /// Waits for the end of all clients, even if one has failed, and returns their results in the order of the clients.
-    pub(crate) fn join(self) -> Result<Vec<Outcome>> {
+    pub(crate) fn join(self) -> Result<Vec<Box<Outcome>>> {
         let panicked = |_| vec![Err(Error::new(ErrorKind::Internal, "a client thread panicked"))];
-        let ended: Vec<Result<Outcome>> =
+        let ended: Vec<Result<Box<Outcome>>> =
             self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(panicked)).collect();
-        let mut outcomes = ended.into_iter().collect::<Result<Vec<Outcome>>>()?;
+        let mut outcomes = ended.into_iter().collect::<Result<Vec<_>>>()?;
         outcomes.sort_by_key(|outcome| outcome.done.client.index);
         Ok(outcomes)
     }
@@ -94,6 +94,8 @@ impl Trial<'_> {
                 Ok(())
             }),
             Some(threads) => {
+                // Thousands of clients take as much memory as earlier work has freed.
+                kurabe_reactor::trim_heap();
                 let mut groups: Vec<Vec<Ready>> = (0..threads).map(|_| Vec::new()).collect();
                 let made = own.enumerate().try_for_each(|(nth, index)| -> Result<()> {
                     groups[nth % threads].push(self.client(index, state)?);
@@ -120,7 +122,7 @@ fn start_group<'scope, 'env>(
     shared: &'env Shared<'env>,
     number: usize,
     group: Vec<Ready>,
-) -> Result<ScopedJoinHandle<'scope, Vec<Result<Outcome>>>> {
+) -> Result<ScopedJoinHandle<'scope, Vec<Result<Box<Outcome>>>>> {
     let clients = group.len();
     let who = format!("{clients} clients");
     let reactor = Reactor::new(group, STACK).map_err(|why| no_thread(&who, &why))?;
@@ -137,7 +139,7 @@ fn start_group<'scope, 'env>(
 }
 
 /// Gives the times of a thread to its first client that has results.
-fn with_times(mut ended: Vec<Result<Outcome>>, times: RefCell<Times>) -> Vec<Result<Outcome>> {
+fn with_times(mut ended: Vec<Result<Box<Outcome>>>, times: RefCell<Times>) -> Vec<Result<Box<Outcome>>> {
     if let Some(first) = ended.iter_mut().find_map(|one| one.as_mut().ok()) {
         first.tally.times = Some(Box::new(times.into_inner()));
     }
@@ -154,7 +156,7 @@ fn guarded(
     shared: &Shared<'_>,
     Ready { client, limits, transaction }: Ready,
     times: &RefCell<Times>,
-) -> Result<Outcome> {
+) -> Result<Box<Outcome>> {
     catch_unwind(AssertUnwindSafe(|| Worker::new(shared, client, transaction, limits, times).run())).map_err(
         |panic| {
             shared.stop.store(true, Ordering::Relaxed);

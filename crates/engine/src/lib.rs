@@ -40,6 +40,7 @@ mod throughput;
 mod timeline;
 mod totals;
 pub mod trial;
+mod turnstile;
 mod warmup_detector;
 
 pub use cancellable::cancellable;

@@ -15,6 +15,7 @@ use crate::standstill::Monitor;
 use crate::throughput;
 use crate::timeline;
 use crate::totals::Totals;
+use crate::turnstile::Turnstile;
 use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{After, Checked, DatasetState, OperationInfo, Stop, Workload};
@@ -35,6 +36,8 @@ use std::time::{Duration, Instant};
 
 /// In an open loop clients start this long after the gate opens, …
 const LEAD: Duration = Duration::from_millis(2);
+/// The maximum number of clients that connect at a time: servers' queues of new connections are short.
+const CONNECTING: usize = 64;
 /// … and this much more per client, so that all are awake.
 const LEAD_EACH: Duration = Duration::from_micros(20);
 /// Separates the seed of arrivals from the clients' own, …
@@ -182,6 +185,7 @@ impl Trial<'_> {
                 .and_then(WarmupDetector::of),
             lane,
             cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
+            connecting: Turnstile::new(CONNECTING),
             gate: Gate::new(),
             finish: Gate::new(),
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),

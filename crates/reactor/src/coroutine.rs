@@ -1,12 +1,14 @@
-//! A coroutine that borrows from its caller. The only file with `unsafe`.
+//! A coroutine that borrows from its caller. The only file with `unsafe`, besides one call in `heap.rs`.
 //!
 //! Miri cannot run its tests: it supports neither guard pages of stacks nor the assembly that switches between them.
 //! The crate's tests of other files run under Miri (`cargo miri test -p kurabe-reactor -- --skip coroutine`).
 
 #![allow(unsafe_code)]
 
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{CoroutineResult, Yielder};
+use rustix::mm::{Advice, madvise};
+use rustix::param::page_size;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,11 +20,16 @@ type Inner = corosensei::Coroutine<(), (), ()>;
 thread_local! {
     /// The yielder of the coroutine whose code runs on this thread; null outside of coroutines.
     static RUNNING: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
+    /// Whether the next coroutine of this thread that is suspended is to be trimmed, and then the address of one of the
+    /// last variables on its stack.
+    static TRIM: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// A closure on its own stack. Dropping it unwinds the stack.
 struct Coroutine<'env> {
     inner: Inner,
+    /// The lowest address of its stack.
+    limit: usize,
     /// It has what the closure has borrowed.
     env: PhantomData<&'env mut ()>,
 }
@@ -38,11 +45,12 @@ impl<'env> Coroutine<'env> {
         // dropped with `self`, which the borrow checker ends before `'env` (by `env`) and the caller does not leak.
         let body: Box<dyn FnOnce() + 'static> =
             unsafe { std::mem::transmute::<Box<dyn FnOnce() + 'env>, Box<dyn FnOnce() + 'static>>(body) };
+        let limit = stack.limit().get();
         let inner = Inner::with_stack(stack, move |yielder, ()| {
             RUNNING.set(ptr::from_ref(yielder));
             body();
         });
-        Self { inner, env: PhantomData }
+        Self { inner, limit, env: PhantomData }
     }
 
     /// Runs the coroutine until it suspends itself or ends. Returns `None` if it is suspended, otherwise how it ended:
@@ -53,11 +61,41 @@ impl<'env> Coroutine<'env> {
         let resumed = catch_unwind(AssertUnwindSafe(|| self.inner.resume(())));
         RUNNING.set(outer);
         match resumed {
-            Ok(CoroutineResult::Yield(())) => None,
+            Ok(CoroutineResult::Yield(())) => {
+                if let Some(used) = TRIM.take() {
+                    self.trim(used);
+                }
+                None
+            }
             Ok(CoroutineResult::Return(())) => Some(Ok(())),
             Err(panic) => Some(Err(panic)),
         }
     }
+}
+
+impl Coroutine<'_> {
+    /// Gives the kernel the pages back below this address of the suspended stack, and [`MARGIN`].
+    fn trim(&mut self, used: usize) {
+        let end = (used - MARGIN) & !(page_size() - 1);
+        if end > self.limit {
+            // SAFETY: the pages belong to this coroutine's stack, which is mapped as long as `inner` lives. It is suspended,
+            // so that no code runs on it, and what it needs lies above its stack pointer. `suspend` noted the address of a
+            // variable. Between that variable and the stack pointer are the rest of its frame and what the switch saves,
+            // some registers; `MARGIN` is many times as much. Below, the stack has nothing but what ended calls have
+            // left, and the guard page, which has no contents. Later calls find zeros there, as on a new stack.
+            let _ = unsafe {
+                madvise(ptr::with_exposed_provenance_mut(self.limit), end - self.limit, Advice::LinuxDontNeed)
+            };
+        }
+    }
+}
+
+/// What a suspended coroutine has below the variable whose address [`suspend`] notes, at most, in bytes.
+const MARGIN: usize = 1024;
+
+/// Has the running coroutine trimmed when it is suspended next, which its caller does at once.
+pub(crate) fn trim_when_suspended() {
+    TRIM.set(Some(0));
 }
 
 /// Coroutines that [`scope`] lends. They cannot be taken out.
@@ -106,6 +144,9 @@ pub(crate) fn suspend() {
     let yielder = RUNNING.replace(ptr::null());
     if yielder.is_null() {
         return;
+    }
+    if TRIM.get().is_some() {
+        TRIM.set(Some(ptr::from_ref(&yielder).expose_provenance()));
     }
     // SAFETY: the pointer was made of a reference that `inner` lends its closure, which is valid until the closure
     // returns. `RUNNING` has it only while that closure runs on this thread: the closure sets it when it starts, this
@@ -187,6 +228,46 @@ mod tests {
         };
         with([Box::new(outer)], |all| {
             assert!(all.resume(0).is_none());
+            assert!(all.resume(0).is_some_and(|ended| ended.is_ok()));
+        });
+    }
+
+    #[test]
+    fn trimmed_stack_keeps_what_is_in_use_and_gives_the_rest_back() {
+        const DEEP: usize = 12 * 1024;
+        fn resident(address: usize) -> usize {
+            let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let is_of = |line: &str| {
+                let (from, rest) = line.split_once('-')?;
+                let to = rest.split_once(' ')?.0;
+                let [from, to] = [from, to].map(|hex| usize::from_str_radix(hex, 16).ok());
+                Some((from?..to?).contains(&address))
+            };
+            let mut lines = smaps.lines().skip_while(|line| is_of(line) != Some(true));
+            let rss = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+            rss.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+        }
+        #[inline(never)]
+        fn deep() -> usize {
+            let array = std::hint::black_box([7u8; DEEP]);
+            array.iter().map(|byte| usize::from(*byte)).sum()
+        }
+        let at = Cell::new(0);
+        let body = || {
+            let kept = std::hint::black_box([5u8; 100]);
+            at.set(ptr::from_ref(&kept).addr());
+            assert_eq!(deep(), 7 * DEEP);
+            suspend();
+            trim_when_suspended();
+            suspend();
+            assert_eq!(std::hint::black_box(kept), [5; 100]);
+            assert_eq!(deep(), 7 * DEEP);
+        };
+        with([Box::new(body)], |all| {
+            assert!(all.resume(0).is_none() && resident(at.get()) >= DEEP);
+            assert!(all.resume(0).is_none());
+            let left = resident(at.get());
+            assert!(left > 0 && left < DEEP / 2, "{left}");
             assert!(all.resume(0).is_some_and(|ended| ended.is_ok()));
         });
     }

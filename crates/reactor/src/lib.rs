@@ -26,13 +26,15 @@
 //! - A task that overflows its stack ends the process by a signal, as a thread does: each stack has a guard page.
 
 mod coroutine;
+mod heap;
 mod scheduler;
 mod source;
 mod state;
 mod sync;
 mod timers;
 
-pub use scheduler::{Reactor, current, sleep, take_turn, time_in_queue};
+pub use heap::trim_heap;
+pub use scheduler::{Reactor, current, sleep, take_turn, time_in_queue, trim_stack};
 pub use source::{Interest, Source};
 pub use state::BATCH;
 pub use sync::{Condition, Guard, Lock};

@@ -67,6 +67,15 @@ pub fn take_turn() {
     }
 }
 
+/// Gives the kernel back what the running task's stack has used beyond its present depth, and lets other tasks run.
+/// For after deep calls that are not repeated, such as connecting. Does nothing on an ordinary thread.
+pub fn trim_stack() {
+    if current() != 0 && with(|_, state| state.take_turn()).is_some() {
+        coroutine::trim_when_suspended();
+        suspend();
+    }
+}
+
 /// How long the running task was ready to receive and waited in the queue, since it last asked: from each report of one
 /// of its sockets by epoll until it was resumed. `None` on an ordinary thread.
 #[inline]

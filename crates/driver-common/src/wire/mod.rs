@@ -33,8 +33,8 @@ use std::io::{self, IoSlice, Read, Write};
 /// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
 const INBOX: usize = 16 * 1024;
 
-/// Its size at first where many connections share a thread. It grows with the first answer that fills it.
-const SMALL: usize = 1024;
+/// Its size at first where many connections share a thread. Answers that fill it double it.
+const SMALL: usize = 512;
 
 /// Size of the receive buffer while many rows are read, in bytes: few receives, and it stays in the processor's cache.
 const WIDE: usize = 128 * 1024;
@@ -362,7 +362,7 @@ impl<S: Peer> Wire<S> {
         if self.start == self.end {
             if self.end == self.inbox.len() && self.end < INBOX {
                 // Answers are longer than the buffer.
-                self.inbox.resize(INBOX, 0);
+                self.inbox.resize((2 * self.end).min(INBOX), 0);
             }
             (self.start, self.end) = (0, 0);
         } else if self.end == self.inbox.len() {
