@@ -28,11 +28,12 @@ pub(crate) struct Started<'scope> {
 
 impl Started<'_> {
     /// Waits for the end of all clients, even if one has failed, and returns their results in the order of the clients.
-    pub(crate) fn join(self) -> Result<Vec<Box<Outcome>>> {
+    pub(crate) fn join(self) -> Result<Vec<Outcome>> {
         let panicked = |_| vec![Err(Error::new(ErrorKind::Internal, "a client thread panicked"))];
         let ended: Vec<Result<Box<Outcome>>> =
             self.threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(panicked)).collect();
-        let mut outcomes = ended.into_iter().collect::<Result<Vec<_>>>()?;
+        let unboxed = ended.into_iter().map(|one| one.map(|outcome| *outcome));
+        let mut outcomes = unboxed.collect::<Result<Vec<_>>>()?;
         outcomes.sort_by_key(|outcome| outcome.done.client.index);
         Ok(outcomes)
     }

@@ -23,12 +23,11 @@ pub(crate) struct Totals {
 impl Totals {
     /// Adds up the results. A mismatch takes precedence over other errors, since later connection errors only follow
     /// from it.
-    pub(crate) fn of(outcomes: Vec<Box<Outcome>>) -> Self {
+    pub(crate) fn of(outcomes: Vec<Outcome>) -> Self {
         let has_paced =
-            |outcome: &Box<Outcome>| outcome.tally.times.as_ref().is_some_and(|times| times.paced.is_some());
+            |outcome: &Outcome| outcome.tally.times.as_ref().is_some_and(|times| times.paced.is_some());
         let mut sum = Self { is_open: outcomes.iter().any(has_paced), ..Self::default() };
         for outcome in outcomes {
-            let outcome = *outcome;
             sum.clients_done.push(outcome.done);
             sum.tally.merge(&outcome.tally);
             if !sum.is_open {
