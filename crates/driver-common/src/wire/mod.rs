@@ -359,11 +359,11 @@ impl<S: Peer> Wire<S> {
     }
 
     fn fill(&mut self) -> Result<()> {
-        if self.end == self.inbox.len() && self.end < INBOX {
-            // Answers are longer than the buffer.
-            self.inbox.resize((2 * self.end).min(INBOX), 0);
-        }
         if self.start == self.end {
+            if self.end == self.inbox.len() && self.end < INBOX {
+                // Answers are longer than the buffer.
+                self.inbox.resize((2 * self.end).min(INBOX), 0);
+            }
             (self.start, self.end) = (0, 0);
         } else if self.end == self.inbox.len() {
             self.inbox.copy_within(self.start..self.end, 0);
