@@ -360,10 +360,6 @@ impl<S: Peer> Wire<S> {
 
     fn fill(&mut self) -> Result<()> {
         if self.start == self.end {
-            if self.end == self.inbox.len() && self.end < INBOX {
-                // Answers are longer than the buffer.
-                self.inbox.resize((2 * self.end).min(INBOX), 0);
-            }
             (self.start, self.end) = (0, 0);
         } else if self.end == self.inbox.len() {
             self.inbox.copy_within(self.start..self.end, 0);
@@ -373,6 +369,10 @@ impl<S: Peer> Wire<S> {
             match self.stream.read(&mut self.inbox[self.end..]) {
                 Ok(got) => {
                     self.end += got;
+                    if self.end == self.inbox.len() && self.end < INBOX {
+                        // Answers are longer than the buffer.
+                        self.inbox.resize((2 * self.end).min(INBOX), 0);
+                    }
                     return self.arrived(got);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

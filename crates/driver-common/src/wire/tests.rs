@@ -33,6 +33,40 @@ fn parts_of_an_input_end_with_it() {
     assert_eq!(parts.head(), (1, false));
 }
 
+#[test]
+fn buffer_of_a_task_grows_with_an_answer_of_many_rows() {
+    const ROW: usize = 120;
+    const ROWS: usize = 400;
+    /// Counts receives.
+    struct Counting(Script, u32);
+    impl Read for Counting {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            self.0.read(buffer)
+        }
+    }
+    impl Write for Counting {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl Peer for Counting {}
+    let task = || {
+        let mut wire = Wire::new(Counting(Script::new(vec![7; ROW * ROWS]), 0));
+        for _ in 0..ROWS {
+            assert_eq!(wire.peek(ROW).unwrap(), [7; ROW]);
+            wire.consume(ROW);
+        }
+        wire.stream().1
+    };
+    let receives = kurabe_reactor::Reactor::new(vec![task], 64 * 1024).unwrap().run().remove(0).unwrap();
+    // Five to grow, and three of its full size.
+    assert!(receives <= 10, "{receives}");
+}
+
 proptest! {
     #[test]
     fn every_byte_arrives_once_and_in_order(
