@@ -203,12 +203,8 @@ impl<'a> Worker<'a> {
     /// Runs the client from its connection to its last transaction. It reports to each gate exactly once in all
     /// cases; otherwise the others would wait forever.
     pub(crate) fn run(mut self) -> Box<Outcome> {
-        let shared = self.shared;
-        let connected = cpu_partition::pin_thread(shared.cpus)
-            .and_then(|()| shared.connecting.pass(|| if self.stopped() { Ok(()) } else { self.connect() }));
+        let failed = !self.shared.connecting.pass(|| self.begin());
         kurabe_reactor::trim_stack();
-        let failed = connected.is_err();
-        self.note(connected);
         let warmed_up = match &self.shared.warmup {
             Some(warmup) => {
                 warmup.gate.report();
@@ -261,6 +257,18 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed) || self.shared.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Connects, unless another client has failed. Returns whether it is connected. An error is noted here, before the next
+    /// client connects: thousands of clients would wait for a server that does not answer, a few at a time.
+    fn begin(&mut self) -> bool {
+        if self.stopped() {
+            return false;
+        }
+        let connected = cpu_partition::pin_thread(self.shared.cpus).and_then(|()| self.connect());
+        let is_connected = connected.is_ok();
+        self.note(connected);
+        is_connected
     }
 
     fn connect(&mut self) -> Result<()> {

@@ -1,0 +1,66 @@
+//! Clients on `null:` that connect to a server which refuses them late.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+
+use kurabe_core::driver::{ConnectOptions, Prepared, Session};
+use kurabe_core::experiment::{Dataset, Stop};
+use kurabe_core::interceptor::{DriverLayer, Interceptor};
+use kurabe_core::operation::Operation;
+use kurabe_core::target::TargetUrl;
+use kurabe_core::threads::ClientThreads;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::trial::{Clients, LoadModel, Trial};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counts the clients that connect, and refuses the statement that each prepares first.
+struct Refusing(Arc<AtomicU64>);
+
+impl Interceptor for Refusing {
+    fn prepare(&mut self, _: &mut dyn Session, _: &Operation) -> Result<Prepared> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        kurabe_reactor::sleep(Duration::from_millis(20));
+        Err(Error::new(ErrorKind::Timeout, "the server did not answer"))
+    }
+}
+
+#[test]
+fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
+    let experiment = kurabe_experiments::registry::find("point-read").unwrap();
+    let info = experiment.info();
+    let cell = info.baseline(&[("clients", "300"), ("statement", "once")]).unwrap();
+    let cell = experiment.plan(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
+    let workload = cell.workload().unwrap();
+    for threads in [ClientThreads::PerClient, ClientThreads::Count(1), ClientThreads::Count(3)] {
+        let null = kurabe_drivers::registry::open(&TargetUrl::parse("null:").unwrap()).unwrap();
+        let mut session = null.connect(&ConnectOptions::default()).unwrap();
+        let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
+        let count = Arc::new(AtomicU64::new(0));
+        let own = Arc::clone(&count);
+        let driver = DriverLayer::new(null, move || Refusing(Arc::clone(&own)));
+        let trial = Trial {
+            driver: &driver,
+            options: &ConnectOptions::default(),
+            cell: &cell,
+            workload: &*workload,
+            operation: &info.operations[0],
+            number: 1,
+            stop: Stop { requests: Some(3_000), ..Stop::default() },
+            load_model: LoadModel::Closed,
+            seed: 7,
+            observer: None,
+            cpu_partition: None,
+            connected: None,
+            clients: Clients::HERE,
+            threads: Some(threads),
+            cancel: &AtomicBool::new(false),
+            progress: &AtomicU64::new(0),
+        };
+        let error = trial.run(&state, &mut *session).err().unwrap_or_else(|| panic!("it is refused")).error;
+        assert!(error.to_string().contains("did not answer"), "{error}");
+        // Those that connected at a time.
+        let connected = count.load(Ordering::Relaxed);
+        assert!((1..=64).contains(&connected), "{threads:?}: {connected}");
+    }
+}
