@@ -1,6 +1,7 @@
 //! A server on another host, observed by an agent that is started with ssh: two network namespaces stand for two hosts.
 
-use crate::servers::common::{skip, tell};
+use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
+use crate::servers::common::skip;
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -77,11 +78,7 @@ impl Host {
         place.configure(&mut command);
         command.stdin(Stdio::piped());
         let mut sshd = piped(&mut command);
-        // The cable can be connected once that process has its own network namespace.
-        let own = fs::read_link("/proc/self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", sshd.id());
-        let apart = || fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
-        eventually(60, apart).expect("no network of its own");
+        wait_until_apart(&sshd);
         let far = sshd.id().to_string();
         ip(&["link", "add", "near", "type", "veth", "peer", "name", "far", "netns", &far]);
         ip(&["addr", "add", NEAR, "dev", "near"]);
@@ -121,11 +118,6 @@ impl Drop for Host {
     }
 }
 
-fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {:?}", Answer::of(&output));
-}
-
 /// The servers as the trials of the newest run observed them.
 fn seen(place: &Place) -> Vec<Value> {
     let report = place.report();
@@ -143,20 +135,7 @@ fn server_on_other_host_is_observed_by_agent() {
         skip("the SSH server is not installed");
         return;
     }
-    let within = |program: &Path| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", "ip link set dev lo up && exec \"$0\" \"$@\""]).arg(program);
-        command.stdin(Stdio::null());
-        command
-    };
-    if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and ip");
-        return;
-    }
-    let mut command = within(&std::env::current_exe().unwrap());
-    let output = command.args(["--exact", "agent::between_two_networks", "--ignored"]).output().unwrap();
-    assert!(output.status.success(), "{:?}", Answer::of(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
+    run_alone("agent::between_two_networks", LOOPBACK);
 }
 
 #[test]

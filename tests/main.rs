@@ -22,6 +22,7 @@ mod lies;
 mod mission;
 mod mysql55;
 mod net;
+mod network;
 mod observed;
 mod packets;
 mod pipeline;

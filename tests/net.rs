@@ -1,5 +1,6 @@
 //! Experiment net, on a listener here and in another network namespace.
 
+use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
 use crate::servers::common::tell;
 use crate::support::{Answer, KURABE, Place, eventually, metric, no_device, own_hosts, piped, signal};
 use kurabe_testbed::testing;
@@ -7,7 +8,6 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Addresses for benchmarks, which belong to nobody (RFC 2544).
@@ -247,25 +247,7 @@ fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
 
 #[test]
 fn listener_in_another_network_namespace_is_measured_over_its_link() {
-    let within = |program: &Path| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", "ip link set dev lo up && exec \"$0\" \"$@\""]).arg(program);
-        command.stdin(Stdio::null());
-        command
-    };
-    if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and ip");
-        return;
-    }
-    let mut command = within(&std::env::current_exe().unwrap());
-    let output = command.args(["--exact", "net::between_two_networks", "--ignored"]).output().unwrap();
-    assert!(output.status.success(), "{:?}", Answer::of(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
-}
-
-fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {:?}", Answer::of(&output));
+    run_alone("net::between_two_networks", LOOPBACK);
 }
 
 #[test]
@@ -280,11 +262,7 @@ fn between_two_networks() {
     command.args(["--net", "sh", "-c", &script]).arg(KURABE);
     place.configure(&mut command);
     let mut child = piped(command.stdin(Stdio::piped()));
-    // The cable can be connected once that process has its own network namespace.
-    let own = fs::read_link("/proc/self/ns/net").unwrap();
-    let theirs = format!("/proc/{}/ns/net", child.id());
-    let apart = || fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
-    eventually(60, apart).expect("no network of its own");
+    wait_until_apart(&child);
     let far = child.id().to_string();
     ip(&[
         "link", "add", "near", "mtu", "1500", "type", "veth", "peer", "name", "far", "mtu", "1500", "netns",

@@ -5,8 +5,9 @@
 
 mod capture;
 
+use crate::network::run_alone;
 use crate::servers::common::{SERVERS, skip, tell};
-use crate::support::Answer;
+
 use capture::{Capture, Traffic};
 use kurabe_core::observation::{Endpoint, MonitorGuard, Observation, Observer, WireUse};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
@@ -18,8 +19,7 @@ use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};
 use std::net::UdpSocket;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -181,21 +181,7 @@ fn counts_of_small_requests_equal_packet_capture() {
 /// Therefore this has its own network namespace, where each packet is one segment of Ethernet's size.
 #[test]
 fn counts_of_multi_segment_messages_equal_packet_capture() {
-    const ALONE: &str = "ip link set dev lo mtu 1500 gso_max_segs 1 up && exec \"$0\" \"$@\"";
-    let within = |program: &Path| {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", ALONE]).arg(program).stdin(Stdio::null());
-        command
-    };
-    if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network namespace cannot be created here: that takes root, unshare and a recent ip");
-        return;
-    }
-    let mut command = within(&std::env::current_exe().unwrap());
-    let output =
-        command.args(["--exact", "packets::within_a_network_of_its_own", "--ignored"]).output().unwrap();
-    assert!(output.status.success(), "{:?}", Answer::of(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
+    run_alone("packets::within_a_network_of_its_own", "ip link set dev lo mtu 1500 gso_max_segs 1 up");
 }
 
 #[test]

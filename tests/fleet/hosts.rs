@@ -4,7 +4,7 @@
 
 use super::broker::Broker;
 use super::{check_sums, children, run_file, trials};
-use crate::servers::common::tell;
+use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use std::fs;
 use std::io::Write;
@@ -15,31 +15,12 @@ use std::process::{Child, Command, Stdio};
 /// Addresses for benchmarks, which belong to nobody (RFC 2544).
 const NET: &str = "198.18.79";
 
-fn within(program: &Path) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--net", "sh", "-c", "ip link set dev lo up && exec \"$0\" \"$@\""]).arg(program);
-    command.stdin(Stdio::null());
-    command
-}
-
 #[test]
 fn agents_of_other_hosts_share_a_trial_and_a_partitioned_one_fails_it() {
     if Broker::start().is_none() {
         return;
     }
-    if !within(Path::new("true")).output().is_ok_and(|output| output.status.success()) {
-        tell("a network of its own cannot be made here: that takes root, unshare and ip");
-        return;
-    }
-    let mut command = within(&std::env::current_exe().unwrap());
-    let output = command.args(["--exact", "fleet::hosts::between_hosts", "--ignored"]).output().unwrap();
-    assert!(output.status.success(), "{:?}", Answer::of(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
-}
-
-fn ip(args: &[&str]) {
-    let output = Command::new("ip").args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {:?}", Answer::of(&output));
+    run_alone("fleet::hosts::between_hosts", LOOPBACK);
 }
 
 /// A program on a host of its own. Both end with the test.
@@ -59,11 +40,7 @@ impl Host {
         command.args(["--net", "sh", "-c", &script]).args(args);
         place.configure(&mut command);
         let mut child = piped(command.stdin(Stdio::piped()));
-        // The cable can be connected once that process has its own network namespace.
-        let own = fs::read_link("/proc/self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", child.id());
-        let apart = || fs::read_link(&theirs).is_ok_and(|network| network != own).then_some(());
-        eventually(60, apart).expect("no network of its own");
+        wait_until_apart(&child);
         let cable = format!("near{number}");
         ip(&["link", "add", &cable, "type", "veth", "peer", "name", "far", "netns", &child.id().to_string()]);
         ip(&["link", "set", "dev", &cable, "master", "hub", "up"]);

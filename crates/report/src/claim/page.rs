@@ -3,9 +3,9 @@
 use super::text::{claimed, found, text};
 use super::{Answer, Card, Judgement, Part, Report};
 use crate::format::{glued, timestamp};
-use crate::html::{POLICY, style};
+use crate::html::head;
 use kurabe_core::units;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 
 /// The cards' own style, after that of all pages.
 const STYLE: &str = ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,540px),1fr));gap:18px;margin:22px 0}\
@@ -26,15 +26,7 @@ pub fn page(report: &Report) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width,initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content="Kurabe";
-                link rel="icon" href="data:,";
-                title { "Claims" }
-                style { (PreEscaped(style())) (PreEscaped(STYLE)) }
-            }
+            (head("Claims", STYLE))
             body {
                 header {
                     h1 { "Claims" }

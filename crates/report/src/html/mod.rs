@@ -25,7 +25,7 @@ pub(crate) use sections::one_table;
 use palette::{DARK, DASHES, LIGHT, PAGE, marker, properties};
 
 /// No network access, even if a name from a server were taken for markup.
-pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
 /// Additional contents of the page.
@@ -34,6 +34,21 @@ pub struct Options {
     /// Whether to show published results in the charts, with their source and known problems, if the experiment has
     /// some.
     pub published: bool,
+}
+
+/// The head of a self-contained page. `further` is style after that of all pages.
+pub(crate) fn head(title: &str, further: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width,initial-scale=1";
+            meta http-equiv="Content-Security-Policy" content=(POLICY);
+            meta name="generator" content="Kurabe";
+            link rel="icon" href="data:,";
+            title { (title) }
+            style { (PreEscaped(style())) (PreEscaped(further)) }
+        }
+    }
 }
 
 /// The page as text.
@@ -45,15 +60,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width,initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content="Kurabe";
-                link rel="icon" href="data:,";
-                title { (title) }
-                style { (PreEscaped(style())) }
-            }
+            (head(&title, ""))
             body {
                 header {
                     h1 { (title) }
