@@ -4,6 +4,7 @@ mod broker;
 mod delay;
 mod deploy;
 mod faults;
+mod hostile;
 mod hosts;
 mod queue;
 
@@ -352,11 +353,32 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
 fn agent_of_another_version_is_refused() {
     let Some(broker) = Broker::start() else { return };
     let place = Place::new();
-    pretender(&broker, "old", "0.0.1");
+    pretender(&broker, "old", "0.0.1", "{}");
     let answer =
         place.run(&["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "1", "--no-html"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains("agent old: it is version 0.0.1 of kurabe"), "{answer:?}");
+}
+
+#[test]
+fn agent_of_another_commit_of_the_same_version_is_refused() {
+    for (build, shown) in [
+        (r#"{"commit":"0123456789abcdef"}"#, "commit 0123456789abcdef"),
+        (r#"{"commit":"0123456789abcdef-dirty","file":"7-0a"}"#, "commit 0123456789abcdef-dirty, file 7-0a"),
+        ("{}", "file unknown"),
+    ] {
+        let Some(broker) = Broker::start() else { return };
+        let place = Place::new();
+        pretender(&broker, "other", env!("CARGO_PKG_VERSION"), build);
+        let args = ["run", "point-read", "up:redis", "--fleet", broker.url(), "--agents", "1", "--no-html"];
+        let answer = place.run(&args);
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let why = format!(
+            "agent other: it is another build of version {} of kurabe ({shown})",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert!(answer.err.contains(&why), "{answer:?}");
+    }
 }
 
 #[test]

@@ -65,6 +65,54 @@ impl Broker {
         self.child = spawn(&self.address, self.streams.as_ref());
     }
 
+    /// Publishes a message. It has arrived when this returns.
+    pub(super) fn publish(&self, subject: &str, reply: Option<&str>, payload: &[u8]) {
+        let (mut stream, mut lines) = self.client("nothing");
+        write!(stream, "PUB {subject} {} {}\r\n", reply.unwrap_or_default(), payload.len()).unwrap();
+        stream.write_all(payload).unwrap();
+        stream.write_all(b"\r\nPING\r\n").unwrap();
+        let mut line = String::new();
+        while !line.starts_with("PONG") {
+            line.clear();
+            assert!(
+                lines.read_line(&mut line).unwrap() > 0 && !line.starts_with("-ERR"),
+                "{subject}: {line}"
+            );
+        }
+    }
+
+    /// The first answer to a request.
+    fn request(&self, subject: &str, payload: &str) -> serde_json::Value {
+        let (mut stream, mut lines) = self.client("_INBOX.test");
+        write!(stream, "PUB {subject} _INBOX.test {}\r\n{payload}\r\n", payload.len()).unwrap();
+        let mut line = String::new();
+        while !line.starts_with("MSG ") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "{subject}");
+        }
+        line.clear();
+        lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The subject of the agent that answers a call; the only one.
+    pub(super) fn agent(&self, name: &str) -> String {
+        let here = self.request("kurabe.fleet.call", r#"{"kurabe_fleet":3}"#);
+        let about = &here["message"]["here"];
+        assert_eq!(about["agent"]["name"], name, "{here}");
+        format!("kurabe.fleet.agent.{}", about["id"].as_str().unwrap())
+    }
+
+    /// The number of messages in the queue, without those of some lanes.
+    pub(super) fn waiting(&self, without: &[&str]) -> Option<u64> {
+        let info = self.request("$JS.API.STREAM.INFO.KURABE_QUEUE", r#"{"subjects_filter":">"}"#);
+        let subjects = info["state"]["subjects"].as_object().cloned().unwrap_or_default();
+        let of = |lane: &str| {
+            subjects.get(&format!("kurabe.queue.{lane}")).and_then(serde_json::Value::as_u64).unwrap_or(0)
+        };
+        Some(info["state"]["messages"].as_u64()? - without.iter().map(|lane| of(lane)).sum::<u64>())
+    }
+
     /// A client that has subscribed to this.
     fn client(&self, subject: &str) -> (TcpStream, BufReader<TcpStream>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -131,10 +179,10 @@ impl Tap {
 }
 
 /// Answers calls as an agent with this name and version of Kurabe would.
-pub(super) fn pretender(broker: &Broker, name: &str, version: &str) {
+pub(super) fn pretender(broker: &Broker, name: &str, version: &str, build: &str) {
     let (mut stream, mut lines) = broker.client("kurabe.fleet.call");
     let about = format!(
-        r#"{{"id":"x","agent":{{"name":"{name}","host":"h","cpus":1,"system":"s"}},"kurabe":"{version}","protocol":3,"boot":"b","network":"n","pid":1,"busy":null}}"#
+        r#"{{"id":"x","agent":{{"name":"{name}","host":"h","cpus":1,"system":"s"}},"kurabe":"{version}","build":{build},"protocol":3,"boot":"b","network":"n","pid":1,"busy":null}}"#
     );
     let answer = format!(r#"{{"number":0,"seen":0,"message":{{"here":{about}}}}}"#);
     thread::spawn(move || {

@@ -23,7 +23,7 @@ impl Worker {
 }
 
 /// A suite file of point reads on a target.
-fn suite(place: &Place, name: &str, target: &str, rounds: u32) -> PathBuf {
+pub(super) fn suite_of(place: &Place, name: &str, target: &str, rounds: u32) -> PathBuf {
     let path = place.home().join(format!("{name}.toml"));
     let text = format!(
         "experiment = \"point-read\"\ntargets = [\"{target}\"]\naxes.clients = [2]\nduration = \"300ms\"\n\
@@ -34,7 +34,7 @@ fn suite(place: &Place, name: &str, target: &str, rounds: u32) -> PathBuf {
 }
 
 /// Submits a suite, and returns its name in the queue.
-fn submit(place: &Place, broker: &Broker, suite: &Path, more: &[&str]) -> String {
+pub(super) fn submit(place: &Place, broker: &Broker, suite: &Path, more: &[&str]) -> String {
     let answer = place.run(&[&["submit", suite.to_str().unwrap(), "--fleet", broker.url()], more].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     answer.out.trim().to_owned()
@@ -52,7 +52,7 @@ fn state<'a>(queue: &'a [Value], id: &str) -> &'a Value {
 }
 
 /// Waits until a run is in this state, and returns that.
-fn wait_for(place: &Place, broker: &Broker, id: &str, wanted: &str) -> Value {
+pub(super) fn wait_for(place: &Place, broker: &Broker, id: &str, wanted: &str) -> Value {
     let mut last = Value::Null;
     let found = eventually(120, || {
         let queue = queue(place, broker)?;
@@ -71,7 +71,7 @@ fn submitted_run_is_executed_on_the_agents_and_its_run_file_and_page_are_fetched
     let Some(broker) = Broker::with_streams() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let suite = suite(&place, "smoke", server.url(), 2);
+    let suite = suite_of(&place, "smoke", server.url(), 2);
     let id = submit(&place, &broker, &suite, &["--agents", "1"]);
     assert!(id.ends_with("-smoke"), "{id}");
     let listed = place.run(&["runs", "ls", "--fleet", broker.url()]);
@@ -102,7 +102,7 @@ fn runs_on_one_host_are_executed_one_at_a_time_in_the_order_of_submission() {
     let Some(server) = testing::server("memcached") else { return };
     let place = Place::new();
     let _workers = [Worker::start(&broker, "one"), Worker::start(&broker, "two")];
-    let file = suite(&place, "s", server.url(), 4);
+    let file = suite_of(&place, "s", server.url(), 4);
     let ids: Vec<String> = (0..3).map(|_| submit(&place, &broker, &file, &["--agents", "0"])).collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 3, "{ids:?}");
     let (mut seen, mut over) = (0, false);
@@ -130,7 +130,7 @@ fn run_of_a_killed_worker_is_executed_by_another_one() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let first = Worker::start(&broker, "first");
-    let suite = suite(&place, "s", server.url(), 5);
+    let suite = suite_of(&place, "s", server.url(), 5);
     let id = submit(&place, &broker, &suite, &["--agents", "0"]);
     wait_for(&place, &broker, &id, "running");
     let runs = eventually(20, || Some(children(first.agent.0.id())).filter(|runs| !runs.is_empty())).unwrap();
@@ -149,7 +149,7 @@ fn run_of_a_worker_that_hangs_ends_and_is_executed_by_another_one() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let first = Worker::start(&broker, "first");
-    let suite = suite(&place, "s", server.url(), 34);
+    let suite = suite_of(&place, "s", server.url(), 34);
     let id = submit(&place, &broker, &suite, &["--agents", "0"]);
     wait_for(&place, &broker, &id, "running");
     let runs = eventually(20, || Some(children(first.agent.0.id())).filter(|runs| !runs.is_empty())).unwrap();
@@ -177,7 +177,7 @@ fn queue_and_its_run_outlive_a_restart_of_the_broker() {
     let Some(mut broker) = Broker::with_streams() else { return };
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
-    let suite = suite(&place, "s", server.url(), 6);
+    let suite = suite_of(&place, "s", server.url(), 6);
     let ids = [0, 1].map(|_| submit(&place, &broker, &suite, &["--agents", "0"]));
     broker.restart();
     let _worker = Worker::start(&broker, "w");
@@ -196,7 +196,7 @@ fn stopped_worker_gives_its_run_back_and_a_cancelled_run_is_stopped() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let mut worker = Worker::start(&broker, "w");
-    let suite = suite(&place, "s", server.url(), 400);
+    let suite = suite_of(&place, "s", server.url(), 400);
     let id = submit(&place, &broker, &suite, &["--agents", "0"]);
     wait_for(&place, &broker, &id, "running");
     signal(&worker.agent.0, "-INT");
@@ -221,7 +221,7 @@ fn suite_with_a_password_is_not_submitted() {
     let Some(broker) = Broker::with_streams() else { return };
     let place = Place::new();
     let tap = Tap::on(&broker);
-    let suite = suite(&place, "s", &format!("postgres://me:{PASSWORD}@db.example/x"), 1);
+    let suite = suite_of(&place, "s", &format!("postgres://me:{PASSWORD}@db.example/x"), 1);
     let commented = place.home().join("commented.toml");
     let text = format!(
         "# mysql://me:{PASSWORD}@db.example/x\nexperiment = \"point-read\"\ntargets = [\"up:redis\"]\n"
@@ -244,7 +244,7 @@ fn suite_with_a_password_is_not_submitted() {
 fn queue_that_cannot_be_used_is_refused_with_what_to_do() {
     let Some(broker) = Broker::start() else { return };
     let place = Place::new();
-    let file = suite(&place, "s", "up:redis", 1);
+    let file = suite_of(&place, "s", "up:redis", 1);
     let submit = |file: &Path, url: &str| place.run(&["submit", file.to_str().unwrap(), "--fleet", url]);
     let answer = submit(&file, broker.url());
     assert_eq!(answer.code, Some(3), "{answer:?}");

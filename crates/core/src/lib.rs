@@ -21,6 +21,7 @@ pub mod interceptor;
 pub mod job;
 pub mod load;
 pub mod metric;
+pub mod name;
 mod named;
 pub mod observation;
 pub mod operation;

@@ -12,6 +12,7 @@
 //! fails the trial, with the agent's name.
 
 mod agent;
+mod build;
 mod clock;
 mod coordinator;
 mod delivery;
@@ -19,12 +20,14 @@ pub mod message;
 mod nats;
 mod place;
 mod queue;
+mod silence;
 
 pub use agent::{serve, serve_nats};
+pub use build::Build;
 pub use coordinator::{Agents, Wanted};
 pub use message::Roles;
-pub use place::FleetUrl;
-pub use queue::{ALONE, Entry, Execution, Executor, NO_AGENTS, Queue, State, Submission};
+pub use place::{FleetUrl, own_name};
+pub use queue::{ALONE, Entry, Execution, Executor, NO_AGENTS, Queue, State, Submission, WorkFolder};
 
 use std::time::Duration;
 

@@ -4,7 +4,9 @@
 //! the comparison of clocks have no number: late ones are of no use. Requests for observations of a server
 //! ([`kurabe_observe::Request`]) have no frame.
 
+use crate::build::Build;
 use kurabe_core::fleet::AgentRecord;
+use kurabe_core::name::Name;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{ClientResult, Order, Part, Sums};
 use serde::{Deserialize, Serialize};
@@ -48,7 +50,7 @@ pub enum ToAgent {
     /// The agent belongs to this run from now on. The answer is [`FromAgent::Here`].
     Join {
         /// The run.
-        run: String,
+        run: Name,
     },
     /// What is your time? The answer is [`FromAgent::Pong`].
     Ping {
@@ -183,11 +185,14 @@ impl Roles {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Distinguishes it from all others.
-    pub id: String,
+    pub id: Name,
     /// What a run records of it.
     pub agent: AgentRecord,
     /// Its program's version. It must be the coordinator's: another version may choose other rows.
     pub kurabe: String,
+    /// What the program was made of, which must be equal too.
+    #[serde(default)]
+    pub build: Build,
     /// Its version of the protocol.
     pub protocol: u32,
     /// The boot identifier of its kernel, which is equal for all agents of a machine.
@@ -200,7 +205,7 @@ pub struct About {
     #[serde(default)]
     pub roles: Roles,
     /// The run that it belongs to; `None`: it is free.
-    pub busy: Option<String>,
+    pub busy: Option<Name>,
 }
 
 /// A call for agents, to all on a broker. The answers are frames with [`FromAgent::Here`].

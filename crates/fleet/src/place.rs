@@ -1,7 +1,9 @@
 //! Where a fleet is: the value of `--fleet`, and what this process knows of its own machine.
 
+use crate::build::Build;
 use crate::message::{About, Roles};
 use kurabe_core::fleet::AgentRecord;
+use kurabe_core::name::Name;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use kurabe_observe::{PROTOCOL, boot};
@@ -57,10 +59,27 @@ impl FleetUrl {
 }
 
 /// A random name, as a token of a NATS subject.
-pub(crate) fn token() -> String {
+pub(crate) fn token() -> Name {
     // The standard library has the operating system's random numbers as keys of its hash maps.
     let random = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", random(), random())
+    named(&format!("{:016x}{:016x}", random(), random()))
+}
+
+/// The host's name.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The name of an agent or a worker: what the user gave, or that of its host. Other characters than letters, digits and `-`
+/// are replaced.
+pub fn own_name(given: Option<&str>) -> Name {
+    given.and_then(Name::nearest).unwrap_or_else(|| named(&host()))
+}
+
+/// A text as a name, whatever it is.
+pub(crate) fn named(text: &str) -> Name {
+    let nearest = Name::nearest(text).or_else(|| Name::nearest("agent"));
+    nearest.unwrap_or_else(|| unreachable!("'agent' is a name"))
 }
 
 /// The network namespace of this process; empty if the kernel does not tell.
@@ -71,17 +90,22 @@ pub(crate) fn network() -> String {
 
 impl About {
     /// This process, with this name or that of its host.
-    pub(crate) fn this(name: Option<String>, labels: BTreeMap<String, String>) -> Self {
+    pub(crate) fn this(name: Option<&str>, labels: BTreeMap<String, String>) -> Self {
         let facts = kurabe_observe::machine_facts();
-        let uname = rustix::system::uname();
-        let host = uname.nodename().to_string_lossy().into_owned();
         let (pid, boot) = (std::process::id(), boot().unwrap_or_default());
-        let name = name.unwrap_or_else(|| host.clone());
-        let agent = AgentRecord { name, host, cpus: facts.cpus, system: facts.system, labels };
+        let host = host();
+        let agent = AgentRecord {
+            name: own_name(name).to_string(),
+            host,
+            cpus: facts.cpus,
+            system: facts.system,
+            labels,
+        };
         Self {
             id: token(),
             agent,
             kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+            build: Build::this(),
             protocol: PROTOCOL,
             boot,
             network: network(),
@@ -97,9 +121,20 @@ impl About {
         if kurabe != ours {
             return Some(format!("it is version {kurabe} of kurabe, this program is version {ours}"));
         }
-        (self.protocol != PROTOCOL).then(|| {
-            format!("it uses version {} of the protocol, this program version {PROTOCOL}", self.protocol)
-        })
+        if self.protocol != PROTOCOL {
+            let theirs = self.protocol;
+            return Some(format!(
+                "it uses version {theirs} of the protocol, this program version {PROTOCOL}"
+            ));
+        }
+        let own = Build::this();
+        if !self.build.is_same(&own) {
+            let (theirs, own) = (self.build.shown(), own.shown());
+            return Some(format!(
+                "it is another build of version {kurabe} of kurabe ({theirs}), this program is {own}"
+            ));
+        }
+        Name::parse(&self.agent.name).is_err().then(|| "its name is not valid".to_owned())
     }
 }
 
@@ -126,6 +161,18 @@ mod tests {
         assert_eq!(own.refusal(), None);
         let other = About { kurabe: "0.0.1".to_owned(), ..own.clone() };
         assert!(other.refusal().unwrap().contains("version 0.0.1 of kurabe"));
+        let commit = |commit: &str| Build { commit: Some(commit.to_owned()), file: None };
+        let other = About { build: commit("0123456789abcdef"), ..own.clone() };
+        let why = other.refusal().unwrap();
+        assert!(why.contains("another build") && why.contains("commit 0123456789abcdef"), "{why}");
+        // An agent of a version that did not say it.
+        let mut old = serde_json::to_value(&own).unwrap();
+        old.as_object_mut().unwrap().remove("build");
+        let old: About = serde_json::from_value(old).unwrap();
+        assert!(old.refusal().unwrap().contains("another build"));
+        let mut named = own.clone();
+        named.agent.name = "../x".to_owned();
+        assert!(named.refusal().unwrap().contains("its name is not valid"));
         assert!(About { protocol: 1, ..own }.refusal().unwrap().contains("version 1 of the protocol"));
     }
 }

@@ -1,28 +1,30 @@
 //! Many simulated agents on a real broker: what the coordinator needs for them.
 //!
-//! The agents are in another process, so that this one is the coordinator alone. They speak the protocol, each on a
-//! connection of its own, and return results as large as real ones, but make no load.
+//! The agents are in another process, so that this one is the coordinator alone. They speak the protocol and return results as large as real ones, but make no load.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
 
+mod common;
+
 use async_nats::{Client, Subscriber};
+use common::{Broker, Process};
 use futures_util::StreamExt;
+use kurabe_core::ErrorKind;
 use kurabe_core::axis::Cell;
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::load::Arrivals;
+use kurabe_core::name::Name;
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::fleet::{CellOrder, ClientResult, Fleet, Order, Part, Sums};
 use kurabe_engine::trial::Failure;
-use kurabe_fleet::message::{About, CLIENTS, Call, Frame, FromAgent, Request, Roles, ToAgent};
-use kurabe_fleet::{Agents, BEAT, FleetUrl, Wanted};
+use kurabe_fleet::message::{About, CLIENTS, Call, Fault, Frame, FromAgent, Request, Roles, ToAgent};
+use kurabe_fleet::{Agents, BEAT, Build, FleetUrl, SILENCE, Wanted};
 use kurabe_observe::PROTOCOL;
 use kurabe_stats::Histogram;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The broker's URL, in the environment of the process with the agents.
@@ -30,69 +32,65 @@ const BROKER: &str = "KURABE_SIMULATION_BROKER";
 /// The number of agents, and for how many seconds they report.
 const AGENTS: &str = "KURABE_SIMULATED_AGENTS";
 const SECONDS: &str = "KURABE_SIMULATED_SECONDS";
+/// The number of the agent that falls silent when its clients are to start.
+const SILENT: &str = "KURABE_SIMULATED_SILENT_AGENT";
+/// The number of agents that share a connection, which takes longer to make than an agent.
+const SHARED: &str = "KURABE_SIMULATED_AGENTS_PER_CONNECTION";
 /// The length of a trial, and the clients of each agent.
 const TRIAL: Duration = Duration::from_secs(2);
 const EACH: usize = 10;
-
-/// A process that ends with this value.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn number(name: &str, default: u64) -> u64 {
     env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// Simulated agents that have joined a run.
+struct Simulation {
+    fleet: Agents,
+    _agents: Process,
+    _broker: Broker,
+}
+
+impl Simulation {
+    /// Starts so many, of which some share a connection. Agent `silent` falls silent when its clients are to start.
+    fn start(agents: u64, shared: u64, silent: Option<u64>) -> Option<Self> {
+        let broker = Broker::start()?;
+        let quiet = Stdio::null;
+        let mut simulated = Command::new("sh");
+        simulated.args(["-c", "ulimit -n 8192; exec \"$0\" \"$@\""]).arg(env::current_exe().unwrap());
+        simulated.args(["--exact", "simulated_agents", "--ignored", "--nocapture"]);
+        simulated.env(BROKER, &broker.url).env(AGENTS, agents.to_string()).stdin(quiet()).stdout(quiet());
+        simulated.env(SHARED, shared.to_string());
+        simulated.env(SILENT, silent.map_or_else(String::new, |agent| agent.to_string()));
+        let simulated = Process(simulated.spawn().unwrap());
+        let wanted = Wanted {
+            url: FleetUrl::parse(&broker.url).unwrap(),
+            agents: Some(agents as u32),
+            labels: BTreeMap::new(),
+            command: None,
+            on_lost: OnLostAgent::Fail,
+        };
+        // They connect one after the other.
+        let until = Instant::now() + Duration::from_secs(120);
+        let mut fleet = loop {
+            match Agents::join(&wanted, "simulation") {
+                Ok(fleet) => break fleet,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+        };
+        fleet.reach(&[(TargetUrl::parse("null:").unwrap(), None)]);
+        Some(Self { fleet, _agents: simulated, _broker: broker })
+    }
+}
+
 #[test]
 fn coordinator_of_many_agents_needs_less_than_half_a_core_and_500_mb() {
-    if !Command::new("nats-server").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: nats-server is not installed");
-        return;
-    }
     let (agents, seconds) = (number(AGENTS, 100), number(SECONDS, 6));
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (address, quiet) = (format!("127.0.0.1:{port}"), Stdio::null);
-    let mut broker = Command::new("nats-server");
-    broker.args(["-a", "127.0.0.1", "-p", &port.to_string()]);
-    let broker = broker.stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().unwrap();
-    let _broker = Process(broker);
-    let until = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect(&address).is_err() {
-        assert!(Instant::now() < until, "nats-server does not listen");
-        thread::sleep(Duration::from_millis(20));
-    }
-    let url = format!("nats://{address}");
-    // Each agent has a connection.
-    let mut simulated = Command::new("sh");
-    simulated.args(["-c", "ulimit -n 8192; exec \"$0\" \"$@\""]).arg(env::current_exe().unwrap());
-    simulated.args(["--exact", "simulated_agents", "--ignored", "--nocapture"]);
-    simulated.env(BROKER, &url).env(AGENTS, agents.to_string()).stdin(quiet()).stdout(quiet());
-    let _simulated = Process(simulated.spawn().unwrap());
-    let wanted = Wanted {
-        url: FleetUrl::parse(&url).unwrap(),
-        agents: Some(agents as u32),
-        labels: BTreeMap::new(),
-        command: None,
-        on_lost: OnLostAgent::Fail,
-    };
-    // They connect one after the other.
-    let until = Instant::now() + Duration::from_secs(120);
-    let mut fleet = loop {
-        match Agents::join(&wanted, "simulation") {
-            Ok(fleet) => break fleet,
-            Err(error) => assert!(Instant::now() < until, "{error}"),
-        }
-    };
-    fleet.reach(&[(TargetUrl::parse("null:").unwrap(), None)]);
+    let Some(simulation) = Simulation::start(agents, 1, None) else { return };
     let (began, before) = (Instant::now(), cpu());
     let mut trials = 0;
     while began.elapsed() < Duration::from_secs(seconds) {
-        trial(&fleet, agents as usize);
+        trial(&simulation.fleet, agents as usize);
         trials += 1;
     }
     let (wall, used) = (began.elapsed().as_secs_f64(), cpu() - before);
@@ -106,9 +104,48 @@ fn coordinator_of_many_agents_needs_less_than_half_a_core_and_500_mb() {
     assert!(memory < 500_000_000, "{memory} bytes");
 }
 
+/// The run ends within a second and a half of the time after which an agent counts as lost, whether four agents or a
+/// thousand send signs of life meanwhile.
+fn silence_is_found_in_time(agents: u64) {
+    let Some(simulation) = Simulation::start(agents, 50, Some(agents / 2)) else { return };
+    let (never, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut started = made(simulation.fleet.begin(&order(agents as usize), &never));
+    let began = Instant::now();
+    let Err(failure) = started.run(&never, &progress) else { panic!("nobody noticed the silence") };
+    let took = began.elapsed();
+    println!("{agents} agents: the trial ended {:.1} s after one fell silent", took.as_secs_f64());
+    let why = failure.error.to_string();
+    assert!(why.contains(&format!("agent simulated-{}: it gave no sign of life", agents / 2)), "{why}");
+    assert!(took < SILENCE + Duration::from_millis(1_500), "{took:?}");
+}
+
+#[test]
+fn silence_among_4_agents_is_found_in_time() {
+    silence_is_found_in_time(4);
+}
+
+#[test]
+fn silence_among_200_agents_is_found_in_time() {
+    silence_is_found_in_time(200);
+}
+
+#[test]
+fn silence_among_1000_agents_is_found_in_time() {
+    silence_is_found_in_time(1_000);
+}
+
 /// One trial on all agents.
 fn trial(fleet: &Agents, agents: usize) {
-    let order = Order {
+    let (never, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut started = made(fleet.begin(&order(agents), &never));
+    made(started.run(&never, &progress));
+    let results = made(started.end());
+    let clients: usize = results.iter().map(|result| result.part.clients.len()).sum();
+    assert_eq!((results.len(), clients), (agents, agents * EACH));
+}
+
+fn order(agents: usize) -> Order {
+    Order {
         cell: CellOrder {
             experiment: "point-read".to_owned(),
             axes: Cell::default(),
@@ -131,13 +168,7 @@ fn trial(fleet: &Agents, agents: usize) {
         arrivals: Arrivals::default(),
         seed: 1,
         clients: (agents * EACH) as u64,
-    };
-    let (never, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut started = made(fleet.begin(&order, &never));
-    made(started.run(&never, &progress));
-    let results = made(started.end());
-    let clients: usize = results.iter().map(|result| result.part.clients.len()).sum();
-    assert_eq!((results.len(), clients), (agents, agents * EACH));
+    }
 }
 
 fn made<T>(result: Result<T, Failure>) -> T {
@@ -168,10 +199,14 @@ fn simulated_agents() {
     let runs = tokio::task::LocalSet::new();
     runs.block_on(&runtime, async {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut last = None;
-        for number in 0..count {
-            let client = async_nats::connect(&url).await.unwrap();
-            last = Some(tokio::task::spawn_local(Agent::new(client, number).serve()));
+        let (mut last, mut connection) = (None, None);
+        for agent in 0..count {
+            let client = match connection.take().filter(|_| agent % number(SHARED, 1) != 0) {
+                Some(client) => client,
+                None => async_nats::connect(&url).await.unwrap(),
+            };
+            connection = Some(client.clone());
+            last = Some(tokio::task::spawn_local(Agent::new(client, agent).serve()));
         }
         if let Some(last) = last {
             last.await.unwrap();
@@ -190,6 +225,9 @@ struct Agent {
     part: Option<Part>,
     /// When its clients end.
     end: Option<Instant>,
+    /// Whether it falls silent when they are to start, and whether it has.
+    falls_silent: bool,
+    silent: bool,
 }
 
 impl Agent {
@@ -203,9 +241,10 @@ impl Agent {
             labels: BTreeMap::new(),
         };
         let about = About {
-            id: format!("simulated{number}"),
+            id: Name::parse(&format!("simulated{number}")).unwrap(),
             agent,
             kurabe: env!("CARGO_PKG_VERSION").to_owned(),
+            build: Build::this(),
             protocol: PROTOCOL,
             boot: format!("boot-{number}"),
             network: String::new(),
@@ -214,7 +253,9 @@ impl Agent {
             busy: None,
         };
         let (coordinator, part, end) = (None, None, None);
-        Self { client, about, epoch: Instant::now(), coordinator, sent: 0, seen: 0, part, end }
+        let falls_silent = env::var(SILENT).is_ok_and(|silent| silent == number.to_string());
+        let (epoch, silent) = (Instant::now(), false);
+        Self { client, about, epoch, coordinator, sent: 0, seen: 0, part, end, falls_silent, silent }
     }
 
     async fn serve(mut self) {
@@ -265,6 +306,7 @@ impl Agent {
                 self.part = Some(load.part);
                 self.say(true, FromAgent::Ready).await;
             }
+            ToAgent::Go { .. } if self.falls_silent => self.silent = true,
             ToAgent::Go { at_ns } => {
                 self.end = Some(self.epoch + Duration::from_nanos(at_ns) + TRIAL);
             }
@@ -282,7 +324,12 @@ impl Agent {
             ToAgent::Leave => {
                 (self.coordinator, self.sent, self.seen) = (None, 0, 0);
             }
-            ToAgent::Beat | ToAgent::Stop | ToAgent::Abort | ToAgent::Observe(_) => {}
+            ToAgent::Abort => {
+                let kind = ErrorKind::Interrupted;
+                let fault = Fault { kind, message: String::new(), mismatches: 0, stood_still_ns: 0 };
+                self.say(true, FromAgent::Failed(fault)).await;
+            }
+            ToAgent::Beat | ToAgent::Stop | ToAgent::Observe(_) => {}
         }
     }
 
@@ -293,6 +340,9 @@ impl Agent {
     }
 
     async fn publish(&self, subject: async_nats::Subject, number: u64, message: FromAgent) {
+        if self.silent {
+            return;
+        }
         let frame = Frame { number, seen: self.seen, message };
         let _ = self.client.publish(subject, serde_json::to_vec(&frame).unwrap().into()).await;
     }

@@ -43,6 +43,6 @@ pub use format::{FORMAT_VERSION, MINOR_VERSION};
 pub use keep::NOTE_FILE;
 pub use list::{Entry, RunState, RunSummary};
 pub use path::{RUN_FILE, RunPath};
-pub use reader::{Recorded, read, read_header};
+pub use reader::{Follower, Recorded, read, read_header};
 pub use store::{Resumed, Store};
 pub use writer::Writer;

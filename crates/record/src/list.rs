@@ -49,6 +49,11 @@ pub enum RunState {
 }
 
 impl Entry {
+    /// The run at a path.
+    pub fn of(path: RunPath) -> Self {
+        look_at(path)
+    }
+
     /// Its path.
     pub fn path(&self) -> &RunPath {
         match self {

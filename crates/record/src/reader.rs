@@ -5,8 +5,8 @@ use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, io_error};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{File, TryLockError};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The maximum length of a line: a header of ten thousand cells has 4 MB. It bounds the memory for a foreign file.
@@ -48,36 +48,101 @@ pub(crate) fn read_file(file: &File, path: &Path) -> Result<Recorded> {
     let mut lines = Lines::new(file, path);
     let (header, minor) = lines.header()?;
     let mut run = Run::new(header);
-    let mut torn = None;
-    loop {
-        let bytes = match lines.next()? {
-            Next::End => break,
-            Next::Torn => {
-                torn = Some(lines.torn());
-                break;
-            }
-            Next::Line => &lines.buffer,
-        };
-        let found = match parse_line(bytes, lines.chain, minor) {
-            Ok(line) => accept(&mut run, line).map_err(Refusal::Damaged),
-            Err(refusal) => Err(refusal),
-        };
-        match found {
-            Ok(()) => lines.chain.advance(&lines.buffer),
-            // After a power failure the file may have been extended for the line, but not completely written.
-            Err(Refusal::Damaged(_)) if !is_whole(bytes) && lines.is_at_end()? => {
-                torn = Some(lines.torn());
-                break;
-            }
-            Err(refusal) => return Err(lines.refuse(&refusal, Some(run.trials.len()))),
-        }
-    }
+    let torn = lines.rest(&mut run, minor)?;
     Ok(Recorded { run, torn, chain: lines.chain })
 }
 
 /// Reads the first line of an open file.
 pub(crate) fn header_of(file: &File, path: &Path) -> Result<RunHeader> {
     Ok(Lines::new(file, path).header()?.0)
+}
+
+/// A run file that is read while a process writes it: each look reads what was appended.
+#[derive(Debug)]
+pub struct Follower {
+    path: RunPath,
+    file: File,
+    run: Run,
+    minor: u64,
+    /// The lines that were read.
+    chain: Chain,
+    /// Trials that were read and are not in `run` any more.
+    forgotten: usize,
+    /// Bytes that were read.
+    read: u64,
+}
+
+impl Follower {
+    /// Reads what is there so far.
+    ///
+    /// # Errors
+    /// As for [`read`].
+    pub fn open(path: &RunPath) -> Result<Self> {
+        let file = File::open(&path.file).map_err(|error| io_error("read", &path.file, &error))?;
+        let mut lines = Lines::new(&file, &path.file);
+        let (header, minor) = lines.header()?;
+        let mut run = Run::new(header);
+        lines.rest(&mut run, minor)?;
+        let chain = lines.chain;
+        Ok(Self { path: path.clone(), file, run, minor, chain, forgotten: 0, read: chain.bytes })
+    }
+
+    /// Reads what was appended. A line that is not complete yet is read again by the next look.
+    ///
+    /// # Errors
+    /// As for [`read`].
+    pub fn look(&mut self) -> Result<()> {
+        let failed = |error: &std::io::Error| io_error("read", &self.path.file, error);
+        if self.file.metadata().map_err(|error| failed(&error))?.len() <= self.chain.bytes {
+            return Ok(());
+        }
+        self.file.seek(SeekFrom::Start(self.chain.bytes)).map_err(|error| failed(&error))?;
+        let mut lines = Lines::after(&self.file, &self.path.file, self.chain);
+        let looked = lines.rest(&mut self.run, self.minor);
+        let chain = lines.chain;
+        self.read += chain.bytes - self.chain.bytes;
+        self.chain = chain;
+        looked.map(drop)
+    }
+
+    /// The run's path.
+    pub fn path(&self) -> &RunPath {
+        &self.path
+    }
+
+    /// What was read, without the trials that were forgotten.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The number of trials that were read.
+    pub fn trials(&self) -> usize {
+        self.forgotten + self.run.trials.len()
+    }
+
+    /// Frees the memory of the trials that were read.
+    pub fn forget(&mut self) {
+        self.forgotten += self.run.trials.len();
+        self.run.trials.clear();
+    }
+
+    /// Whether a process writes the file.
+    pub fn is_written(&self) -> bool {
+        is_locked(&self.file)
+    }
+
+    /// The bytes that were read so far.
+    pub fn bytes(&self) -> u64 {
+        self.read
+    }
+}
+
+/// Whether another process has the lock of a run file's writer.
+pub(crate) fn is_locked(file: &File) -> bool {
+    // A shared lock, so that two readers do not take each other for a writer.
+    let locked = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let _ = file.unlock();
+    locked
 }
 
 /// Adds the record of a line.
@@ -118,7 +183,12 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn new(file: &'a File, path: &'a Path) -> Self {
-        Self { reader: BufReader::new(file), path, buffer: Vec::new(), chain: Chain::default() }
+        Self::after(file, path, Chain::default())
+    }
+
+    /// The lines after these, at whose end the file is.
+    fn after(file: &'a File, path: &'a Path, chain: Chain) -> Self {
+        Self { reader: BufReader::new(file), path, buffer: Vec::new(), chain }
     }
 
     /// Reads the next line into `buffer`, without its newline.
@@ -138,6 +208,29 @@ impl<'a> Lines<'a> {
             return Err(self.damaged("it is longer than any line of a run", None));
         }
         Ok(Next::Torn)
+    }
+
+    /// Reads all further lines into a run; returns the note about a torn last line.
+    fn rest(&mut self, run: &mut Run, minor: u64) -> Result<Option<String>> {
+        loop {
+            let bytes = match self.next()? {
+                Next::End => return Ok(None),
+                Next::Torn => return Ok(Some(self.torn())),
+                Next::Line => &self.buffer,
+            };
+            let found = match parse_line(bytes, self.chain, minor) {
+                Ok(line) => accept(run, line).map_err(Refusal::Damaged),
+                Err(refusal) => Err(refusal),
+            };
+            match found {
+                Ok(()) => self.chain.advance(&self.buffer),
+                // After a power failure the file may have been extended for the line, but not completely written.
+                Err(Refusal::Damaged(_)) if !is_whole(bytes) && self.is_at_end()? => {
+                    return Ok(Some(self.torn()));
+                }
+                Err(refusal) => return Err(self.refuse(&refusal, Some(run.trials.len()))),
+            }
+        }
     }
 
     fn is_at_end(&mut self) -> Result<bool> {

@@ -5,6 +5,7 @@ use crate::format::header_line;
 use crate::path::{RUN_FILE, RunPath, io_error};
 use crate::reader::{Recorded, read_file};
 use crate::writer::Writer;
+use kurabe_core::name::FileName;
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -67,6 +68,18 @@ impl Store {
     /// The directory of all runs.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The run with this exact name, which has a run file.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if there is none.
+    pub fn named(&self, name: &FileName) -> Result<RunPath> {
+        let path = RunPath::in_folder(self.dir.join(name));
+        if path.file.is_file() {
+            return Ok(path);
+        }
+        Err(Error::new(ErrorKind::NotFound, format!("run '{name}' not found in {}", self.dir.display())))
     }
 
     /// Creates a run. Its directory appears with the complete header in it, locked, or not at all. If a run of this
@@ -189,9 +202,7 @@ pub(crate) fn temporary_name() -> String {
 
 /// Whether a name is one plain, visible component of a path on every file system.
 pub(crate) fn is_plain(name: &str) -> bool {
-    (1..=120).contains(&name.len())
-        && !name.starts_with(['.', '-'])
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+    FileName::parse(name).is_ok()
 }
 
 /// Locks a run file for its only writer. A process that lists runs holds each lock briefly, so one failure is retried.

@@ -174,6 +174,27 @@ fn foreign_archive_changes_nothing_outside_and_imports_nothing() {
         fs::write(&file, bytes).unwrap();
         assert!(import(&other, &file).is_err());
     }
+    // A link leads out of the folder that is unpacked to.
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for kind in [tar::EntryType::Symlink, tar::EntryType::Link] {
+        for name in ["a", "a/run.jsonl", "a/note.txt"] {
+            let mut builder = tar::Builder::new(fs::File::create(&file).unwrap());
+            let mut link = tar::Header::new_gnu();
+            link.set_entry_type(kind);
+            link.set_size(0);
+            builder.append_link(&mut link, name, &elsewhere).unwrap();
+            let mut run = tar::Header::new_gnu();
+            run.set_size(whole.len() as u64);
+            run.set_mode(0o644);
+            builder.append_data(&mut run, "a/run.jsonl", &whole[..]).unwrap();
+            builder.finish().unwrap();
+            drop(builder);
+            assert!(import(&other, &file).is_err(), "{kind:?} {name}");
+            assert_eq!(fs::read_dir(other.dir()).unwrap().count(), 0, "{kind:?} {name}");
+        }
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     // A run that was cut off is a run.
     archive(&file, &[("a/run.jsonl", cut)]);
     assert!(read(&import(&other, &file).unwrap()[0].path).unwrap().torn.is_some());

@@ -6,8 +6,9 @@ mod common;
 
 use common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
+use kurabe_core::name::FileName;
 use kurabe_core::run::{PublishingClause, Run, TrialRecord};
-use kurabe_record::{Entry, RUN_FILE, RunPath, RunState, Store, read};
+use kurabe_record::{Entry, Follower, RUN_FILE, RunPath, RunState, Store, read};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -61,6 +62,61 @@ fn licence_clause_is_kept_and_older_files_without_one_are_read() {
     let older = recorded(&store, "b", 100, 1, true);
     assert!(!fs::read_to_string(&older.file).unwrap().contains("publishing"));
     assert_eq!(read(&older).unwrap().run.header.targets[0].publishing, None);
+}
+
+#[test]
+fn follower_reads_what_was_appended_once() {
+    let (_dir, store) = store();
+    let mut writer = store.create(&header("a", 100)).unwrap();
+    let path = writer.path().clone();
+    let all = trials(40);
+    writer.trial(&all[0]).unwrap();
+    let mut follower = Follower::open(&path).unwrap();
+    assert!(follower.is_written() && follower.run().trials == all[..1]);
+    let length = || fs::metadata(&path.file).unwrap().len();
+    for (nth, trial) in all.iter().enumerate().skip(1) {
+        writer.trial(trial).unwrap();
+        for _ in 0..3 {
+            follower.look().unwrap();
+        }
+        assert_eq!((follower.bytes(), follower.trials()), (length(), nth + 1));
+        if nth % 7 == 0 {
+            follower.forget();
+            assert!(follower.run().trials.is_empty());
+        } else {
+            assert_eq!(follower.run().trials.last(), Some(trial));
+        }
+    }
+    writer.end(&end(true)).unwrap();
+    drop(writer);
+    follower.look().unwrap();
+    assert!(!follower.is_written() && follower.run().end.is_some() && follower.trials() == 40);
+    // A line that is being written is read when it is complete; one that was changed is damage.
+    let bytes = fs::read(&path.file).unwrap();
+    let starts: Vec<usize> =
+        bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let torn = foreign(&store.dir().join("torn"), &bytes[..starts[1] + 10]);
+    let mut follower = Follower::open(&torn).unwrap();
+    assert_eq!(follower.trials(), 1);
+    fs::write(&torn.file, &bytes[..starts[2]]).unwrap();
+    follower.look().unwrap();
+    assert_eq!((follower.trials(), follower.bytes()), (2, starts[2] as u64));
+    let mut changed = bytes[..starts[3]].to_vec();
+    changed[starts[2] + 30] ^= 1;
+    fs::write(&torn.file, changed).unwrap();
+    assert_eq!(follower.look().unwrap_err().kind(), ErrorKind::Damaged);
+}
+
+#[test]
+fn run_is_found_by_its_exact_name_only() {
+    let (_dir, store) = store();
+    let path = recorded(&store, "abc", 100, 1, true);
+    let found = |name: &str| store.named(&FileName::parse(name).unwrap());
+    assert_eq!(found("abc"), Ok(path));
+    fs::create_dir(store.dir().join("empty")).unwrap();
+    for other in ["ab", "last", "empty"] {
+        assert_eq!(found(other).unwrap_err().kind(), ErrorKind::NotFound, "{other}");
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub fn serve(
     name: Option<String>,
     labels: BTreeMap<String, String>,
 ) -> io::Result<()> {
-    let out = Arc::new(Outbox::new(output));
+    let out = Arc::new(Outbox::new(output)?);
     out.greet()?;
     let (to, lines) = channel();
     thread::Builder::new().name("requests".to_owned()).spawn(move || {
@@ -48,10 +48,9 @@ pub fn serve(
             }
         }
     })?;
-    let about = About::this(name, labels);
     let mut agent = Agent {
-        about,
-        out,
+        about: About::this(name.as_deref(), labels),
+        out: Arc::clone(&out),
         began: Instant::now(),
         observer: ServerObserver::new(),
         running: None,
@@ -66,8 +65,8 @@ pub fn serve(
                 Err(error) => break Err(error),
             },
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            // Only if nothing waits to be read: this process itself may have stood still.
             Err(RecvTimeoutError::Timeout) => {
-                // Only if nothing waits to be read: this process itself may have stood still.
                 if let Err(error) = agent.hears_nothing() {
                     break Err(error);
                 }
@@ -80,6 +79,7 @@ pub fn serve(
     if let Some(running) = agent.running.take() {
         running.end_within(LAST);
     }
+    out.drain_within(LAST);
     ended
 }
 
@@ -171,6 +171,10 @@ impl Agent {
             return Ok(());
         }
         self.beat = Instant::now();
+        // Nobody reads: what waits would only grow.
+        if self.out.is_stuck() {
+            return Ok(());
+        }
         let completed = self.running.as_ref().map_or(0, Running::completed);
         self.out.send_once(FromAgent::Beat { completed })?;
         self.out.send_again()
@@ -252,6 +256,37 @@ mod tests {
             "{answers:?}"
         );
         assert!(answers[1].contains(r#"{"pong":{"number":7,"#), "{answers:?}");
+    }
+
+    /// An output that nobody reads: it takes the first lines only.
+    struct Blocked(usize);
+
+    impl Write for Blocked {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            while self.0 == 0 {
+                thread::park();
+            }
+            self.0 -= 1;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn agent_whose_coordinator_neither_reads_nor_writes_ends() {
+        let (input, mut coordinator) = io::pipe().unwrap();
+        let join = "{\"number\":1,\"seen\":0,\"message\":{\"join\":{\"run\":\"r\"}}}\n";
+        let ping = "{\"number\":0,\"seen\":0,\"message\":{\"ping\":{\"number\":1}}}\n";
+        coordinator.write_all(format!("{join}{ping}{ping}").as_bytes()).unwrap();
+        let (to, ended) = channel();
+        // Its greeting is read, and nothing of what follows.
+        thread::spawn(move || to.send(serve(input, Blocked(1), None, BTreeMap::new())));
+        let ended = ended.recv_timeout(SILENCE * 3).expect("the agent waits for ever");
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(coordinator);
     }
 
     #[test]

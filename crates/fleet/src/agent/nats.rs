@@ -5,7 +5,9 @@
 use crate::message::{About, Answer, Call, Frame, FromAgent, Request, Roles, ToAgent};
 use crate::nats::{Bus, CALL, Publisher, Received, subject_of};
 use crate::place::FleetUrl;
+use crate::silence::Stillness;
 use crate::{BEAT, SILENCE};
+use kurabe_core::name::Name;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_observe::AgentProcess;
 use std::collections::BTreeMap;
@@ -25,6 +27,9 @@ const PROGRAM: &str = "/proc/self/exe";
 /// How long the process of a run has to end by itself.
 const END: Duration = Duration::from_millis(700);
 
+/// The beginning of the subjects to which an agent answers: those of clients that wait for an answer.
+const INBOX: &str = "_INBOX.";
+
 /// Serves one run after the other on a broker, until `stop` is set. `note` is told what happens.
 ///
 /// # Errors
@@ -40,18 +45,23 @@ pub fn serve_nats(
     let FleetUrl::Nats(address) = url else {
         return Err(Error::usage("an agent waits on a broker").hint("write --nats nats://HOST:4222"));
     };
-    let about = About { roles, ..About::this(name, labels) };
+    let about = About { roles, ..About::this(name.as_deref(), labels) };
     let bus = Bus::connect(address, &url.shown(), &format!("kurabe agent {}", about.agent.name))?;
     let (to, messages) = channel();
     bus.subscribe(CALL, to.clone())?;
     bus.subscribe(&subject_of(&about.id), to)?;
     let publisher = bus.publisher()?;
     note(&format!("agent {} waits for runs on {}", about.agent.name, url.shown()));
-    let mut bridge = Bridge { about, publisher, note, run: None };
+    let mut bridge = Bridge { about, publisher, note, run: None, stillness: Stillness::new() };
     while !stop.load(Ordering::Relaxed) {
+        // What was received before this time has been handled.
+        let mut now = Instant::now();
         match messages.recv_timeout(TICK) {
-            Ok(received) => bridge.handle(&received),
-            Err(RecvTimeoutError::Timeout) => bridge.watch(true),
+            Ok(received) => {
+                now = received.at;
+                bridge.handle(&received);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new(
                     ErrorKind::ConnectionLost,
@@ -59,7 +69,7 @@ pub fn serve_nats(
                 ));
             }
         }
-        bridge.watch(false);
+        bridge.watch(now);
     }
     if let Some(run) = bridge.run.take() {
         bridge.send(&run.coordinator, FromAgent::Gone { why: "it was stopped".to_owned() });
@@ -73,11 +83,12 @@ struct Bridge<'a> {
     publisher: Publisher,
     note: &'a dyn Fn(&str),
     run: Option<Run>,
+    stillness: Stillness,
 }
 
 /// A run that the agent belongs to.
 struct Run {
-    name: String,
+    name: Name,
     /// The subject of its coordinator.
     coordinator: String,
     process: AgentProcess,
@@ -98,7 +109,8 @@ impl Run {
 
 impl Bridge<'_> {
     fn handle(&mut self, received: &Received) {
-        let Some(reply) = &received.reply else { return };
+        // Only whoever waits for an answer gets one: other subjects have a meaning of their own.
+        let Some(reply) = received.reply.as_ref().filter(|reply| reply.starts_with(INBOX)) else { return };
         if received.subject == CALL {
             // Also answered if the versions differ: the coordinator says so.
             if serde_json::from_slice::<Call>(&received.payload).is_ok() {
@@ -147,7 +159,7 @@ impl Bridge<'_> {
         }
     }
 
-    fn start(&self, name: &str, coordinator: &str) -> Result<Run, String> {
+    fn start(&self, name: &Name, coordinator: &str) -> Result<Run, String> {
         let mut command = Command::new(PROGRAM);
         command.arg0("kurabe").args(["agent", "--stdio", "--name", &self.about.agent.name]);
         for (label, value) in &self.about.agent.labels {
@@ -168,26 +180,28 @@ impl Bridge<'_> {
         };
         let spawned = thread::Builder::new().name("answers".to_owned()).spawn(pass);
         spawned.map_err(|error| format!("no thread can be started for its answers: {error}"))?;
-        let (name, coordinator) = (name.to_owned(), coordinator.to_owned());
+        let (name, coordinator) = (name.clone(), coordinator.to_owned());
         Ok(Run { name, coordinator, process, ended, heard: Instant::now() })
     }
 
-    /// Notices that the process has ended, and, if `idle`, that the coordinator is silent.
-    fn watch(&mut self, idle: bool) {
-        let Some(run) = &self.run else { return };
+    /// Notices that the process has ended, or that the coordinator is silent. `now` is the time until which all messages were
+    /// handled.
+    fn watch(&mut self, now: Instant) {
+        let stood_still = self.stillness.look(Instant::now());
+        let Some(run) = &mut self.run else { return };
+        run.heard += stood_still;
         let ended = run.ended.try_recv().ok();
         // The process notices it by itself, a little earlier.
-        let silent = idle && run.heard.elapsed() >= SILENCE + BEAT;
+        let silent = now.saturating_duration_since(run.heard) >= SILENCE + BEAT;
         if ended.is_none() && !silent {
             return;
         }
+        let Some(run) = self.run.take() else { return };
         let why = ended.unwrap_or_else(|| "the coordinator gave no sign of life".to_owned());
         let because = if why == ENDED { String::new() } else { format!(": {why}") };
         (self.note)(&format!("run {} ended{because}", run.name));
         self.send(&run.coordinator, FromAgent::Gone { why });
-        if let Some(run) = self.run.take() {
-            run.end();
-        }
+        run.end();
     }
 
     fn send(&self, subject: &str, message: FromAgent) {

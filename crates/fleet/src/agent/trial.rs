@@ -2,8 +2,10 @@
 
 use super::outbox::Outbox;
 use crate::message::{CLIENTS, Fault, FromAgent, Load};
+use kurabe_core::axis::AxisKind;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{DatasetState, Stop};
+use kurabe_core::observation::Endpoint;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::fleet::{PartOfTrial, PartResult};
@@ -137,9 +139,17 @@ fn fault(failure: Failure) -> Fault {
     Fault { kind: error.kind(), message: error.to_string(), mismatches, stood_still_ns }
 }
 
+/// The error of a part that this agent does not run for anybody.
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, why)
+}
+
 fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) -> Result<PartResult, Failure> {
     let order = &load.order;
     let experiment = registry::find(&order.cell.experiment)?;
+    if experiment.info().axes.iter().any(|axis| matches!(axis.kind, AxisKind::CountOrFile { .. })) {
+        return Err(refused("its experiment may read files of the agent's host").into());
+    }
     let cell = order.cell.planned(experiment)?;
     if cell.policy.clients as u64 != order.clients {
         let why = format!("it plans {} clients instead of {}", cell.policy.clients, order.clients);
@@ -153,6 +163,10 @@ fn run(load: &Load, flags: &Flags, commands: Receiver<Command>, out: &Outbox) ->
         .make_default();
     let url = TargetUrl::parse(&load.url)?;
     let mut driver = kurabe_drivers::registry::open(&url)?;
+    // Nobody else's files: a coordinator names servers only.
+    if let Endpoint::InProcess | Endpoint::Unix(_) = driver.endpoint() {
+        return Err(refused("agents connect to servers over TCP only").into());
+    }
     if let Some(class) = order.cell.durability {
         driver.require_durability(class)?;
     }

@@ -5,7 +5,8 @@ use super::find::{Found, Wanted, find};
 use super::member::{Event, Member};
 use super::trial::TrialOfAgents;
 use crate::message::ToAgent;
-use crate::place::network;
+use crate::place::{named, network};
+use crate::silence::Stillness;
 use crate::{BEAT, SILENCE};
 use kurabe_core::fleet::{AgentRecord, OnLostAgent};
 use kurabe_core::observation::Endpoint;
@@ -87,25 +88,36 @@ impl Shared {
 
     /// Receives messages and sends signs of life, until the run has ended.
     fn look_after(&self, events: &Receiver<Event>) {
-        let mut beat = Instant::now();
+        let (mut beat, mut looked, mut stillness) = (Instant::now(), Instant::now(), Stillness::new());
         while !self.ended.load(Ordering::Relaxed) {
+            // What was received before this time has been handled.
+            let mut handled = Instant::now();
             let event = events.recv_timeout(TICK);
             let mut state = self.lock();
             match event {
                 Ok(Event::Line { agent, at, line }) => {
+                    handled = at;
                     if let Some(member) = state.members.get_mut(agent) {
                         member.receive(&line, at, self.epoch);
                     }
                 }
                 Ok(Event::Gone { agent, why }) => {
+                    handled = looked;
                     if let Some(member) = state.members.get_mut(agent) {
                         member.lose(&why);
                     }
                 }
-                // Only if nothing waits to be read: this process itself may have stood still.
-                Err(RecvTimeoutError::Timeout) => state.members.iter_mut().for_each(silent),
+                Err(RecvTimeoutError::Timeout) => {}
                 // All agents have ended.
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK),
+            }
+            let stood_still = stillness.look(Instant::now());
+            if !stood_still.is_zero() {
+                state.members.iter_mut().for_each(|member| member.heard += stood_still);
+            }
+            if handled.saturating_duration_since(looked) >= TICK {
+                looked = handled;
+                state.members.iter_mut().for_each(|member| silent(member, handled));
             }
             if beat.elapsed() >= BEAT {
                 beat = Instant::now();
@@ -117,9 +129,9 @@ impl Shared {
     }
 }
 
-/// Loses an agent that is silent.
-fn silent(member: &mut Member) {
-    if member.about.is_some() && member.heard.elapsed() >= SILENCE {
+/// Loses an agent that is silent. `now` is the time until which all messages were handled.
+fn silent(member: &mut Member, now: Instant) {
+    if member.about.is_some() && now.saturating_duration_since(member.heard) >= SILENCE {
         member.lose(&format!("it gave no sign of life for {:.1} s", SILENCE.as_secs_f64()));
     }
 }
@@ -144,7 +156,7 @@ impl Agents {
             .map_err(|error| Error::new(ErrorKind::Limit, format!("no thread can be started: {error}")))?;
         let agents = Self { shared, thread: Some(thread), addresses: Vec::new(), on_lost: wanted.on_lost };
         for member in &mut agents.shared.lock().members {
-            member.send(ToAgent::Join { run: run.to_owned() });
+            member.send(ToAgent::Join { run: named(run) });
         }
         let joined = agents.shared.wait(Instant::now() + JOIN, |state| {
             let lost =

@@ -226,7 +226,7 @@ mod tests {
 
     fn agent(name: &str, labels: &[(&str, &str)]) -> About {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        About::this(Some(name.to_owned()), labels)
+        About::this(Some(name), labels)
     }
 
     fn wanted(agents: Option<u32>, labels: &[(&str, &str)]) -> Wanted {
@@ -294,7 +294,7 @@ mod tests {
         let error = names(vec![agent("a", &[]), old()], &wanted(None, &[])).unwrap_err();
         assert!(error.contains("agent old: it is version 0.0.1 of kurabe"), "{error}");
         assert_eq!(names(vec![agent("a", &[]), old()], &wanted(Some(1), &[])).unwrap(), ["a"]);
-        let busy = About { busy: Some("r".to_owned()), ..agent("b", &[]) };
+        let busy = About { busy: Some(crate::place::named("r")), ..agent("b", &[]) };
         assert!(names(vec![busy], &wanted(None, &[])).unwrap_err().contains("agent b: it belongs to run r"));
         assert!(names(Vec::new(), &wanted(None, &[])).unwrap_err().contains("0 of 1 agents answered"));
     }

@@ -1,13 +1,14 @@
 //! What the queue has on its broker: a stream of waiting runs, their states, locks, and an object store.
 
 use super::locks::EXPIRES;
-use super::{Entry, KEPT};
+use super::{Entry, KEPT, is_token};
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, kv};
 use futures_util::{StreamExt, TryStreamExt};
+use kurabe_core::name::Name;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
@@ -26,10 +27,13 @@ const RESULTS: &str = "kurabe-results";
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(15);
 /// How long the broker has to answer where its client sets no limit.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long the end of a worker waits for the broker.
+const LAST: Duration = Duration::from_millis(500);
 /// A consumer that nobody asks for this long is removed.
 const UNUSED: Duration = Duration::from_secs(3_600);
 
 pub(super) struct Broker {
+    client: async_nats::Client,
     context: jetstream::Context,
     stream: Stream,
     pub(super) entries: kv::Store,
@@ -41,7 +45,7 @@ impl Broker {
     /// Opens what exists, and makes what does not. An administrator may have made it with other settings.
     pub(super) async fn open(client: async_nats::Client) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let context = jetstream::new(client);
+        let context = jetstream::new(client.clone());
         let waiting = stream::Config {
             name: STREAM.to_owned(),
             subjects: vec![format!("{SUBJECT}.*")],
@@ -64,7 +68,7 @@ impl Broker {
             };
             context.create_object_store(config).await.map_err(|error| text(&error))?
         };
-        Ok(Self { context, stream, entries, locks, results })
+        Ok(Self { client, context, stream, entries, locks, results })
     }
 
     /// Opens a bucket. The client asks for the account's limits before it makes one, whose form differs between versions of
@@ -104,14 +108,22 @@ impl Broker {
         sent.map_err(|error| error.to_string())?.await.map(drop).map_err(|error| error.to_string())
     }
 
-    /// The lanes that have messages.
+    /// Sends what was acknowledged last, before the connection is closed.
+    pub(super) async fn flush(&self) {
+        // A broker that does not answer must not hold up the end of the program.
+        let _ = tokio::time::timeout(LAST, self.client.flush()).await;
+    }
+
+    /// The lanes that have messages. Subjects that this program does not make are left out.
     pub(super) async fn lanes(&self) -> Result<BTreeSet<String>, String> {
-        names(&self.stream, &format!("{SUBJECT}.")).await
+        let lanes = names(&self.stream, &format!("{SUBJECT}.")).await?;
+        Ok(lanes.into_iter().filter(|lane| is_token(lane)).collect())
     }
 
     /// The names of all runs. The client's own list of keys waits for ever for an entry that is replaced meanwhile.
-    pub(super) async fn ids(&self) -> Result<BTreeSet<String>, String> {
-        names(&self.entries.stream, &self.entries.prefix).await
+    pub(super) async fn ids(&self) -> Result<BTreeSet<Name>, String> {
+        let keys = names(&self.entries.stream, &self.entries.prefix).await?;
+        Ok(keys.iter().filter_map(|key| Name::parse(key).ok()).collect())
     }
 
     /// The next message of a lane; `None` if it has none, or a worker has one.

@@ -7,6 +7,7 @@
 //! key-value bucket, and its files are in an object store (`results.rs`).
 
 mod broker;
+mod folder;
 mod locks;
 mod results;
 mod work;
@@ -14,8 +15,12 @@ mod work;
 use crate::nats;
 use crate::place::FleetUrl;
 use async_nats::jetstream::kv::CreateErrorKind;
+use async_nats::jetstream::kv::{Operation, UpdateErrorKind};
 use broker::Broker;
+use broker::answer;
+pub use folder::WorkFolder;
 use kurabe_core::fleet::OnLostAgent;
+use kurabe_core::name::{FileName, Name, RelativePath};
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,15 +35,21 @@ pub const NO_AGENTS: u32 = 0;
 const LARGEST: usize = 900_000;
 /// Names that a run may get if its name is taken.
 const NAMES: u32 = 100;
+/// The maximum number of hosts of a run, and of labels.
+const MOST: usize = 100;
+/// The longest token that is written as it is.
+const LONGEST_TOKEN: usize = 160;
+/// How often a run is cancelled again whose state changed meanwhile.
+const CANCELS: u32 = 20;
 
 /// A run that is submitted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
     /// The suite's file among `files`.
-    pub suite: String,
+    pub suite: RelativePath,
     /// The suite and the files that it names, with their text, by relative path.
-    pub files: BTreeMap<String, String>,
+    pub files: BTreeMap<RelativePath, String>,
     /// The targets, without passwords.
     pub targets: Vec<String>,
     /// The hosts of their servers; empty for the worker's own host.
@@ -61,7 +72,7 @@ pub struct Submission {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its name in the queue.
-    pub id: String,
+    pub id: Name,
     /// The targets, without passwords.
     pub targets: Vec<String>,
     /// Who submitted it.
@@ -86,7 +97,7 @@ pub enum State {
     /// A worker executes it.
     Running {
         /// The worker's name.
-        worker: String,
+        worker: Name,
         /// Since when.
         since: u64,
         /// The number of this attempt, from 1.
@@ -97,15 +108,15 @@ pub enum State {
         /// When.
         at: u64,
         /// The worker's name.
-        worker: String,
+        worker: Name,
         /// The exit code of `kurabe run`.
         code: i32,
         /// Its last error message, if it has one.
         error: Option<String>,
         /// Its recorded runs.
-        runs: Vec<String>,
+        runs: Vec<FileName>,
         /// Their files, by their paths from the folder of runs.
-        files: Vec<String>,
+        files: Vec<RelativePath>,
     },
     /// It was not executed to its end.
     Failed {
@@ -168,22 +179,22 @@ impl Queue {
     ///
     /// # Errors
     /// If it is too large, or the broker does not store it.
-    pub fn submit(&self, id: &str, submission: &Submission) -> Result<String> {
+    pub fn submit(&self, id: &Name, submission: &Submission) -> Result<Name> {
         let broker = &self.broker;
         let submitted = seconds();
         let publish = async {
-            let queued = |id: &str| Entry {
-                id: id.to_owned(),
+            let queued = |id: Name| Entry {
                 targets: submission.targets.clone(),
                 by: submission.by.clone(),
                 submitted,
-                lane: submission.lane(id),
+                lane: submission.lane(&id),
                 state: State::Queued { attempts: 0 },
+                id,
             };
-            let mut names = (1..=NAMES).map(|n| if n == 1 { id.to_owned() } else { format!("{id}-{n}") });
+            let mut names = (1..=NAMES).map(|n| if n == 1 { id.to_string() } else { format!("{id}-{n}") });
             let entry = loop {
                 let name = names.next().ok_or_else(|| "its name is taken".to_owned())?;
-                let entry = queued(&name);
+                let entry = queued(Name::parse(&name).map_err(|error| error.to_string())?);
                 match broker.entries.create(&name, json(&entry)?.into()).await {
                     Ok(_) => break entry,
                     Err(error) if error.kind() == CreateErrorKind::AlreadyExists => {}
@@ -196,7 +207,7 @@ impl Queue {
                 Err(why) => Err(why),
             };
             if let Err(why) = sent {
-                let _ = broker.entries.purge(&entry.id).await;
+                let _ = broker.entries.purge(entry.id.as_str()).await;
                 return Err(why);
             }
             Ok(entry.id)
@@ -206,6 +217,7 @@ impl Queue {
             return Err(Error::usage(format!("the suite and its files have {size} bytes"))
                 .hint(format!("a submitted run may have {LARGEST}")));
         }
+        submission.check().map_err(Error::usage)?;
         self.runtime.block_on(publish).map_err(|why| self.error("the run is not queued", &why))
     }
 
@@ -246,16 +258,31 @@ impl Queue {
 
     /// Cancels a run. One that a worker executes is stopped within a few seconds.
     ///
+    /// The broker decides who was first: a run whose end is recorded is not cancelled, and the end of a cancelled run is not
+    /// recorded.
+    ///
     /// # Errors
-    /// If it is over already, or the broker does not answer.
-    pub fn cancel(&self, entry: &Entry) -> Result<()> {
-        if entry.state.is_over() {
-            return Err(Error::usage(format!("{} is over already", entry.id)));
+    /// [`Usage`](ErrorKind::Usage) if it is over already, [`NotFound`](ErrorKind::NotFound) if the broker does not have it,
+    /// or if the broker does not answer.
+    pub fn cancel(&self, id: &Name) -> Result<()> {
+        let failed = |why: String| self.error("the run is not cancelled", &why);
+        for _ in 0..CANCELS {
+            let found = self.runtime.block_on(self.broker.entry(id)).map_err(failed)?;
+            let Some(Revised { entry, revision }) = found else {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!("{}: there is no submitted run {id}", self.shown),
+                ));
+            };
+            if entry.state.is_over() {
+                return Err(Error::usage(format!("{id} is over already, and is not cancelled")));
+            }
+            let cancelled = Entry { state: State::Cancelled { at: seconds() }, ..entry };
+            if self.runtime.block_on(self.broker.replace(revision, &cancelled)).map_err(failed)?.is_some() {
+                return Ok(());
+            }
         }
-        let cancelled = Entry { state: State::Cancelled { at: seconds() }, ..entry.clone() };
-        self.runtime
-            .block_on(self.broker.put(&cancelled))
-            .map_err(|why| self.error("the run is not cancelled", &why))
+        Err(failed("its state changes all the time".to_owned()))
     }
 
     fn error(&self, what: &str, why: &str) -> Error {
@@ -268,11 +295,23 @@ impl Queue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {
-    id: String,
+    id: Name,
     submission: Submission,
 }
 
 impl Submission {
+    /// Whether a run of it can be made, or why not.
+    fn check(&self) -> Result<(), String> {
+        let most = self.hosts.len().max(self.labels.len());
+        if !self.files.contains_key(&self.suite) {
+            Err(format!("its suite {} is not among its files", self.suite))
+        } else if most > MOST {
+            Err(format!("it names {most} hosts or labels, and may name {MOST}"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// The token of its subject. Runs with the same one are executed in turn. A run on the worker's own host waits for no
     /// other one until it is known which worker that is.
     fn lane(&self, id: &str) -> String {
@@ -302,7 +341,7 @@ impl Submission {
 }
 
 /// A text as a token of a subject, or a part of a key: other characters than letters, digits and `-` are written as `_`
-/// and their bytes in hexadecimal.
+/// and their bytes in hexadecimal. The end of a long one is written as a sum.
 fn token(text: &str) -> String {
     let mut token = String::from("x");
     for byte in text.bytes() {
@@ -312,7 +351,22 @@ fn token(text: &str) -> String {
             let _ = write!(token, "_{byte:02x}");
         }
     }
+    if token.len() > LONGEST_TOKEN {
+        // FNV-1a, 64 bits: the same in each version of the program.
+        let sum = token.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        token.truncate(LONGEST_TOKEN);
+        let _ = write!(token, "__{sum:016x}");
+    }
     token
+}
+
+/// Whether a text may be a token. Others in subjects are not of this program.
+fn is_token(text: &str) -> bool {
+    text.len() <= LONGEST_TOKEN + 18
+        && text.starts_with('x')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
@@ -324,26 +378,49 @@ fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// An entry, with the revision that the broker gave it. Each change makes another one.
+struct Revised {
+    entry: Entry,
+    revision: u64,
+}
+
 impl Broker {
     /// All entries, the newest first. What cannot be read, of another version, is left out.
     async fn all_entries(&self) -> Result<Vec<Entry>, String> {
         let mut all: Vec<Entry> = Vec::new();
         for id in self.ids().await? {
-            all.extend(self.entry(&id).await?);
+            all.extend(self.entry(&id).await?.map(|found| found.entry));
         }
         all.sort_by(|a, b| (b.submitted, &b.id).cmp(&(a.submitted, &a.id)));
         Ok(all)
     }
 
     /// The entry of a run; `None` if there is none, or it cannot be read.
-    async fn entry(&self, id: &str) -> Result<Option<Entry>, String> {
-        let value = self.entries.get(id).await.map_err(|error| error.to_string())?;
-        Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
+    async fn entry(&self, id: &Name) -> Result<Option<Revised>, String> {
+        let found = answer(self.entries.entry(id.as_str())).await?;
+        Ok(found.filter(|found| found.operation == Operation::Put).and_then(|found| {
+            let entry: Entry = serde_json::from_slice(&found.value).ok()?;
+            (entry.id == *id).then_some(Revised { entry, revision: found.revision })
+        }))
     }
 
-    async fn put(&self, entry: &Entry) -> Result<(), String> {
+    /// Replaces an entry that still has this revision, and returns the new one. `None`: somebody else has changed it.
+    async fn replace(&self, revision: u64, entry: &Entry) -> Result<Option<u64>, String> {
         let value = json(entry)?;
-        self.entries.put(&entry.id, value.into()).await.map(drop).map_err(|error| error.to_string())
+        let mut is_sent = false;
+        loop {
+            match self.entries.update(entry.id.as_str(), value.clone().into(), revision).await {
+                Ok(revision) => return Ok(Some(revision)),
+                // The answer to the first attempt was lost: it may have been the change.
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision && is_sent => {
+                    let found = self.entry(&entry.id).await?;
+                    return Ok(found.filter(|found| found.entry == *entry).map(|found| found.revision));
+                }
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => return Ok(None),
+                Err(error) if is_sent => return Err(error.to_string()),
+                Err(_) => is_sent = true,
+            }
+        }
     }
 }
 
@@ -355,7 +432,48 @@ mod tests {
     use super::*;
 
     fn on(hosts: &[&str]) -> Submission {
-        Submission { hosts: hosts.iter().map(|host| (*host).to_owned()).collect(), ..Submission::default() }
+        let suite = RelativePath::parse("s.toml").unwrap();
+        Submission {
+            files: BTreeMap::from([(suite.clone(), String::new())]),
+            suite,
+            targets: Vec::new(),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            agents: None,
+            labels: BTreeMap::new(),
+            on_lost_agent: OnLostAgent::default(),
+            define: BTreeMap::new(),
+            write: false,
+            by: String::new(),
+        }
+    }
+
+    #[test]
+    fn message_with_a_hostile_name_is_no_job() {
+        let job = |id: &str, suite: &str, file: &str| {
+            let mut job =
+                serde_json::to_value(Job { id: Name::parse("a").unwrap(), submission: on(&[""]) }).unwrap();
+            job["id"] = id.into();
+            job["submission"]["suite"] = suite.into();
+            job["submission"]["files"] = serde_json::json!({ file: "" });
+            serde_json::from_value::<Job>(job).ok().filter(|job| job.submission.check().is_ok())
+        };
+        assert!(job("a", "s.toml", "s.toml").is_some() && job("a", "./s/t.toml", "s/t.toml").is_some());
+        for id in ["", ".", "..", "/tmp", "../a", "a/b", "a\0", "-x", "é", "a.b", "*", ">", &"a".repeat(200)]
+        {
+            assert!(job(id, "s.toml", "s.toml").is_none(), "{id:?}");
+        }
+        for path in ["", "/etc/passwd", "../s.toml", "a/../../s.toml", "s\0.toml", ".."] {
+            assert!(job("a", path, "s.toml").is_none() && job("a", "s.toml", path).is_none(), "{path:?}");
+            assert!(job("a", path, path).is_none(), "{path:?}");
+        }
+        assert!(job("a", "other.toml", "s.toml").is_none());
+    }
+
+    #[test]
+    fn run_of_too_many_hosts_is_refused() {
+        let hosts: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
+        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        assert!(on(&hosts[..MOST]).check().is_ok() && on(&hosts).check().is_err());
     }
 
     #[test]
@@ -375,11 +493,13 @@ mod tests {
 
     #[test]
     fn token_is_unique_and_valid_in_a_subject() {
-        let texts = ["", "a", "a.b", "a_2eb", "a b", "*", ">", "é"];
+        let long = ["a".repeat(LONGEST_TOKEN), "a".repeat(LONGEST_TOKEN) + "b", ".".repeat(1_000_000)];
+        let texts = ["", "a", "a.b", "a_2eb", "a b", "*", ">", "é", &long[0], &long[1], &long[2]];
         let tokens: std::collections::BTreeSet<String> = texts.into_iter().map(token).collect();
         assert_eq!(tokens.len(), texts.len());
-        for token in tokens {
-            assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{token}");
+        assert!(tokens.iter().all(|token| is_token(token)), "{tokens:?}");
+        for other in ["", "y", "x.a", "x*", "x>", "x a", "x/..", &"x".repeat(1_000)] {
+            assert!(!is_token(other), "{other}");
         }
     }
 }

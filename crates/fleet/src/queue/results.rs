@@ -2,10 +2,11 @@
 
 use super::broker::{Broker, answer};
 use super::{Entry, Queue};
+use kurabe_core::name::{FileName, Name, RelativePath};
 use kurabe_core::{Error, ErrorKind, Result};
-use std::fs;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use tokio::io::AsyncReadExt;
 
 /// The file with what a run printed.
@@ -15,14 +16,15 @@ pub(super) const RUNS: &str = "runs";
 
 impl Broker {
     /// Stores all files of a folder under a run's name. Returns those in its folder of runs, by their paths from there.
-    pub(super) async fn store(&self, id: &str, folder: &Path) -> Result<Vec<String>, String> {
+    pub(super) async fn store(&self, id: &Name, folder: &Path) -> Result<Vec<RelativePath>, String> {
         let mut stored = Vec::new();
         for path in files(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
             let Ok(name) = path.strip_prefix(folder) else { continue };
             let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let object = format!("{id}/{}", name.display());
             self.results.put(object.as_str(), &mut &content[..]).await.map_err(|error| error.to_string())?;
-            stored.extend(name.strip_prefix(RUNS).ok().map(|file| file.display().to_string()));
+            let of_run = name.strip_prefix(RUNS).ok().and_then(Path::to_str);
+            stored.extend(of_run.and_then(|file| RelativePath::parse(file).ok()));
         }
         stored.sort();
         Ok(stored)
@@ -51,10 +53,10 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Whether this is the path of a file of a run, from the folder of runs.
-fn is_of_run(file: &Path) -> bool {
-    let parts: Vec<Component<'_>> = file.components().collect();
-    parts.len() == 2 && parts.iter().all(|part| matches!(part, Component::Normal(_)))
+/// The run and the file that a path from the folder of runs names; `None` if it names anything else.
+fn of_run(path: &RelativePath) -> Option<(FileName, FileName)> {
+    let (run, file) = path.split_once('/')?;
+    Some((FileName::parse(run).ok()?, FileName::parse(file).ok()?))
 }
 
 impl Queue {
@@ -63,16 +65,19 @@ impl Queue {
     ///
     /// # Errors
     /// If the broker does not answer, or a file cannot be written.
-    pub fn fetch(&self, entry: &Entry, files: &[String], folder: &Path) -> Result<Vec<PathBuf>> {
+    pub fn fetch(&self, entry: &Entry, files: &[RelativePath], folder: &Path) -> Result<Vec<PathBuf>> {
         let failed = |why: String| self.error(&format!("the files of {} cannot be read", entry.id), &why);
         let mut written = Vec::new();
-        for file in files.iter().filter(|file| is_of_run(Path::new(file))) {
-            let path = folder.join(file);
+        for (run, file) in files.iter().filter_map(of_run) {
+            let path = folder.join(&run).join(&file);
             if !path.exists() {
-                let object = format!("{}/{RUNS}/{file}", entry.id);
+                let object = format!("{}/{RUNS}/{run}/{file}", entry.id);
                 let content = self.runtime.block_on(self.broker.read(&object)).map_err(failed)?;
-                let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-                made.and_then(|()| fs::write(&path, content)).map_err(|error| {
+                let made = fs::create_dir_all(folder.join(&run)).and_then(|()| File::create_new(&path));
+                let is_new = made.is_ok();
+                made.and_then(|mut made| made.write_all(&content)).map_err(|error| {
+                    // A part would be taken for the whole file the next time.
+                    let _ = is_new.then(|| fs::remove_file(&path));
                     Error::new(
                         ErrorKind::Environment,
                         format!("{} cannot be written: {error}", path.display()),
@@ -103,9 +108,23 @@ mod tests {
 
     #[test]
     fn only_files_in_folders_of_runs_are_written() {
-        assert!(is_of_run(Path::new("r/run.jsonl")));
-        for file in ["../f", "/etc/x", "f", "r/s/f", "r/../f", "", "r/.."] {
-            assert!(!is_of_run(Path::new(file)), "{file}");
+        let found = |file: &str| RelativePath::parse(file).ok().as_ref().and_then(of_run);
+        let (run, file) = found("20261126-r_1.2/run.jsonl").unwrap();
+        assert_eq!((run.as_str(), file.as_str()), ("20261126-r_1.2", "run.jsonl"));
+        for file in [
+            "../f",
+            "/etc/x",
+            "f",
+            "r/s/f",
+            "r/../f",
+            "",
+            "r/..",
+            ".jobs/job.json",
+            ".new-1/run.jsonl",
+            "r/.note",
+            "-r/f",
+        ] {
+            assert_eq!(found(file), None, "{file}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         .get_one::<String>("role")
         .is_some_and(|roles| roles.split(',').any(|role| role.trim() == "run"))
     {
-        return super::worker::work(matches, name, output);
+        return super::worker::work(matches, &kurabe_fleet::own_name(name.as_deref()), output);
     }
     let roles = matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
     // The environment may name a broker for all agents of a host, and those of runs too.

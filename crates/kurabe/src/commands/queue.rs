@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ArgMatches;
 use jiff::Timestamp;
 use kurabe_core::fleet::OnLostAgent;
+use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::custom::value_files;
@@ -17,7 +18,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+/// The longest part of a run's name in the queue that comes from its suite.
+const LONGEST_STEM: usize = 80;
 
 /// The name of this program in a broker's list of connections.
 const NAME: &str = "kurabe queue";
@@ -67,9 +71,9 @@ pub(super) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         by: submitter(),
     };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let plain: String =
-        stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).collect();
-    let id = format!("{}-{plain}", Timestamp::now().strftime("%Y%m%d-%H%M%S"));
+    let stem: String = stem.chars().take(LONGEST_STEM).collect();
+    let id = format!("{}-{stem}", Timestamp::now().strftime("%Y%m%d-%H%M%S"));
+    let id = Name::nearest(&id).ok_or_else(|| Error::new(ErrorKind::Internal, "a run has no name"))?;
     let queue = queue(matches)?;
     let id = queue.submit(&id, &submission)?;
     output.result(&id)?;
@@ -165,30 +169,32 @@ fn own_or(host: &str) -> String {
 }
 
 /// The suite's name, and its text with that of the files that it names, by their paths from its folder.
-fn bundle(path: &Path) -> kurabe_core::Result<(String, BTreeMap<String, String>)> {
+fn bundle(path: &Path) -> kurabe_core::Result<(RelativePath, BTreeMap<RelativePath, String>)> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let (mut files, mut open) = (BTreeMap::new(), vec![PathBuf::from(&name)]);
+    let relative = |file: &Path| {
+        let text = file.display().to_string();
+        RelativePath::parse(&text).map_err(|_| {
+            Error::usage(format!("{}: it names the file {text}, outside its folder", path.display()))
+                .hint("only files in the suite's folder, and below it, are sent")
+        })
+    };
+    let suite = relative(Path::new(&name))?;
+    let (mut files, mut open) = (BTreeMap::new(), vec![suite.clone()]);
     while let Some(file) = open.pop() {
-        let key = file.display().to_string();
-        if files.contains_key(&key) {
+        if files.contains_key(&file) {
             continue;
         }
-        if !file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(Error::usage(format!(
-                "{}: it names the file {key}, outside its folder",
-                path.display()
-            ))
-            .hint("only files in the suite's folder, and below it, are sent"));
-        }
-        let full = folder.join(&file);
+        let full = file.below(folder);
         let text = std::fs::read_to_string(&full)
             .map_err(|error| Error::usage(format!("the file {} cannot be read: {error}", full.display())))?;
-        let beside = file.parent().unwrap_or(Path::new(""));
-        open.extend(value_files(&text).into_iter().map(|name| beside.join(name)));
-        files.insert(key, text);
+        let beside = Path::new(&*file).parent().unwrap_or(Path::new(""));
+        for value in value_files(&text) {
+            open.push(relative(&beside.join(value))?);
+        }
+        files.insert(file, text);
     }
-    Ok((name, files))
+    Ok((suite, files))
 }
 
 /// The user and the host, for other people.
@@ -287,7 +293,7 @@ pub(super) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 pub(super) fn cancel(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let queue = queue(matches)?;
     for entry in named(&queue, matches)? {
-        queue.cancel(&entry)?;
+        queue.cancel(&entry.id)?;
         output.note(&format!("cancelled {}", entry.id));
     }
     Ok(exit::DONE)

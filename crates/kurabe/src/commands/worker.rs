@@ -6,13 +6,15 @@ use crate::signals;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::fleet::OnLostAgent;
+use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::{Error, ErrorKind};
-use kurabe_fleet::{Execution, Executor, FleetUrl, NO_AGENTS, Queue, Submission};
+use kurabe_experiments::custom::value_files;
+use kurabe_fleet::{Execution, Executor, FleetUrl, NO_AGENTS, Queue, Submission, WorkFolder};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Component, Path};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -23,7 +25,7 @@ const WORKER: &str = "KURABE_WORKER";
 const PROGRAM: &str = "/proc/self/exe";
 
 /// Executes queued runs until Ctrl-C.
-pub(super) fn work(matches: &ArgMatches, name: Option<String>, output: &Output) -> Result<Exit> {
+pub(super) fn work(matches: &ArgMatches, name: &Name, output: &Output) -> Result<Exit> {
     if matches.get_one::<String>("role").is_some_and(|roles| roles.trim() != "run") {
         return Err(Error::usage("--role run cannot be combined with other roles")
             .hint("start another agent for load or observe")
@@ -32,15 +34,12 @@ pub(super) fn work(matches: &ArgMatches, name: Option<String>, output: &Output) 
     let given = matches.get_one::<String>("nats").map_or("", String::as_str);
     let url = FleetUrl::parse(given)
         .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
-    let name = name.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for("the current run to end");
     let queue = Queue::connect(&url, &format!("kurabe worker {name}"))?;
-    let folder = tempfile::Builder::new().prefix("kurabe-queue-").tempdir().map_err(|error| {
-        Error::new(ErrorKind::Environment, format!("no folder for runs can be made: {error}"))
-    })?;
+    let folder = WorkFolder::make(&std::env::temp_dir())?;
     let mut runs = Runs { fleet: given.to_owned() };
-    queue.work(&name, &mut runs, folder.path(), &stop, &|text| output.note(text));
+    queue.work(name, &mut runs, &folder, &stop, &|text| output.note(text));
     Ok(exit::DONE)
 }
 
@@ -79,17 +78,14 @@ struct Runs {
 impl Executor for Runs {
     fn start(
         &mut self,
-        id: &str,
+        id: &Name,
         submission: &Submission,
         folder: &Path,
     ) -> Result<Box<dyn Execution>, String> {
         let suite = folder.join("suite");
         for (name, text) in &submission.files {
-            let path = Path::new(name);
-            if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-                return Err(format!("the name of the file '{name}' is not valid"));
-            }
-            let path = suite.join(path);
+            check_values(submission, name, text)?;
+            let path = name.below(&suite);
             path.parent()
                 .map_or(Ok(()), fs::create_dir_all)
                 .and_then(|()| fs::write(&path, text))
@@ -97,7 +93,7 @@ impl Executor for Runs {
         }
         let mut command = Command::new(PROGRAM);
         command.arg0("kurabe").arg("--runs-dir").arg(folder.join("runs"));
-        command.args(["run", "--label", id, "-f"]).arg(suite.join(&submission.suite));
+        command.args(["run", "--label", id, "-f"]).arg(submission.suite.below(&suite));
         command.args(options(submission));
         command.env(WORKER, "1");
         // In the environment, where other users do not see the broker's password.
@@ -113,6 +109,19 @@ impl Executor for Runs {
         let child = command.spawn().map_err(|error| format!("the program cannot be started: {error}"))?;
         Ok(Box::new(RunProcess { child, ended: None }))
     }
+}
+
+/// Checks that the files of values that a file of a submission names were sent with it: the run would read any other.
+fn check_values(submission: &Submission, name: &RelativePath, text: &str) -> Result<(), String> {
+    let folder = Path::new(&**name).parent().unwrap_or(Path::new(""));
+    for value in value_files(text) {
+        let file = folder.join(&value);
+        let sent = file.to_str().and_then(|file| RelativePath::parse(file).ok());
+        if !sent.is_some_and(|file| submission.files.contains_key(&file)) {
+            return Err(format!("{name} names the file '{value}', which was not sent with it"));
+        }
+    }
+    Ok(())
 }
 
 /// The options of `kurabe run -f` that a submission asks for.
@@ -170,6 +179,30 @@ impl Drop for RunProcess {
         if self.ended().is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_values_that_were_not_sent_are_not_read() {
+        let submitted = |value: &str| {
+            let text = format!("[transaction.x]\nfile = \"{value}\"\n");
+            let json = serde_json::json!({
+                "suite": "s/w.toml", "files": { "s/w.toml": text, "s/values.csv": "1\n" }, "targets": [], "hosts": [],
+                "agents": 0, "labels": {}, "on_lost_agent": "fail", "define": {}, "write": false, "by": "me",
+            });
+            let submission: Submission = serde_json::from_value(json).unwrap();
+            submission.files.iter().try_for_each(|(name, text)| check_values(&submission, name, text))
+        };
+        for value in ["values.csv", "./values.csv"] {
+            submitted(value).unwrap();
+        }
+        for value in ["/etc/passwd", "../s/values.csv", "../../etc/passwd", "other.csv", ""] {
+            assert!(submitted(value).unwrap_err().contains("was not sent with it"), "{value}");
         }
     }
 }

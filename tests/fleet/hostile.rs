@@ -1,0 +1,231 @@
+//! Messages of whoever may publish on a broker, to a worker and to an agent: nothing outside of their folders is read, written
+//! or removed.
+
+use super::Agent;
+use super::broker::Broker;
+use super::queue::{submit, suite_of, wait_for};
+use crate::support::{Place, eventually, signal};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File, FileTimes};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The number of messages to each.
+const MESSAGES: usize = 1_000;
+
+/// What there is in a folder: each path with its kind, length, times of change and of access, and the target of a link.
+fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, meta) = (entry.path(), entry.path().symlink_metadata().unwrap());
+        let described = if meta.is_dir() {
+            all.extend(fingerprint(&path));
+            "folder".to_owned()
+        } else if meta.is_symlink() {
+            format!("link to {:?}", fs::read_link(&path))
+        } else {
+            format!("{} bytes, {:?}, {:?}", meta.len(), meta.modified().unwrap(), meta.accessed().unwrap())
+        };
+        all.insert(path, described);
+    }
+    all
+}
+
+/// A tree of files that belong to nobody here. A read is seen by the time of access, where the file system keeps it.
+fn tree(root: &Path) {
+    for name in [
+        "canary/a",
+        "canary/b/c.toml",
+        "canary/suite.toml",
+        "tmp/kurabe-queue-mine/a",
+        "tmp/canary/a",
+        "home/x",
+    ] {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "experiment = \"point-read\"\ntargets = [\"null:\"]\n").unwrap();
+        let day = |days: u64| SystemTime::now() - Duration::from_secs(days * 86_400);
+        let times = FileTimes::new().set_accessed(day(1)).set_modified(day(2));
+        File::options().write(true).open(&path).unwrap().set_times(times).unwrap();
+    }
+    std::os::unix::fs::symlink(root.join("canary"), root.join("tmp/kurabe-queue-link")).unwrap();
+}
+
+/// Names that lead to the tree, or break something.
+fn names(root: &Path) -> Vec<String> {
+    let canary = root.join("canary").display().to_string();
+    let mut all: Vec<String> =
+        ["", ".", "..", "../canary", "../../canary", "a/b", "a\0b", "é", "-rf", "--help", "a.b", "*"]
+            .map(str::to_owned)
+            .into();
+    all.extend(
+        [">", "a b", "a\r\nPUB x 0\r\n", "\u{1b}[2J", "kurabe-queue-mine", "~", "$HOME"].map(str::to_owned),
+    );
+    all.extend([
+        canary.clone(),
+        format!("{canary}/b"),
+        format!("/proc/self/root{canary}"),
+        format!("x/../..{canary}"),
+    ]);
+    all.push("x".repeat(5_000));
+    all
+}
+
+/// Messages of the queue.
+fn jobs(root: &Path) -> Vec<Vec<u8>> {
+    let names = names(root);
+    let canary = root.join("canary");
+    let file = |name: &str| canary.join(name).display().to_string();
+    let plain = "experiment = \"point-read\"\ntargets = [\"null:\"]\nrounds = 1\nrequests = 10\n";
+    let custom = |file: &str| format!("targets = [\"null:\"]\n[transaction.x]\nfile = {}\n", json!(file));
+    let job = |id: &str, suite: &str, files: Value| {
+        json!({ "id": id, "submission": {
+            "suite": suite, "files": files, "targets": [], "hosts": ["h"], "agents": 0, "labels": {},
+            "on_lost_agent": "fail", "define": {}, "write": true, "by": "me",
+        } })
+    };
+    let written = |value: Value| value.to_string().into_bytes();
+    (0..MESSAGES)
+        .map(|nth| {
+            let name = &names[nth / 10 % names.len()];
+            // Few names are valid, so that there are few entries to look through.
+            let id = format!("valid-{}", nth % 5);
+            match nth % 10 {
+                0 | 1 => written(job(name, "s.toml", json!({ "s.toml": plain }))),
+                2 => written(job(&id, &file("suite.toml"), json!({ "s.toml": plain }))),
+                3 => written(job(&id, &file("suite.toml"), json!({ file("suite.toml"): plain }))),
+                4 => written(job(&id, name, json!({ name: plain }))),
+                5 => written(job(&id, "s.toml", json!({ "s.toml": custom(&file("a")) }))),
+                6 => written(job(&id, "s.toml", json!({ "s.toml": custom("../../canary/a") }))),
+                7 => {
+                    let mut bytes = written(job(name, name, json!({ name: plain })));
+                    bytes.truncate(nth % bytes.len());
+                    bytes
+                }
+                8 => {
+                    let mut job = job(&id, "s.toml", json!({ "s.toml": plain }));
+                    job["submission"]["hosts"] = json!(vec![name; 200]);
+                    written(job)
+                }
+                _ => vec![b"[{\0\xff\"-"[nth % 6]; nth * 40],
+            }
+        })
+        .collect()
+}
+
+/// Messages to an agent.
+fn orders(root: &Path) -> Vec<Vec<u8>> {
+    let names = names(root);
+    let canary = root.join("canary");
+    let frame = |number: u64, message: Value| json!({ "number": number, "seen": 0, "message": message });
+    let load = |experiment: &str, axes: Value, url: &str| {
+        json!({ "load": { "part": { "number": 0, "of": 1 }, "url": url, "order": {
+            "cell": { "experiment": experiment, "axes": axes, "seed": 1, "records": 10, "slot": 0, "target": 0,
+                "second_instance": false, "durability": null, "timeout_ns": null, "largest_answer": 1_000, "threads": null },
+            "operation": "read", "number": 1, "requests": 10, "duration_ns": null, "least_ns": null, "rate": null,
+            "arrivals": "poisson", "seed": 1, "clients": 1,
+        } } })
+    };
+    let file = |name: &str| canary.join(name).display().to_string();
+    (0..MESSAGES)
+        .map(|nth| {
+            let name = &names[nth / 8 % names.len()];
+            let value = match nth % 8 {
+                0 => frame(1, json!({ "join": { "run": name } })),
+                1 => frame(1, json!({ "join": { "run": "valid" } })),
+                2 => frame(
+                    2,
+                    load("point-read", json!({ "clients": 1 }), &format!("sqlite:{}", file("new.db"))),
+                ),
+                3 => frame(2, load("point-read", json!({ "clients": 1 }), &format!("lmdb:{}", file("new")))),
+                4 => frame(2, load("webapp", json!({ "clients": 1, "postal-codes": file("a") }), "null:")),
+                5 => frame(2, load(name, json!({ "clients": name }), name)),
+                6 => frame(3, json!({ "observe": { "begin": { "host": name, "port": 1 } } })),
+                _ => json!(name),
+            };
+            let mut bytes = value.to_string().into_bytes();
+            bytes.truncate(if nth % 16 == 7 { nth % bytes.len() } else { bytes.len() });
+            bytes
+        })
+        .collect()
+}
+
+#[test]
+fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
+    let Some(broker) = Broker::with_streams() else { return };
+    let (place, around) = (Place::new(), tempfile::tempdir().unwrap());
+    let root = around.path();
+    tree(root);
+    let before = fingerprint(root);
+    let start = |name: &str, more: &[&str]| {
+        Agent::with(&place, &broker, name, more, |command| {
+            command.env("TMPDIR", root.join("tmp")).env("HOME", root.join("home")).current_dir(root);
+        })
+    };
+    let (mut worker, mut agent) = (start("w", &["--role", "run"]), start("a", &[]));
+    let valid = suite_of(&place, "valid", "null:", 1);
+    // The queue exists when this run has ended.
+    let id = submit(&place, &broker, &valid, &["--agents", "0"]);
+    assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
+    let entry = |id: &str, lane: &str| {
+        let state = json!({ "queued": { "attempts": 0 } });
+        json!({ "id": id, "targets": [], "by": "me", "submitted": 1, "lane": lane, "state": state })
+            .to_string()
+    };
+    for (nth, name) in names(root).iter().enumerate() {
+        broker.publish(&format!("$KV.kurabe-runs.hostile-{nth}"), None, entry(name, "xh").as_bytes());
+        broker.publish(&format!("$KV.kurabe-runs.hostile.{nth}"), None, entry(name, "xh").as_bytes());
+    }
+    for nth in 0..5 {
+        broker.publish(
+            &format!("$KV.kurabe-runs.valid-{nth}"),
+            None,
+            entry(&format!("valid-{nth}"), "xh").as_bytes(),
+        );
+    }
+    for (nth, job) in jobs(root).iter().enumerate() {
+        let (usual, strange) = (["xh", "xh", "xh", "x_2e_2e"], ["h", "X"]);
+        broker.publish(&format!("kurabe.queue.{}", usual[nth % 4]), None, job);
+        if nth % 100 == 0 {
+            broker.publish(&format!("kurabe.queue.{}", strange[nth / 100 % 2]), None, job);
+        }
+    }
+    let subject = broker.agent("a");
+    for (nth, order) in orders(root).iter().enumerate() {
+        let replies = [
+            "_INBOX.x",
+            "_INBOX.x",
+            "_INBOX.y",
+            "kurabe.queue.xh",
+            "$KV.kurabe-runs.evil",
+            "kurabe.fleet.call",
+        ];
+        broker.publish(
+            if nth % 50 == 49 { "kurabe.fleet.call" } else { &subject },
+            Some(replies[nth % replies.len()]),
+            order,
+        );
+    }
+    // What this program does not make is not taken; all else is.
+    let left = || (broker.waiting(&["h", "X"]) == Some(0)).then_some(());
+    eventually(120, left).unwrap_or_else(|| panic!("{:?} messages wait", broker.waiting(&["h", "X"])));
+    // Both still do their work.
+    let id = submit(&place, &broker, &valid, &["--agents", "0"]);
+    assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
+    assert!(!broker.agent("a").is_empty());
+    for process in [&mut worker.0, &mut agent.0] {
+        assert!(process.try_wait().unwrap().is_none(), "a hostile message ended it");
+        signal(process, "-INT");
+        let status = eventually(30, || process.try_wait().unwrap()).expect("it does not end");
+        assert_eq!(status.code(), Some(0));
+    }
+    let after = fingerprint(root);
+    let changed: Vec<_> = before
+        .iter()
+        .filter(|(path, was)| after.get(*path) != Some(was))
+        .map(|(path, was)| (path, was, after.get(path)))
+        .collect();
+    let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
+    assert!(changed.is_empty() && new.is_empty(), "changed: {changed:?}, new: {new:?}");
+}
