@@ -97,6 +97,50 @@ fn run_is_started_watched_stopped_and_resumed_in_a_browser() {
     page.end();
 }
 
+#[test]
+fn foreign_page_starts_and_stops_nothing_in_a_browser() {
+    let Some(chrome) = Chrome::open() else { return };
+    let place = Place::new();
+    let page = Page::with(&place, &["--token", "none", "null:"]);
+    let own = format!("http://{}", page.address);
+    // A run of the user's own, so that there is one to stop.
+    chrome.go(&format!("{own}/new/point-read"));
+    chrome.wait("document.querySelector('#command')");
+    chrome.js("document.querySelector('#targets').value = 'null:'");
+    for (field, text) in [("rounds", "300"), ("duration", "200ms")] {
+        chrome.type_into(&format!("#{field}"), text);
+    }
+    chrome.click("button.go");
+    chrome.wait("location.pathname.startsWith('/runs/') && document.querySelector('#state')?.textContent === 'running'");
+    let run = chrome.js("location.pathname").as_str().unwrap().to_owned();
+    let jobs = || std::fs::read_dir(place.path().join(".jobs")).unwrap().count();
+    assert_eq!(jobs(), 1);
+    // A page of another site sends forms, as a click and as a script.
+    let foreign = tempfile::tempdir().unwrap();
+    let file = foreign.path().join("foreign.html");
+    for (action, fields) in [
+        ("/new/point-read", "<input name='targets' value='null:'><input name='rounds' value='300'>"),
+        (&*format!("{run}/stop"), ""),
+    ] {
+        let text = format!(
+            "<title>foreign</title><form method='post' action='{own}{action}'>{fields}<button>go</button></form>
+             <script>fetch('{own}{action}', {{ method: 'POST', mode: 'no-cors', credentials: 'include',
+             body: new URLSearchParams('targets=null:') }}).finally(() => document.title = 'sent')</script>"
+        );
+        std::fs::write(&file, text).unwrap();
+        chrome.go(&format!("file://{}", file.display()));
+        chrome.wait("document.title === 'sent'");
+        chrome.click("button");
+        chrome.wait("document.body.innerText.includes('Another site caused this request')");
+    }
+    assert_eq!(jobs(), 1, "a foreign page started a run");
+    chrome.go(&format!("{own}{run}"));
+    chrome.wait("document.querySelector('#state')?.textContent === 'running'");
+    chrome.click("form[action$='/stop'] button");
+    chrome.wait("document.querySelector('#state')?.textContent === 'stopped'");
+    page.end();
+}
+
 /// Two complete runs, the newest first.
 fn two_runs(place: &Place) -> Vec<String> {
     let mut args = vec!["run", "session"];

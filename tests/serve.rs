@@ -16,24 +16,33 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn start(place: &Place) -> Self {
-        let mut process = place.spawn(&["serve", "--listen", "127.0.0.1:0", "--token", TOKEN]);
+        Self::with(place, &["--token", TOKEN, "null:"])
+    }
+
+    pub(crate) fn with(place: &Place, args: &[&str]) -> Self {
+        let mut process = place.spawn(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         let mut url = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
         let address = url.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no URL: {url}")).to_owned();
-        assert!(url.trim().ends_with(&format!("/?token={TOKEN}")), "{url}");
+        let query = if args.contains(&"none") { String::new() } else { format!("?token={TOKEN}") };
+        assert!(url.trim().ends_with(&format!("/{query}")), "{url}");
         Self { process, address }
     }
 
     /// Status, head and body of an answer.
     fn ask(&self, method: &str, path: &str, head: &str, body: &str) -> (u16, String, String) {
+        self.ask_as(&self.address, method, path, head, body)
+    }
+
+    /// As [`ask`](Self::ask), to a host of this name.
+    fn ask_as(&self, host: &str, method: &str, path: &str, head: &str, body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n{body}",
-            self.address
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n{body}"
         )
         .unwrap();
         let mut text = String::new();
@@ -105,21 +114,107 @@ const BRIEF: &str = "targets=null%3A&rounds=3&duration=100ms";
 fn page_is_for_who_has_the_token() {
     let place = Place::new();
     let page = Page::start(&place);
-    for head in
-        [String::new(), "Cookie: kurabe-token=x\r\n".to_owned(), "Authorization: Bearer x\r\n".to_owned()]
-    {
+    let port = page.address.rsplit_once(':').unwrap().1;
+    for head in [
+        String::new(),
+        format!("Cookie: kurabe-{port}=x\r\n"),
+        format!("Cookie: kurabe-{port}={TOKEN}\r\n"),
+        "Authorization: Bearer x\r\n".to_owned(),
+    ] {
         for path in ["/", "/new/point-read", "/metrics", "/style.css", "/?token=wrong"] {
             assert_eq!(page.ask("GET", path, &head, "").0, 401, "{path} {head}");
         }
         assert_eq!(page.ask("POST", "/new/point-read", &head, BRIEF).0, 401);
     }
-    let (status, head, _) = page.ask("GET", &format!("/history?token={TOKEN}"), "", "");
-    let head = head.to_lowercase();
-    assert!(status == 303 && head.contains("location: /history\r\n") && head.contains("httponly"), "{head}");
-    let cookie = format!("Cookie: kurabe-token={TOKEN}\r\n");
+    let (status, head, _) = page.ask("GET", &format!("/?q=a%26b&token={TOKEN}"), "", "");
+    let lower = head.to_lowercase();
+    assert!(status == 303 && lower.contains("location: /?q=a%26b\r\n"), "{head}");
+    assert!(lower.contains("; httponly; samesite=strict;") && !lower.contains(TOKEN), "{head}");
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    assert!(cookie.starts_with(&format!("Cookie: kurabe-{port}=")), "{cookie}");
     assert_eq!(page.ask("GET", "/", &cookie, "").0, 200);
+    // Its cookie alone starts nothing: another page of the machine may have caused the request.
+    assert_eq!(page.ask("POST", "/new/point-read", &cookie, BRIEF).0, 403);
+    let (status, head, _) = page.ask("GET", &format!("//evil.example/?token={TOKEN}"), "", "");
+    assert!(status == 400 && !head.contains("evil"), "{head}");
     let ended = page.end();
     assert!(ended.code == Some(0) && !ended.err.contains("panicked"), "{ended:?}");
+}
+
+/// The value of the token in the form of a page.
+fn form_token(page: &str, action: &str) -> String {
+    let form = page.split_once(&format!("action=\"{action}\"")).unwrap_or_else(|| panic!("{page}")).1;
+    let field = form.split_once("name=\"form-token\" value=\"").unwrap_or_else(|| panic!("{page}")).1;
+    field.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn page_without_a_token_obeys_no_other_site_and_no_other_name() {
+    let place = Place::new();
+    let page = Page::with(&place, &["--token", "none", "null:"]);
+    let port = page.address.rsplit_once(':').unwrap().1;
+    let own = format!("Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n", page.address);
+    let (status, _, form) = page.ask("GET", "/new/point-read", "", "");
+    assert_eq!(status, 200);
+    let filled = format!("{BRIEF}&form-token={}", form_token(&form, "/new/point-read"));
+    let nothing = || {
+        assert!(!place.path().join(".jobs").read_dir().unwrap().any(|_| true), "a run was started");
+    };
+    // Another site sends a form, with and without a browser's word, and even with the token of another form.
+    for head in [
+        "Origin: http://evil.example\r\n",
+        "Origin: null\r\n",
+        "Origin: http://127.0.0.1:1\r\n",
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Origin: http://evil.example\r\nSec-Fetch-Site: same-origin\r\n",
+    ] {
+        assert_eq!(page.ask("POST", "/new/point-read", head, &filled).0, 403, "{head}");
+    }
+    for body in
+        [BRIEF.to_owned(), format!("{BRIEF}&form-token="), filled.replace("form-token=", "form-token=0")]
+    {
+        assert_eq!(page.ask("POST", "/new/point-read", &own, &body).0, 403, "{body}");
+        assert_eq!(page.ask("POST", "/new/point-read", "", &body).0, 403, "{body}");
+    }
+    assert_eq!(page.ask("POST", "/new/kv", &own, &filled).0, 403);
+    // A foreign name that leads to this machine.
+    for host in ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", ""] {
+        for (method, body) in [("GET", ""), ("POST", filled.as_str())] {
+            let answer = page.ask_as(host, method, "/new/point-read", "", body);
+            assert!(answer.0 == 421 || (host.is_empty() && answer.0 == 400), "{host}: {answer:?}");
+        }
+    }
+    assert_eq!(
+        page.ask("GET", "/style.css", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", "").0,
+        403
+    );
+    nothing();
+    // Its own form names no file of its choice.
+    let file = place.home().join("chosen.db");
+    let chosen =
+        filled.replace("null%3A", &format!("sqlite%3A{}", file.display().to_string().replace('/', "%2F")));
+    assert_eq!(page.ask("POST", "/new/point-read", &own, &chosen).0, 400);
+    assert!(!file.exists());
+    nothing();
+    // Its own form starts and stops runs, by each name of the loopback interface.
+    let long = filled.replace("rounds=3", "rounds=400");
+    let (status, head, _) = page.ask_as(&format!("localhost:{port}"), "POST", "/new/point-read", &own, &long);
+    assert_eq!(status, 303, "{head}");
+    let job = head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().to_owned();
+    let stop = format!("{job}/stop");
+    let token = form_token(&page.ask("GET", &job, "", "").2, &stop);
+    assert_eq!(
+        page.ask("POST", &stop, "Sec-Fetch-Site: cross-site\r\n", &format!("form-token={token}")).0,
+        403
+    );
+    assert_eq!(page.ask("POST", &stop, &own, "").0, 403);
+    assert!(page.ask("GET", &job, "", "").2.contains(">running</span>"), "a foreign request stopped it");
+    assert_eq!(page.ask("POST", &stop, &own, &format!("form-token={token}")).0, 303);
+    let ended = || page.ask("GET", &job, "", "").2.contains(">ended</span>").then_some(());
+    eventually(60, ended).expect("its own form does not stop it");
+    page.end();
 }
 
 #[test]
@@ -178,7 +273,8 @@ fn running_run_is_shown_live_and_survives_the_restart_of_the_page() {
     let viewers: Vec<TcpStream> = (0..3)
         .map(|_| {
             let mut stream = TcpStream::connect(&page.address).unwrap();
-            write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: x\r\n{}\r\n", bearer()).unwrap();
+            write!(stream, "GET /runs/{run}/events HTTP/1.1\r\nHost: {}\r\n{}\r\n", page.address, bearer())
+                .unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             stream
         })
@@ -226,7 +322,13 @@ fn nonsense_is_answered_with_a_reason() {
         let answer = page.get(path);
         assert!(answer.0 == status && answer.1.contains("That did not work"), "{path}: {answer:?}");
     }
-    for form in ["targets=--runs-dir%3D%2F", "payload=much", "clients=-1", "%ff=%ff"] {
+    for form in [
+        "targets=--runs-dir%3D%2F",
+        "targets=sqlite%3A%2Ftmp%2Fx.db",
+        "payload=much",
+        "clients=-1",
+        "%ff=%ff",
+    ] {
         assert_eq!(page.post("/new/point-read", form).0, 400, "{form}");
     }
     page.end();
@@ -238,7 +340,7 @@ fn nonsense_is_answered_with_a_reason() {
 #[test]
 fn password_in_a_target_of_the_form_is_in_no_page_and_no_file() {
     let place = Place::new();
-    let page = Page::start(&place);
+    let page = Page::with(&place, &["--token", TOKEN, "--allow-any-target"]);
     let form = "targets=redis%3A%2F%2F%3Asesame42%40127.0.0.1%3A1&rounds=1";
     assert!(!page.post("/new/point-read", &format!("{form}&show=1")).1.contains("sesame42"));
     let job = page.post("/new/point-read", form).1;

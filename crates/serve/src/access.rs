@@ -1,93 +1,388 @@
-//! Access to the page: a user needs its token.
+//! Access to the page: nobody else's hand.
 //!
-//! The first visit has it in its URL, `/?token=…`. The answer sets a cookie and leads to the same page without the
-//! token, so that the browser's history and `Referer` do not hold it. Programs send `Authorization: Bearer TOKEN`. The
-//! cookie is not sent with requests that other sites cause (`SameSite`), so that they cannot start or stop runs.
+//! - **Host.** A request must name the page as it was bound: a foreign name that leads here (DNS rebinding) is refused.
+//! - **Token.** The first visit has it in its URL, `/?token=…`. The answer sets a cookie and leads to the same page without
+//!   the token, so that the browser's history does not hold it. Programs send `Authorization: Bearer TOKEN`. The cookie has
+//!   the port in its name, since browsers share cookies among the ports of a host, and does not contain the token.
+//! - **Origin.** What changes something must come from a page of this one: by the browser's word (`Origin`,
+//!   `Sec-Fetch-Site`), and by a token in each form, which only such a page knows. That holds without a token too. Programs
+//!   that send the page's token need no form.
 
 use crate::{Shared, page};
-use axum::body::Body;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::html;
+use maud::{Markup, html};
+use ring::hmac;
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The name of the cookie.
-const NAME: &str = "kurabe-token";
+/// The field of a form with its token.
+pub(crate) const FIELD: &str = "form-token";
+/// The largest form that is read, in bytes.
+const LARGEST: usize = 1 << 20;
+/// The browser's word where a request comes from, and what it is for.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 pub(crate) struct Access {
     token: Option<String>,
+    /// Makes the cookie and the tokens of forms.
+    key: hmac::Key,
+    bound: SocketAddr,
+    /// Other names of the page, with their ports.
+    hosts: Vec<String>,
 }
 
+/// Why a request is refused.
+struct Refused(StatusCode, &'static str);
+
 impl Access {
-    pub(crate) fn new(token: Option<String>) -> Self {
-        Self { token }
+    /// `secret`: what nobody else knows; with a token, that. `hosts`: names by which the page is reached besides its address.
+    pub(crate) fn new(token: Option<String>, secret: &str, bound: SocketAddr, hosts: &[String]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_deref().unwrap_or(secret).as_bytes());
+        let with_port = |host: &String| {
+            let host = host.to_ascii_lowercase();
+            if port_of(&host).is_some() { host } else { format!("{host}:{}", bound.port()) }
+        };
+        Self { token, key, bound, hosts: hosts.iter().map(with_port).collect() }
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    fn allows(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
-        let text = |name| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        let bearer = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
-        let cookies = text(COOKIE).flat_map(|all| all.split(';')).filter_map(|one| {
-            let (name, value) = one.trim().split_once('=')?;
-            (name == NAME).then_some(value)
-        });
-        bearer.chain(cookies).any(|given| is_equal(given, token))
+    /// The hidden field of a form that is sent to this path.
+    pub(crate) fn field(&self, action: &str) -> Markup {
+        html! { input type="hidden" name=(FIELD) value=(self.sign(&form(action))); }
     }
+
+    fn sign(&self, what: &str) -> String {
+        let mut text = String::new();
+        for byte in hmac::sign(&self.key, what.as_bytes()).as_ref() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+
+    fn cookie_name(&self) -> String {
+        format!("kurabe-{}", self.bound.port())
+    }
+
+    /// Whether this is the page's own host and port.
+    fn is_own(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        if self.hosts.contains(&host) {
+            return true;
+        }
+        let (name, port) = match port_of(&host) {
+            Some(port) => (&host[..host.len() - port.len() - 1], port.parse().ok()),
+            None => (host.as_str(), Some(80)),
+        };
+        let bound = self.bound.ip().to_canonical();
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let is_named = match bare.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+            // An address is nobody's name: only the machine itself answers there.
+            Ok(ip) => bound.is_unspecified() || ip == bound || (ip.is_loopback() && bound.is_loopback()),
+            Err(_) => name == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
+        };
+        port == Some(self.bound.port()) && is_named
+    }
+
+    /// Checks the host of a request.
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        let mut given = headers.get_all(HOST).iter();
+        let host = given.next().and_then(|host| host.to_str().ok());
+        let is_own = given.next().is_none()
+            && host.is_some_and(|host| self.is_own(host))
+            && uri.authority().is_none_or(|authority| self.is_own(authority.as_str()));
+        if is_own {
+            return Ok(());
+        }
+        Err(Refused(
+            StatusCode::MISDIRECTED_REQUEST,
+            "This page has another address. Open the URL that kurabe serve printed; \
+            its option --host names another one.",
+        ))
+    }
+
+    /// Checks that no other site caused a request.
+    fn check_origin(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+        let changes = changes(method);
+        let foreign = Err(Refused(StatusCode::FORBIDDEN, "Another site caused this request."));
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let site = text(SITE);
+        let same = site.is_none_or(|site| site == "same-origin" || (!changes && site == "none"));
+        // A link of another site may be followed; nothing else of it is answered.
+        let link = !changes && text(MODE) == Some("navigate");
+        let origin = text(ORIGIN).is_none_or(|origin| {
+            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            host.is_some_and(|host| self.is_own(host))
+        });
+        if (same || link) && (origin || !changes) { Ok(()) } else { foreign }
+    }
+
+    /// Whether the headers have the page's token.
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return false };
+        let given = headers.get_all(AUTHORIZATION).into_iter().filter_map(|value| value.to_str().ok());
+        given.filter_map(|value| value.strip_prefix("Bearer ")).any(|given| is_equal(given, token))
+    }
+
+    /// Whether the headers have the cookie.
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let (name, own) = (self.cookie_name(), self.sign("cookie"));
+        let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = cookies.flat_map(|all| all.split(';')).filter_map(|one| one.trim().split_once('='));
+        cookies.any(|(given, value)| given == name && is_equal(value, &own))
+    }
+
+    /// The answer to a visit with the token in its URL; `None` for others.
+    fn visit(&self, uri: &Uri) -> Option<Response> {
+        let pairs = form_urlencoded::parse(uri.query()?.as_bytes());
+        let (given, rest): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == "token");
+        if !given.iter().any(|(_, given)| self.token().is_some_and(|token| is_equal(given, token))) {
+            return None;
+        }
+        // A browser takes such a path for another host.
+        if uri.path().starts_with("//") || uri.path().contains('\\') {
+            return Some(refuse(&Refused(StatusCode::BAD_REQUEST, "This is no path of this page.")));
+        }
+        let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
+        let to = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{rest}", uri.path()) };
+        let (name, value) = (self.cookie_name(), self.sign("cookie"));
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
+        Some((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, to)]).into_response())
+    }
+
+    /// Whether a form has the token of the page that it comes from.
+    fn has_field(&self, path: &str, body: &[u8]) -> bool {
+        let own = self.sign(&form(path));
+        form_urlencoded::parse(body).any(|(name, value)| name == FIELD && is_equal(&value, &own))
+    }
+}
+
+/// What the token of a form signs.
+fn form(action: &str) -> String {
+    format!("form {action}")
+}
+
+/// The port that a host names.
+fn port_of(host: &str) -> Option<&str> {
+    let (name, port) = host.rsplit_once(':')?;
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    // Colons of an IPv6 address are in brackets.
+    (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(port)
+}
+
+fn changes(method: &Method) -> bool {
+    ![Method::GET, Method::HEAD].contains(method)
 }
 
 /// Compares in a time that does not tell how many characters are right.
-fn is_equal(given: &str, token: &str) -> bool {
-    let differences = given.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    given.len() == token.len() && differences == 0
+fn is_equal(given: &str, own: &str) -> bool {
+    let differences = given.bytes().zip(own.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    given.len() == own.len() && differences == 0
+}
+
+fn refuse(Refused(status, why): &Refused) -> Response {
+    (*status, page::layout("Not allowed", &html! { p { (why) } })).into_response()
 }
 
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request<Body>, next: Next) -> Response {
-    let given = request.uri().query().and_then(|query| {
-        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token").map(|(_, value)| value)
-    });
-    if let (Some(given), Some(token)) = (given, shared.access.token())
-        && is_equal(&given, token)
-    {
-        let cookie = format!("{NAME}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000");
-        let path = request.uri().path().to_owned();
-        return (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, path)]).into_response();
+    let access = &shared.access;
+    let checked = access
+        .check_host(request.uri(), request.headers())
+        .and_then(|()| access.check_origin(request.method(), request.headers()));
+    if let Err(refused) = checked {
+        return refuse(&refused);
     }
-    if shared.access.allows(request.headers()) {
+    if let Some(answer) = access.visit(request.uri()).filter(|_| !changes(request.method())) {
+        return answer;
+    }
+    let is_program = access.has_token(request.headers());
+    if access.token.is_some() && !is_program && !access.has_cookie(request.headers()) {
+        let body = html! {
+            p { "This page needs the token that " code { "kurabe serve" } " printed." }
+            p { "Open the URL that it printed, or send the header " code { "Authorization: Bearer TOKEN" } "." }
+        };
+        return (StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body)).into_response();
+    }
+    if is_program || !changes(request.method()) {
         return next.run(request).await;
     }
-    let body = html! {
-        p { "This page needs the token that " code { "kurabe serve" } " printed." }
-        p { "Open the URL that it printed, or send the header " code { "Authorization: Bearer TOKEN" } "." }
+    let (head, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return refuse(&Refused(StatusCode::PAYLOAD_TOO_LARGE, "This form is too large."));
     };
-    (StatusCode::UNAUTHORIZED, page::layout("Not allowed", &body)).into_response()
+    if !access.has_field(head.uri.path(), &body) {
+        return refuse(&Refused(
+            StatusCode::FORBIDDEN,
+            "This form is not of this page, or of one that has ended. Reload the page that it is on.",
+        ));
+    }
+    next.run(Request::from_parts(head, Body::from(Bytes::from(body)))).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(name: axum::http::HeaderName, value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    fn access(token: Option<&str>, bound: &str, hosts: &[&str]) -> Access {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        Access::new(token.map(str::to_owned), "secret", bound.parse().unwrap(), &hosts)
     }
 
     #[test]
-    fn only_the_token_gives_access() {
-        let access = Access::new(Some("0123".to_owned()));
-        assert!(access.allows(&headers(AUTHORIZATION, "Bearer 0123")));
-        assert!(access.allows(&headers(COOKIE, "a=b; kurabe-token=0123")));
-        for value in
-            ["kurabe-token=", "kurabe-token=012", "kurabe-token=01234", "kurabe-token=0124", "x=0123"]
-        {
-            assert!(!access.allows(&headers(COOKIE, value)), "{value}");
+    fn only_the_token_and_its_cookie_give_access() {
+        let access = access(Some("0123"), "127.0.0.1:8096", &[]);
+        assert!(access.has_token(&headers(&[(AUTHORIZATION, "Bearer 0123")])));
+        for value in ["Basic 0123", "Bearer ", "Bearer 012", "Bearer 01234", "Bearer 0124"] {
+            assert!(!access.has_token(&headers(&[(AUTHORIZATION, value)])), "{value}");
         }
-        assert!(!access.allows(&headers(AUTHORIZATION, "Basic 0123")) && !access.allows(&HeaderMap::new()));
-        assert!(Access::new(None).allows(&HeaderMap::new()));
+        let visited = access.visit(&"/?token=0123".parse().unwrap()).unwrap();
+        let cookie = visited.headers()[SET_COOKIE].to_str().unwrap();
+        let (pair, settings) = cookie.split_once(';').unwrap();
+        assert!(settings.contains("HttpOnly") && settings.contains("SameSite=Strict"), "{cookie}");
+        assert!(pair.starts_with("kurabe-8096=") && !pair.contains("0123="), "{cookie}");
+        assert!(!pair.ends_with("=0123"), "the cookie is the token");
+        assert!(access.has_cookie(&headers(&[(COOKIE, &format!("a=b; {pair}"))])));
+        let other_port = pair.replace("8096", "8097");
+        for value in ["kurabe-8096=", "kurabe-8096=0123", "kurabe-token=0123", &other_port] {
+            assert!(!access.has_cookie(&headers(&[(COOKIE, value)])), "{value}");
+        }
+    }
+
+    #[test]
+    fn visit_keeps_its_other_parameters_and_leads_to_no_other_host() {
+        let access = access(Some("0123"), "127.0.0.1:8096", &[]);
+        let to = |uri: &str| {
+            let answer = access.visit(&uri.parse().unwrap())?;
+            Some(answer.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned()))
+        };
+        assert_eq!(to("/?token=0123"), Some(Some("/".to_owned())));
+        assert_eq!(
+            to("/compare?run=a&token=0123&run=b%26"),
+            Some(Some("/compare?run=a&run=b%26".to_owned()))
+        );
+        assert_eq!(to("//evil.example/?token=0123"), Some(None));
+        assert_eq!(to("/?token=012"), None);
+        assert_eq!(to("/?tokens=0123"), None);
+    }
+
+    #[test]
+    fn host_must_be_what_was_bound() {
+        let access_at = |bound: &str| access(None, bound, &["bench.example", "proxy.example:443"]);
+        for (bound, own, foreign) in [
+            (
+                "127.0.0.1:8096",
+                &[
+                    "127.0.0.1:8096",
+                    "localhost:8096",
+                    "LOCALHOST:8096",
+                    "[::1]:8096",
+                    "bench.example:8096",
+                    "proxy.example:443",
+                ][..],
+                &[
+                    "evil.example:8096",
+                    "evil.example",
+                    "127.0.0.1",
+                    "127.0.0.1:80",
+                    "localhost:8097",
+                    "192.0.2.1:8096",
+                    "",
+                    ":8096",
+                    "127.0.0.1.evil.example:8096",
+                    "localhost.evil.example:8096",
+                    "bench.example:80",
+                    "[::1]",
+                    "127.0.0.1:8096:8096",
+                    "evil@127.0.0.1:8096",
+                ][..],
+            ),
+            (
+                "[::1]:8096",
+                &["[::1]:8096", "localhost:8096"],
+                &["::1:8096", "[::2]:8096", "evil.example:8096"],
+            ),
+            (
+                "192.0.2.1:8096",
+                &["192.0.2.1:8096"],
+                &["localhost:8096", "127.0.0.1:8096", "evil.example:8096"],
+            ),
+            (
+                "0.0.0.0:8096",
+                &["192.0.2.9:8096", "localhost:8096", "[::1]:8096"],
+                &["evil.example:8096", "192.0.2.9:80"],
+            ),
+            ("127.0.0.1:80", &["127.0.0.1", "localhost", "localhost:80"], &["localhost:8080"]),
+        ] {
+            let access = access_at(bound);
+            for host in own {
+                assert!(access.is_own(host), "{bound} {host}");
+            }
+            for host in foreign {
+                assert!(!access.is_own(host), "{bound} {host}");
+            }
+        }
+        let access = access_at("127.0.0.1:8096");
+        let check = |uri: &str, pairs: &[(HeaderName, &str)]| {
+            access.check_host(&uri.parse().unwrap(), &headers(pairs)).is_ok()
+        };
+        assert!(check("/", &[(HOST, "localhost:8096")]));
+        assert!(!check("/", &[]) && !check("http://evil.example/", &[(HOST, "localhost:8096")]));
+        let mut two = headers(&[(HOST, "localhost:8096")]);
+        two.append(HOST, "evil.example".parse().unwrap());
+        assert!(access.check_host(&"/".parse().unwrap(), &two).is_err());
+    }
+
+    #[test]
+    fn requests_that_other_sites_cause_are_refused() {
+        let access = access(None, "127.0.0.1:8096", &[]);
+        let check = |method: Method, pairs: &[(HeaderName, &str)]| {
+            access.check_origin(&method, &headers(pairs)).is_ok()
+        };
+        let own = "http://127.0.0.1:8096";
+        assert!(check(Method::POST, &[]) && check(Method::POST, &[(ORIGIN, own), (SITE, "same-origin")]));
+        for origin in
+            ["http://evil.example", "null", "http://127.0.0.1:8097", "http://127.0.0.1", "", "file://"]
+        {
+            assert!(!check(Method::POST, &[(ORIGIN, origin)]), "{origin}");
+            assert!(!check(Method::POST, &[(ORIGIN, origin), (SITE, "same-origin")]), "{origin}");
+        }
+        for site in ["cross-site", "same-site", "none", "x"] {
+            assert!(!check(Method::POST, &[(ORIGIN, own), (SITE, site)]), "{site}");
+            assert!(check(Method::GET, &[(SITE, site), (MODE, "navigate")]), "{site}");
+        }
+        for method in [Method::PUT, Method::DELETE, Method::OPTIONS] {
+            assert!(!check(method, &[(SITE, "cross-site")]));
+        }
+        assert!(check(Method::GET, &[(SITE, "same-origin"), (MODE, "cors")]));
+        assert!(!check(Method::GET, &[(SITE, "same-site"), (MODE, "no-cors")]));
+    }
+
+    #[test]
+    fn token_of_a_form_is_of_its_own_path_only() {
+        let access = access(None, "127.0.0.1:8096", &[]);
+        let field = |path: &str| {
+            let field = access.field(path).into_string();
+            let value = field.split_once("value=\"").unwrap().1.split('"').next().unwrap();
+            format!("a=b&{FIELD}={value}")
+        };
+        assert!(access.has_field("/jobs/1/stop", field("/jobs/1/stop").as_bytes()));
+        for body in [field("/jobs/2/stop"), format!("{FIELD}="), String::new()] {
+            assert!(!access.has_field("/jobs/1/stop", body.as_bytes()), "{body}");
+        }
+        let other = Access::new(None, "another", access.bound, &[]);
+        assert!(!other.has_field("/jobs/1/stop", field("/jobs/1/stop").as_bytes()));
     }
 }

@@ -1,15 +1,18 @@
 //! `/new`: a run from a form that is made from the registry of experiments, with the command line that it equals.
 
+use crate::access::FIELD;
 use crate::failure::{Answer, blocking};
+use crate::targets::Targets;
 use crate::{Shared, jobs, page, runs};
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use kurabe_core::axis::{AxisInfo, AxisKind};
+use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::registry::{self, EXPERIMENTS};
 use maud::{Markup, html};
+use std::path;
 use std::sync::Arc;
 
 /// Options that every experiment has: name, placeholder, help.
@@ -59,13 +62,18 @@ fn form(shared: &Shared, info: &ExperimentInfo) -> Markup {
     html! {
         p class="question" { (info.question) }
         p { (info.about) }
-        form id="new" method="post" action={ "/new/" (info.name) } {
+        @let action = format!("/new/{}", info.name);
+        form id="new" method="post" action=(action) {
+            (shared.access.field(&action))
             div class="fields" {
                 label for="targets" { "targets" }
                 div {
                     input type="text" id="targets" name="targets" value="sqlite:" list="known" autocomplete="off";
-                    datalist id="known" { @for target in &shared.targets { option value=(target) {} } }
-                    small { "URLs, or " code { "up:ENGINE" } " for a throwaway server, separated by spaces. A password in a URL is not recorded." }
+                    datalist id="known" { @for target in shared.targets.shown() { option value=(target) {} } }
+                    small {
+                        "Separated by spaces: the targets with which the page was started, " code { "up:ENGINE" } " for a throwaway server, "
+                        "or " code { "sqlite:FILE" } " in the folder of runs. A password in a URL is not recorded."
+                    }
                 }
                 @for axis in info.axes { (field(axis.name, &default(axis), &help(axis))) }
                 @for (name, placeholder, help) in OPTIONS { (field(name, placeholder, help)) }
@@ -106,34 +114,49 @@ fn help(axis: &AxisInfo) -> String {
     if words.is_empty() { axis.help.to_owned() } else { format!("{}: {}", axis.help, words.join(", ")) }
 }
 
-/// The arguments of `kurabe` for a filled form. Values of axes are checked; the program checks all others.
-fn arguments(info: &ExperimentInfo, form: &[(String, String)]) -> Result<Vec<String>> {
+/// The arguments of `kurabe` for a filled form. Targets and values of axes are checked; the program checks all others.
+fn arguments(
+    info: &ExperimentInfo,
+    form: &[(String, String)],
+    targets: &Targets,
+    folder: &path::Path,
+) -> Result<Vec<String>> {
     let mut all = vec!["run".to_owned(), info.name.to_owned()];
     for (name, value) in form.iter().map(|(name, value)| (name.as_str(), value.trim())) {
         let axis = info.axes.iter().find(|axis| axis.name == name);
         match (name, axis) {
             (_, _) if value.is_empty() => {}
             ("targets", _) => {
-                let targets: Vec<&str> = value.split_whitespace().collect();
-                if let Some(option) = targets.iter().find(|target| target.starts_with('-')) {
-                    return Err(Error::usage(format!("'{option}' is not a target")));
+                for target in value.split_whitespace() {
+                    all.push(targets.find(target, folder)?);
                 }
-                all.extend(targets.into_iter().map(str::to_owned));
             }
             (_, Some(axis)) => {
                 for text in axis.list(value) {
-                    axis.parse(text.trim())?;
+                    let value = axis.parse(text.trim())?;
+                    if !targets.any() && names_file(axis, &value) {
+                        return Err(Error::usage(format!("--{name}: a form of this page names no files"))
+                            .hint("start the page with --allow-any-target, or the run with kurabe run"));
+                    }
                 }
                 all.push(format!("--{name}={value}"));
             }
             (_, None) if OPTIONS.iter().any(|(known, ..)| *known == name) => {
                 all.push(format!("--{name}={value}"));
             }
-            ("show", None) => {}
+            ("show" | FIELD, None) => {}
             (_, None) => return Err(Error::usage(format!("the form has no field '{name}'"))),
         }
     }
     Ok(all)
+}
+
+/// Whether a value of an axis is the name of a file.
+fn names_file(axis: &AxisInfo, value: &AxisValue) -> bool {
+    let (AxisKind::CountOrFile { words, .. }, AxisValue::Word(text)) = (axis.kind, value) else {
+        return false;
+    };
+    !words.iter().any(|(word, _)| word == text)
 }
 
 pub(crate) async fn start(
@@ -142,7 +165,7 @@ pub(crate) async fn start(
     body: Bytes,
 ) -> Answer<Response> {
     let form = runs::pairs(&body);
-    let mut arguments = arguments(find(&name)?, &form)?;
+    let mut arguments = arguments(find(&name)?, &form, &shared.targets, shared.store.dir())?;
     if form.iter().any(|(name, _)| name == "show") {
         return Ok(jobs::command_line(&arguments).into_response());
     }
@@ -155,9 +178,20 @@ pub(crate) async fn start(
 mod tests {
     use super::*;
 
-    fn of(fields: &[(&str, &str)]) -> Result<Vec<String>> {
+    fn of_experiment(experiment: &str, fields: &[(&str, &str)]) -> Result<Vec<String>> {
         let form: Vec<_> = fields.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        arguments(find("session")?, &form)
+        let targets = Targets::new(vec!["sqlite:".to_owned(), "up:postgres".to_owned()], false);
+        arguments(find(experiment)?, &form, &targets, path::Path::new("/nonexistent"))
+    }
+
+    fn of(fields: &[(&str, &str)]) -> Result<Vec<String>> {
+        of_experiment("session", fields)
+    }
+
+    #[test]
+    fn form_names_no_file() {
+        assert!(of_experiment("webapp", &[("postal-codes", "auto,100")]).is_ok());
+        assert!(of_experiment("webapp", &[("postal-codes", "/etc/passwd")]).is_err());
     }
 
     #[test]
@@ -166,6 +200,7 @@ mod tests {
             ("targets", "sqlite:  up:postgres"),
             ("payload", "1k,10k"),
             ("clients", ""),
+            (FIELD, "0123"),
             ("budget", "5s"),
         ]);
         assert_eq!(
@@ -176,7 +211,12 @@ mod tests {
 
     #[test]
     fn wrong_values_are_refused_before_a_process_starts() {
-        for fields in [[("payload", "much")], [("targets", "--runs-dir=/")], [("runs-dir", "/")]] {
+        for fields in [
+            [("payload", "much")],
+            [("targets", "--runs-dir=/")],
+            [("targets", "sqlite:/x")],
+            [("runs-dir", "/")],
+        ] {
             assert!(of(&fields).is_err(), "{fields:?}");
         }
         assert!(find("nosuch").is_err());

@@ -7,6 +7,7 @@ use crate::failure::{Answer, blocking};
 use crate::{Shared, page, trials};
 use axum::extract::{Path as UrlPath, State};
 use axum::response::Redirect;
+use kurabe_core::name::Name;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
@@ -145,12 +146,15 @@ impl Jobs {
     /// The job with this name.
     pub(crate) fn find(&self, id: &str) -> Result<Job> {
         let none = || Error::new(ErrorKind::NotFound, format!("there is no job '{id}'"));
-        let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        let folder = self.dir.join(id);
-        let text = fs::read(folder.join("job.json")).ok().filter(|_| plain).ok_or_else(none)?;
+        let id = Name::parse(id)
+            .ok()
+            .filter(|id| !id.contains(|c: char| c.is_ascii_alphabetic()))
+            .ok_or_else(none)?;
+        let folder = self.dir.join(&id);
+        let text = fs::read(folder.join("job.json")).map_err(|_| none())?;
         let record: Record = serde_json::from_slice(&text).map_err(|_| none())?;
         Ok(Job {
-            id: id.to_owned(),
+            id: id.to_string(),
             command: record.command,
             folder,
             pid: record.pid,
@@ -214,7 +218,8 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>, UrlPath(id): UrlPath
                 @if let Some(run) = &run { " · run " a href={ "/runs/" (crate::runs::in_url(run)) } { (run) } }
             }
             @if running {
-                form method="post" action={ "/jobs/" (id) "/stop" } { button { "Stop: results are kept" } }
+                @let action = format!("/jobs/{id}/stop");
+                form method="post" action=(action) { (shared.access.field(&action)) button { "Stop: results are kept" } }
             }
             (trials::job_panel(&format!("/jobs/{id}/events"), running))
             h2 { "Output" }

@@ -9,6 +9,8 @@
 //! | `compare` | two or more runs |
 //! | `history` | a suite over time |
 //! | `form` | a new run, from the registry of experiments |
+//! | `targets` | the targets that a form may name |
+//! | `follow` | run files, read as they grow |
 //! | `jobs` | the processes of runs that were started here |
 //! | `metrics` | the newest results, for Prometheus |
 //!
@@ -18,6 +20,7 @@
 mod access;
 mod compare;
 mod failure;
+mod follow;
 mod form;
 mod history;
 mod jobs;
@@ -25,11 +28,13 @@ mod live;
 mod metrics;
 mod page;
 mod runs;
+mod targets;
 mod trials;
 
 use access::Access;
 use axum::Router;
 use axum::routing::{get, post};
+use follow::Followed;
 use jobs::Jobs;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::Store;
@@ -38,6 +43,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use targets::Targets;
 use tokio::net::TcpListener;
 
 /// The settings of the page.
@@ -48,8 +54,12 @@ pub struct Options {
     pub token: Option<String>,
     /// The program that makes runs.
     pub program: PathBuf,
-    /// The kinds of targets that the form suggests, such as `up:postgres`.
+    /// The targets that a form may name, such as `up:postgres`.
     pub targets: Vec<String>,
+    /// Whether a form may name any other target.
+    pub any_target: bool,
+    /// Names by which the page is reached, besides its address.
+    pub hosts: Vec<String>,
 }
 
 /// What all pages share.
@@ -57,7 +67,8 @@ struct Shared {
     store: Store,
     jobs: Jobs,
     access: Access,
-    targets: Vec<String>,
+    targets: Targets,
+    followed: Followed,
     /// Set when the page ends: event streams end too.
     stop: Arc<AtomicBool>,
 }
@@ -97,8 +108,9 @@ impl Page {
         let shared = Shared {
             jobs: Jobs::open(&store, options.program)?,
             store,
-            access: Access::new(options.token),
-            targets: options.targets,
+            access: Access::new(options.token, &random_token()?, address, &options.hosts),
+            targets: Targets::new(options.targets, options.any_target),
+            followed: Followed::default(),
             stop: Arc::default(),
         };
         Ok(Self { listener, address, shared: Arc::new(shared) })

@@ -5,23 +5,20 @@
 //! loses nothing.
 
 use crate::failure::{Answer, blocking};
+use crate::follow::{Follow, LOOK, lock};
 use crate::jobs::Job;
-use crate::{Shared, runs, trials};
+use crate::{Shared, runs};
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
-use kurabe_record::{Entry, RunPath, RunState};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-/// The interval at which files are looked at.
-const LOOK: Duration = Duration::from_millis(400);
 /// The most trials before the first event whose course a page gets, the newest ones.
 const PAST: usize = 120;
 
@@ -31,8 +28,8 @@ type Events = Sse<
     >,
 >;
 
-fn event(kind: &str, data: &Value) -> Event {
-    Event::default().event(kind).data(data.to_string())
+fn event(kind: &str, data: &str) -> Event {
+    Event::default().event(kind).data(data)
 }
 
 /// Sends what `next` finds, until it says that there will be no more.
@@ -73,8 +70,8 @@ struct Found {
 /// A run that is looked at.
 struct WatchedRun {
     shared: Arc<Shared>,
-    path: RunPath,
-    length: u64,
+    follow: Arc<Mutex<Follow>>,
+    /// The trials that the page has.
     trials: usize,
     /// Whether the page has the courses of the trials before.
     past_sent: bool,
@@ -83,27 +80,22 @@ struct WatchedRun {
 }
 
 pub(crate) async fn run(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Events> {
-    let found = Arc::clone(&shared);
-    let (path, trials) = blocking(move || {
-        let path = runs::find(&found, &name)?;
-        let trials = kurabe_record::read(&path)?.run.trials.len();
-        Ok((path, trials))
+    let watched = blocking(move || {
+        let path = runs::find(&shared, &name)?;
+        let follow = shared.followed.run(&path)?;
+        // The page has the trials so far.
+        let trials = lock(&follow).count().saturating_sub(1);
+        let job = shared.jobs.of_run(&path.name).map(|job| {
+            let read = fs::metadata(job.progress()).map_or(0, |file| file.len());
+            WatchedJob { shared: Arc::clone(&shared), job, read }
+        });
+        Ok(WatchedRun { shared, follow, trials, past_sent: false, job })
     })
     .await?;
-    let job = shared.jobs.of_run(&path.name).map(|job| {
-        let read = fs::metadata(job.progress()).map_or(0, |file| file.len());
-        WatchedJob { shared: Arc::clone(&shared), job, read }
-    });
-    // The page has the trials so far.
-    let watched =
-        WatchedRun { shared, path, length: 0, trials: trials.saturating_sub(1), past_sent: false, job };
     Ok(events(watched, look_at_run))
 }
 
 fn look_at_run(watched: &mut WatchedRun) -> Found {
-    let state = state(watched);
-    let ended = state != Some(RunState::Running) || watched.shared.stop.load(Ordering::SeqCst);
-    let length = fs::metadata(&watched.path.file).map_or(0, |file| file.len());
     let mut events = Vec::new();
     if let Some(job) = &mut watched.job {
         // The ends of trials come from the run file, with more.
@@ -113,36 +105,31 @@ fn look_at_run(watched: &mut WatchedRun) -> Found {
                 Some("trial-begins" | "rate" | "resources" | "loading" | "restarting")
             )
         };
-        events
-            .extend(progress(job).iter().filter(|event| wanted(event)).map(|value| event("progress", value)));
+        events.extend(
+            progress(job)
+                .iter()
+                .filter(|event| wanted(event))
+                .map(|value| event("progress", &value.to_string())),
+        );
     }
-    if length != watched.length {
-        watched.length = length;
-        if let Ok(recorded) = kurabe_record::read(&watched.path) {
-            let run = recorded.run;
-            let trial = |record| trials::json(&run, record);
-            if !watched.past_sent {
-                let past = run.trials.iter().take(watched.trials).rev().take(PAST);
-                events.push(event("past", &past.map(trial).collect()));
-                watched.past_sent = true;
-            }
-            events
-                .extend(run.trials.iter().skip(watched.trials).map(|record| event("trial", &trial(record))));
-            watched.trials = run.trials.len();
-        }
+    let mut follow = lock(&watched.follow);
+    follow.look();
+    let ended = !follow.is_running() || watched.shared.stop.load(Ordering::SeqCst);
+    if !watched.past_sent {
+        let before = follow.since(0).count().saturating_sub(follow.since(watched.trials).count());
+        let mut past: Vec<&str> = follow.since(0).take(before).map(|trial| &**trial).collect();
+        past.reverse();
+        past.truncate(PAST);
+        events.push(event("past", &format!("[{}]", past.join(","))));
+        watched.past_sent = true;
     }
+    events.extend(follow.since(watched.trials).map(|trial| event("trial", trial)));
+    watched.trials = follow.count();
     if ended {
-        events.push(event("end", &json!({ "path": format!("/runs/{}", runs::in_url(&watched.path.name)) })));
+        let path = format!("/runs/{}", runs::in_url(&follow.path().name));
+        events.push(event("end", &json!({ "path": path }).to_string()));
     }
     Found { events, ended }
-}
-
-fn state(watched: &WatchedRun) -> Option<RunState> {
-    let entries = watched.shared.store.list().ok()?;
-    entries.into_iter().find_map(|entry| match entry {
-        Entry::Run(run) if run.path == watched.path => Some(run.state),
-        _ => None,
-    })
 }
 
 /// A job that is looked at.
@@ -160,14 +147,15 @@ pub(crate) async fn job(State(shared): State<Arc<Shared>>, Path(id): Path<String
 fn look_at_job(watched: &mut WatchedJob) -> Found {
     // Before the file, so that nothing that was written before the end is missed.
     let running = watched.job.is_running();
-    let mut events: Vec<Event> = progress(watched).iter().map(|value| event("progress", value)).collect();
+    let mut events: Vec<Event> =
+        progress(watched).iter().map(|value| event("progress", &value.to_string())).collect();
     let ended = !running || watched.shared.stop.load(Ordering::SeqCst);
     if ended {
         let path = match watched.job.run() {
             Some(run) => format!("/runs/{}", runs::in_url(&run)),
             None => format!("/jobs/{}", watched.job.id),
         };
-        events.push(event("end", &json!({ "path": path })));
+        events.push(event("end", &json!({ "path": path }).to_string()));
     }
     Found { events, ended }
 }

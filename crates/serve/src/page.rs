@@ -46,11 +46,13 @@ pub(crate) fn layout(title: &str, body: &Markup) -> Response {
 /// An HTML document with this policy.
 pub(crate) fn document(text: String, policy: HeaderValue) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    let headers: [(HeaderName, HeaderValue); 4] = [
+    let headers: [(HeaderName, HeaderValue); 5] = [
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, policy),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer")),
+        // With no-referrer, a browser would not name the origin of a form.
+        (HeaderName::from_static("referrer-policy"), HeaderValue::from_static("same-origin")),
+        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ];
     (headers, text).into_response()
 }

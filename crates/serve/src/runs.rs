@@ -8,6 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Redirect, Response};
 use kurabe_core::experiment::Experiment;
+use kurabe_core::name::FileName;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_experiments::registry;
@@ -22,8 +23,8 @@ const MOST: usize = 200;
 
 /// The run with this exact name. Paths are not accepted: a page shows the runs of its store only.
 pub(crate) fn find(shared: &Shared, name: &str) -> Result<RunPath> {
-    let entries = shared.store.list()?;
-    entries.iter().map(Entry::path).find(|path| path.name == name).cloned().ok_or_else(|| {
+    let found = FileName::parse(name).and_then(|name| shared.store.named(&name));
+    found.map_err(|_| {
         Error::new(ErrorKind::NotFound, format!("there is no run '{name}'")).hint("/ lists the runs")
     })
 }
@@ -176,14 +177,12 @@ pub(crate) async fn one(State(shared): State<Arc<Shared>>, Path(name): Path<Stri
     let title = name.clone();
     let body = blocking(move || {
         let path = find(&shared, &name)?;
-        let entry = shared.store.list()?.into_iter().find(|entry| entry.path().name == name);
-        match entry {
-            Some(Entry::Run(summary)) => {
+        match Entry::of(path.clone()) {
+            Entry::Run(summary) => {
                 let run = kurabe_record::read(&path)?.run;
                 Ok(one_page(&shared, &path, &run, summary.state))
             }
-            Some(Entry::Unreadable { error, .. }) => Err(error),
-            None => Err(Error::new(ErrorKind::NotFound, format!("the run '{name}' was removed"))),
+            Entry::Unreadable { error, .. } => Err(error),
         }
     })
     .await?;
@@ -192,6 +191,7 @@ pub(crate) async fn one(State(shared): State<Arc<Shared>>, Path(name): Path<Stri
 
 fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup {
     let url = format!("/runs/{}", in_url(&path.name));
+    let field = |action: &str| shared.access.field(&format!("{url}/{action}"));
     let note = path.note().ok().flatten().unwrap_or_default();
     let job = shared.jobs.of_run(&path.name).filter(Job::is_running);
     html! {
@@ -207,12 +207,13 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
         @match now {
             RunState::Running => {
                 @if job.is_some() {
-                    form method="post" action={ (url) "/stop" } { button { "Stop: results are kept" } }
+                    form method="post" action={ (url) "/stop" } { (field("stop")) button { "Stop: results are kept" } }
                 } @else {
                     p class="soft" { "It was started elsewhere: stop it there with Ctrl-C." }
                 }
             }
             RunState::Incomplete => form method="post" action={ (url) "/resume" } {
+                (field("resume"))
                 button class="go" { "Resume at the next trial" }
             },
             RunState::Complete => {}
@@ -220,6 +221,7 @@ fn one_page(shared: &Shared, path: &RunPath, run: &Run, now: RunState) -> Markup
         (trials::panel(&format!("{url}/events"), now == RunState::Running, run))
         h2 { "Note" }
         form method="post" action={ (url) "/note" } {
+            (field("note"))
             textarea name="note" aria-label="Note" { (note) }
             button { "Save the note" }
         }

@@ -1,7 +1,7 @@
 //! `kurabe serve`.
 
-use super::option;
-use clap::Command;
+use super::{flag, option};
+use clap::{Arg, ArgAction, Command};
 
 pub(super) fn command() -> Command {
     Command::new("serve")
@@ -10,11 +10,23 @@ pub(super) fn command() -> Command {
             "Serves a web page of this machine's runs: live trials, reports, comparisons, history and a form for new runs. \
              It prints its URL, which has a token. With the token, one can start and stop runs as the user of this program. Runs that were \
              started from the page go on when it ends, and it finds them again. /metrics has the newest results of \
-             running runs for Prometheus. Ctrl-C ends the page.",
+             running runs for Prometheus. Ctrl-C ends the page.\n\nForms may name the targets that are given here, throwaway \
+             servers, and SQLite files in the folder of runs.",
         )
+        .arg(
+            Arg::new("target")
+                .num_args(0..)
+                .value_name("TARGET")
+                .help("Database URLs that forms may name, besides up:ENGINE and sqlite:"),
+        )
+        .arg(flag("allow-any-target", "Allow forms any target, and any file that an option of an experiment names"))
         .arg(
             option("listen", "ADDRESS:PORT", "Where to listen; port 0: any free one")
                 .default_value("127.0.0.1:8096"),
+        )
+        .arg(
+            option("host", "NAME[:PORT]", "Another name by which browsers reach the page; may be given several times")
+                .action(ArgAction::Append),
         )
         .arg(option(
             "token",

@@ -2,9 +2,10 @@
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::{places, signals};
+use crate::{places, signals, targets};
 use anyhow::Result;
 use clap::ArgMatches;
+use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_serve::{Options, Page, random_token};
 
@@ -24,9 +25,16 @@ pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     })?;
     let store = places::writable_runs(matches)?;
     let started = kurabe_testbed::engines().map(|engine| format!("up:{engine}"));
-    let targets = std::iter::once("sqlite:".to_owned()).chain(started).collect();
+    let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    for target in &given {
+        targets::check_scheme(&TargetUrl::parse(target)?)?;
+    }
+    let targets = std::iter::once("sqlite:".to_owned()).chain(given).chain(started).collect();
+    let hosts = matches.get_many::<String>("host").into_iter().flatten().cloned().collect();
+    let any_target = matches.get_flag("allow-any-target");
     let open = token.is_none();
-    let page = Page::open(Options { listen, token, program, targets }, store).map_err(OfRunFile)?;
+    let page = Page::open(Options { listen, token, program, targets, any_target, hosts }, store)
+        .map_err(OfRunFile)?;
     let stop = signals::watch(exit::DONE, output)?;
     output.result(&page.url())?;
     if !page.address().ip().is_loopback() {
