@@ -243,6 +243,10 @@ fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
     signal(&listening.child, "-INT");
     assert_eq!(listening.child.wait().unwrap().code(), Some(0));
     assert_eq!(place.run(&["listen", "nowhere.example"]).code, Some(2));
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1"] {
+        let refused = place.run(&["listen", address]);
+        assert!(refused.code == Some(2) && refused.err.contains("--allow-remote"), "{address}: {refused:?}");
+    }
 }
 
 #[test]
@@ -256,7 +260,7 @@ fn between_two_networks() {
     let place = Place::new();
     let script = format!(
         "read go && ip link set dev lo up && ip addr add {FAR}/30 dev far && ip link set dev far up || exit 9
-         exec \"$0\" listen {FAR}:7007"
+         exec \"$0\" listen {FAR}:7007 --allow-remote"
     );
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", &script]).arg(KURABE);

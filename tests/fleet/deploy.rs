@@ -1,6 +1,6 @@
 //! The files in `deploy/`: they are of the types that their programs read, and the program takes their arguments.
 
-use crate::support::Place;
+use crate::support::{Answer, Place};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::Value;
@@ -30,17 +30,22 @@ fn words(value: &Value) -> Vec<String> {
 
 /// Checks that the program takes these arguments, at a broker and a server that are not there.
 fn assert_taken(args: &[String]) {
+    assert_taken_with(args, &[]);
+}
+
+/// As [`assert_taken`], with these variables.
+fn assert_taken_with(args: &[String], variables: &[(&str, &str)]) {
     let place = Place::new();
-    let far = |word: &String| {
-        word.replace("nats:4222", "127.0.0.1:1")
-            .replace("postgres:5432", "127.0.0.1:1")
-            .replace("${KURABE_NATS}", "nats://127.0.0.1:1")
-    };
+    let far =
+        |word: &String| word.replace("nats:4222", "127.0.0.1:1").replace("postgres:5432", "127.0.0.1:1");
     let args: Vec<String> = args.iter().map(far).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let answer = place.run(&args);
+    let output = place.command(&args).envs(variables.iter().copied()).output().unwrap();
+    let answer = Answer::of(&output);
     assert_eq!(answer.code, Some(3), "{args:?}: {answer:?}");
-    assert!(answer.err.contains("nats://127.0.0.1:1: "), "{args:?}: {answer:?}");
+    let shown = ["nats://127.0.0.1:1: ", "nats://me@127.0.0.1:1: "];
+    assert!(shown.iter().any(|url| answer.err.contains(url)), "{args:?}: {answer:?}");
+    assert!(!answer.err.contains("hunter2"), "{args:?}: {answer:?}");
 }
 
 #[test]
@@ -87,6 +92,11 @@ fn systemd_units_start_an_agent_and_a_worker() {
         let [start] = starts[..] else { panic!("{starts:?}") };
         let (program, args) = start.split_once(' ').unwrap();
         assert!(program.ends_with("/kurabe"), "{program}");
-        assert_taken(&args.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        // Other users of the host see arguments, and the broker's URL may have a password.
+        assert!(!args.contains("nats") && !args.contains('$'), "{args}");
+        let file = unit.lines().find_map(|line| line.strip_prefix("EnvironmentFile=")).unwrap();
+        assert!(unit.contains(file) && unit.contains("# KURABE_AGENT_NATS=nats://"), "{unit}");
+        let args: Vec<String> = args.split(' ').map(str::to_owned).collect();
+        assert_taken_with(&args, &[("KURABE_AGENT_NATS", "nats://me:hunter2@127.0.0.1:1")]);
     }
 }

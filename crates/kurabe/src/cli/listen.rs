@@ -1,5 +1,6 @@
 //! `kurabe listen`.
 
+use super::flag;
 use clap::{Arg, Command};
 
 /// This host only, at the port that targets without one name.
@@ -12,7 +13,8 @@ pub(super) fn command() -> Command {
             "Listens for experiment net of another host, and prints the URL to name it by; Ctrl-C ends it. It \
              receives bytes, compares them with what they should be, and sends messages back. It has two ports: that \
              of the address, and one that the system chooses for connections with fixed socket buffers. Whoever can \
-             connect can send to it; nothing that arrives is kept.",
+             connect can send to it, and occupies up to 8 MB for each of 512 connections; nothing that arrives is kept. An \
+             address that other machines can reach needs --allow-remote.",
         )
         .arg(
             Arg::new("address")
@@ -20,6 +22,7 @@ pub(super) fn command() -> Command {
                 .default_value(DEFAULT)
                 .help("The address of this host at which others reach it; an IPv6 address in brackets if a port follows; port 0: any free one"),
         )
+        .arg(flag("allow-remote", "Allow an address that other machines can reach; there is no authentication"))
 }
 
 #[cfg(test)]

@@ -16,6 +16,13 @@ use std::time::Duration;
 pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let text = matches.get_one::<String>("address").map_or("", String::as_str);
     let address = address(text)?;
+    if !address.ip().is_loopback() && !matches.get_flag("allow-remote") {
+        return Err(Error::usage(format!(
+            "listen: other machines can reach {address}, and it has no authentication"
+        ))
+        .hint("add --allow-remote to allow that")
+        .into());
+    }
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("cannot listen at {address}: {error}"))
             .hint("name an address of this host and a free port")
