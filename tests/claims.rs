@@ -264,3 +264,20 @@ fn ten_shipped_claims_are_answered_as_their_intervals_say() {
         assert!(found.contains(&(id.to_owned(), "does-not-hold".to_owned())), "{id}: {made}");
     }
 }
+
+#[test]
+fn dry_run_looks_for_each_engine_once() {
+    let place = Place::new();
+    let (folder, log) = (place.home().join("programs"), place.home().join("asked"));
+    std::fs::create_dir(&folder).unwrap();
+    // Whenever an engine is looked for, its program is asked for its version.
+    let program = folder.join("memcached");
+    let script = format!("#!/bin/sh\necho \"$@\" >> '{}'\necho memcached 1.6.18\n", log.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let output = place.command(&["claims", "--dry-run"]).env("PATH", path).output().unwrap();
+    let answer = Answer::of(&output);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "-V\n");
+}

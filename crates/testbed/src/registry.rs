@@ -4,6 +4,7 @@ use crate::engine::{Engine, Installed, Missing};
 use crate::{
     TestbedError, couchdb, firebird, host, mariadb, memcached, mongodb, mysql, mysql55, postgres, redis, tcp,
 };
+use std::sync::OnceLock;
 
 static ENGINES: &[&Engine] = &[
     &mysql::MYSQL,
@@ -29,9 +30,18 @@ pub fn caches() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().filter(|engine| engine.cache.is_some()).map(|engine| engine.name)
 }
 
-/// Whether each engine can be started on this machine, in the registry's order, and what is missing.
+/// Whether each engine can be started on this machine, in the registry's order, and what is missing. A process looks once:
+/// programs are started for their versions.
 pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    ENGINES.iter().map(|engine| (engine.name, engine.installed())).collect()
+    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
+    FOUND.get_or_init(|| look(ENGINES.iter().copied())).clone()
+}
+
+/// Looks for the programs of engines.
+pub(crate) fn look(
+    engines: impl Iterator<Item = &'static Engine>,
+) -> Vec<(&'static str, Result<Installed, Missing>)> {
+    engines.map(|engine| (engine.name, engine.installed())).collect()
 }
 
 /// Whether an engine can be started on a host of its own, a network namespace (the setting `mtu`).

@@ -2,6 +2,7 @@
 //! The registry has one line for each. They are started and supervised as servers of databases are.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -112,9 +113,10 @@ pub fn stacks() -> impl Iterator<Item = &'static str> {
     STACKS.iter().map(|stack| stack.engine.name)
 }
 
-/// Whether each stack can be started on this machine, and what is missing.
+/// Whether each stack can be started on this machine, and what is missing. A process looks once.
 pub fn available_stacks() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    STACKS.iter().map(|stack| (stack.engine.name, stack.engine.installed())).collect()
+    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
+    FOUND.get_or_init(|| crate::registry::look(STACKS.iter().map(|stack| &stack.engine))).clone()
 }
 
 /// The variants of a stack; `None` if there is no such stack.
