@@ -1,7 +1,8 @@
 //! Many simulated agents on a real broker: what the coordinator needs for them.
 //!
-//! The agents are in another process, so that this one is the coordinator alone. They speak the protocol and return results as large as real ones, but make no load.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
+//! The agents are in another process, so that this one is the coordinator alone. They speak the protocol and return results
+//! as large as real ones, but make no load.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of a test are a test")]
 
 mod common;
 
@@ -25,6 +26,7 @@ use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The broker's URL, in the environment of the process with the agents.
@@ -44,16 +46,21 @@ fn number(name: &str, default: u64) -> u64 {
     env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// One simulation at a time: the processor's time is that of the whole process.
+static ONE: Mutex<()> = Mutex::new(());
+
 /// Simulated agents that have joined a run.
 struct Simulation {
     fleet: Agents,
     _agents: Process,
     _broker: Broker,
+    _one: MutexGuard<'static, ()>,
 }
 
 impl Simulation {
     /// Starts so many, of which some share a connection. Agent `silent` falls silent when its clients are to start.
     fn start(agents: u64, shared: u64, silent: Option<u64>) -> Option<Self> {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let broker = Broker::start()?;
         let quiet = Stdio::null;
         let mut simulated = Command::new("sh");
@@ -79,7 +86,7 @@ impl Simulation {
             }
         };
         fleet.reach(&[(TargetUrl::parse("null:").unwrap(), None)]);
-        Some(Self { fleet, _agents: simulated, _broker: broker })
+        Some(Self { fleet, _agents: simulated, _broker: broker, _one: one })
     }
 }
 

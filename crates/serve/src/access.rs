@@ -9,7 +9,7 @@
 //!   that send the page's token need no form.
 
 use crate::{Shared, page};
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
@@ -225,7 +225,7 @@ pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request<Bo
             "This form is not of this page, or of one that has ended. Reload the page that it is on.",
         ));
     }
-    next.run(Request::from_parts(head, Body::from(Bytes::from(body)))).await
+    next.run(Request::from_parts(head, Body::from(body))).await
 }
 
 #[cfg(test)]

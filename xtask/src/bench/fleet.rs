@@ -126,7 +126,7 @@ fn compare(program: &Path, scratch: &Path, engines: &[String], pairs: usize, len
 /// The test of the coordinator, with as many agents and for as long.
 fn simulate(agents: u32, seconds: u32) -> Outcome {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "--workspace", "--test", "many_agents", "--", "--nocapture"]);
+    cargo.args(["test", "--workspace", "--test", "many_agents", "coordinator_of_many", "--", "--nocapture"]);
     cargo.env("KURABE_SIMULATED_AGENTS", agents.to_string());
     cargo.env("KURABE_SIMULATED_SECONDS", seconds.to_string());
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;

@@ -80,7 +80,7 @@ impl Place {
             _ => ErrorKind::Unreachable,
         };
         Error::new(kind, format!("no listener answers at {}, port {}: {error}", self.host, self.port))
-            .hint("start one there: kurabe listen ADDRESS:PORT")
+            .hint("start one there: kurabe listen ADDRESS:PORT --allow-remote")
     }
 }
 

@@ -33,7 +33,7 @@ const LAST: Duration = Duration::from_millis(500);
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-    name: Option<String>,
+    name: Option<&str>,
     labels: BTreeMap<String, String>,
 ) -> io::Result<()> {
     let out = Arc::new(Outbox::new(output)?);
@@ -49,7 +49,7 @@ pub fn serve(
         }
     })?;
     let mut agent = Agent {
-        about: About::this(name.as_deref(), labels),
+        about: About::this(name, labels),
         out: Arc::clone(&out),
         began: Instant::now(),
         observer: ServerObserver::new(),
@@ -209,7 +209,7 @@ mod tests {
     fn answers(requests: &str) -> (io::Result<()>, Vec<String>) {
         let out = Shared::default();
         let input = io::Cursor::new(requests.as_bytes().to_vec());
-        let ended = serve(input, out.clone(), Some("me".to_owned()), BTreeMap::new());
+        let ended = serve(input, out.clone(), Some("me"), BTreeMap::new());
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         let mut lines = text.lines().map(str::to_owned);
         assert_eq!(lines.next().as_deref(), Some(r#"{"kurabe_agent":3}"#));

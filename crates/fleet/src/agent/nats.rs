@@ -36,7 +36,7 @@ const INBOX: &str = "_INBOX.";
 /// If the broker cannot be reached at the start.
 pub fn serve_nats(
     url: &FleetUrl,
-    name: Option<String>,
+    name: Option<&str>,
     labels: BTreeMap<String, String>,
     roles: Roles,
     stop: &AtomicBool,
@@ -45,7 +45,7 @@ pub fn serve_nats(
     let FleetUrl::Nats(address) = url else {
         return Err(Error::usage("an agent waits on a broker").hint("write --nats nats://HOST:4222"));
     };
-    let about = About { roles, ..About::this(name.as_deref(), labels) };
+    let about = About { roles, ..About::this(name, labels) };
     let bus = Bus::connect(address, &url.shown(), &format!("kurabe agent {}", about.agent.name))?;
     let (to, messages) = channel();
     bus.subscribe(CALL, to.clone())?;

@@ -29,10 +29,10 @@ pub(super) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
         let stop = signals::watch(exit::DONE, output)?;
         signals::wait_for("the connections of the current run to close");
-        kurabe_fleet::serve_nats(&url, name, labels, roles, &stop, &|text| output.note(text))?;
+        kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &stop, &|text| output.note(text))?;
         return Ok(exit::DONE);
     }
-    match kurabe_fleet::serve(io::stdin(), io::stdout(), name, labels) {
+    match kurabe_fleet::serve(io::stdin(), io::stdout(), name.as_deref(), labels) {
         Ok(()) => Ok(exit::DONE),
         // The run has ended.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::DONE),
