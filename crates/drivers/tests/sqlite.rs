@@ -1,7 +1,5 @@
 //! SQLite: unusable files, tables of other programs, leases between programs.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
-
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::DurabilityClass;
@@ -12,9 +10,6 @@ use kurabe_core::{Error, ErrorKind};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
-
-#[path = "shared/literals.rs"]
-mod literals;
 
 fn open(path: &Path, options: &str) -> Box<dyn Driver> {
     let url = format!("sqlite:{}{options}", path.display());
@@ -253,6 +248,6 @@ fn literals_equal_their_values_in_every_file_encoding() {
         file.execute_batch(&format!("PRAGMA encoding = '{encoding}'; CREATE TABLE theirs (id INTEGER)"))
             .unwrap();
         file.close().unwrap();
-        literals::check(&*open(&path, ""), true, encoding);
+        crate::literals::check(&*open(&path, ""), true, encoding);
     }
 }

@@ -1,9 +1,5 @@
 //! The published schema accepts every line that is really written, and no other.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
 use serde_json::{Value, json};
 
 fn validator() -> jsonschema::Validator {
@@ -14,12 +10,12 @@ fn validator() -> jsonschema::Validator {
 fn written_lines() -> Vec<Value> {
     let dir = tempfile::tempdir().unwrap();
     let store = kurabe_record::Store::open(dir.path()).unwrap();
-    let mut writer = store.create(&common::header("a", 100)).unwrap();
-    for trial in common::trials(4) {
+    let mut writer = store.create(&crate::common::header("a", 100)).unwrap();
+    for trial in crate::common::trials(4) {
         writer.trial(&trial).unwrap();
     }
-    writer.resumed(&common::resumption(4)).unwrap();
-    writer.end(&common::end(true)).unwrap();
+    writer.resumed(&crate::common::resumption(4)).unwrap();
+    writer.end(&crate::common::end(true)).unwrap();
     let text = std::fs::read_to_string(&writer.path().file).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

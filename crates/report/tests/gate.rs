@@ -1,10 +1,6 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{At, INFO, Scenario};
+use crate::common::{At, INFO, Scenario};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Compared, Decision, Judgement, gate};
 use kurabe_report::{Summary, analyse, terminal};

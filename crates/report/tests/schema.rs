@@ -1,11 +1,7 @@
 //! Reports conform to the published schema.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use common::{At, INFO, Pattern, Scenario, bottlenecks, by_cpus, observed, open_loop, troubled};
+use crate::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
+use crate::common::{At, INFO, Pattern, Scenario, bottlenecks, by_cpus, observed, open_loop, troubled};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::fleet::{AgentRecord, AgentUse, FleetUse};
 use kurabe_core::metric::{Better, Metric, MetricValue, Points, Unit};

@@ -1,16 +1,12 @@
 //! Every engine with a real server.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
-
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use common::{alive, eventually, send};
+use crate::common::{alive, eventually, send};
 use kurabe_testbed::{Server, TestbedError, testing};
 use rustix::process::Signal;
 
@@ -179,12 +175,13 @@ fn bad_setting_shows_server_log() {
         ("mysql", "no-such-setting", "1"),
         ("redis", "no-such-setting", "1"),
     ] {
-        if !common::installed(engine) {
+        if !crate::common::installed(engine) {
             continue;
         }
-        let base = common::base();
-        let error = kurabe_testbed::start(engine, &common::options().set(key, value).in_folder(base.path()))
-            .unwrap_err();
+        let base = crate::common::base();
+        let error =
+            kurabe_testbed::start(engine, &crate::common::options().set(key, value).in_folder(base.path()))
+                .unwrap_err();
         let TestbedError::Failed { log, .. } = &error else { panic!("{error}") };
         assert!(log.contains(key), "{log}");
         assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "{engine} left something");
@@ -239,8 +236,9 @@ fn server_with_changed_listen_address_is_rejected() {
     for (engine, key) in
         [("memcached", "l"), ("postgres", "listen_addresses"), ("mysql", "bind-address"), ("redis", "bind")]
     {
-        if common::installed(engine) {
-            let error = kurabe_testbed::start(engine, &common::options().set(key, "0.0.0.0")).unwrap_err();
+        if crate::common::installed(engine) {
+            let error =
+                kurabe_testbed::start(engine, &crate::common::options().set(key, "0.0.0.0")).unwrap_err();
             assert!(matches!(error, TestbedError::BadOption { .. }), "{error}");
         }
     }

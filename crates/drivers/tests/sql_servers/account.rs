@@ -1,6 +1,6 @@
 //! Logins, privileges and limits, and their errors.
 
-use crate::common::{CLIENTS, ENGINES, by, open, refusal, table, with, with_password};
+use super::common::{CLIENTS, ENGINES, by, open, refusal, table, with, with_password};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::durability::DurabilityClass;

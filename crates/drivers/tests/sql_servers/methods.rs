@@ -1,6 +1,6 @@
 //! All authentication methods that these servers use.
 
-use crate::common::{CLIENTS, connect, once, refusal, with};
+use super::common::{CLIENTS, connect, once, refusal, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
@@ -142,18 +142,18 @@ fn user_without_privileges_gets_not_permitted() {
     }
     administer(&server, "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%';");
     for client in CLIENTS {
-        let driver = crate::common::open(&as_user(&server, "reader:x", client, "")).unwrap();
+        let driver = super::common::open(&as_user(&server, "reader:x", client, "")).unwrap();
         let mut namespace = driver.namespace().unwrap();
-        let error = namespace.create(&crate::common::table("kurabe_denied")).unwrap_err();
+        let error = namespace.create(&super::common::table("kurabe_denied")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotPermitted, "{client}: {error}");
     }
 }
 
 #[test]
 fn silent_server_times_out_and_killed_server_loses_connection() {
-    for engine in crate::common::ENGINES {
+    for engine in super::common::ENGINES {
         let Some(server) = testing::server(engine) else { continue };
-        let driver = crate::common::open(server.url()).unwrap();
+        let driver = super::common::open(server.url()).unwrap();
         let options = ConnectOptions::within(std::time::Duration::from_millis(700));
         let mut session = driver.connect(&options).unwrap();
         let ping = session.prepare(&Operation::Ping).unwrap();
@@ -208,13 +208,13 @@ fn payload_over_server_limit_is_rejected_with_setting() {
         };
         for client in CLIENTS {
             let url = with(server.url(), &format!("client={client}"));
-            let driver = crate::common::open(&url).unwrap();
+            let driver = super::common::open(&url).unwrap();
             assert_eq!(
                 driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most),
                 Some(2_097_152)
             );
             let mut namespace = driver.namespace().unwrap();
-            let table = crate::common::table("kurabe_limit");
+            let table = super::common::table("kurabe_limit");
             namespace.create(&table).unwrap();
             let mut session = connect(&url).unwrap();
             let insert = Operation::Insert { collection: table };

@@ -1,6 +1,6 @@
 //! Transports to a server: TCP, TLS, Unix sockets.
 
-use crate::common::{CLIENTS, ENGINES, by, connect, once, open, refusal, with, with_password};
+use super::common::{CLIENTS, ENGINES, by, connect, once, open, refusal, with, with_password};
 use kurabe_core::ErrorKind;
 use kurabe_core::operation::Operation;
 use kurabe_testbed::{StartOptions, testing};
@@ -75,14 +75,14 @@ fn client_sends_its_certificate_if_server_requests_one() {
                 let hba = server.ca().unwrap().with_file_name("data").join("pg_hba.conf");
                 std::fs::write(hba, "local all all trust\nhostssl all all 127.0.0.1/32 cert\n").unwrap();
                 let socket = with(server.url(), &format!("socket={}", server.socket().unwrap().display()));
-                let reload = crate::tables::raw(&["SELECT pg_reload_conf()"]);
+                let reload = super::tables::raw(&["SELECT pg_reload_conf()"]);
                 once(&mut *connect(&socket).unwrap(), &reload, &[]).unwrap();
                 ("kurabe", "28000")
             }
-            _ if !crate::methods::has_mariadb_program() => continue,
+            _ if !super::methods::has_mariadb_program() => continue,
             _ => {
                 let made = "CREATE USER shows@'%' REQUIRE X509; GRANT ALL ON kurabe.* TO shows@'%'";
-                crate::methods::administer(&server, made);
+                super::methods::administer(&server, made);
                 ("shows:", "1045")
             }
         };
@@ -161,16 +161,16 @@ fn only_sslmode_verify_full_checks_host_name() {
 fn target_sets_postgres_session_settings() {
     let Some(server) = testing::server("postgres") else { return };
     let mut session = connect(server.url()).unwrap();
-    once(&mut *session, &crate::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();
+    once(&mut *session, &super::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();
     for client in CLIENTS {
         let options = "search_path=%22my%20shop%22,public&options=-c%20work_mem%3D7MB%20-c%20application_name%3Da\\%20b";
         let url = with(&by(&server, client), options);
         let driver = open(&url).unwrap();
         let mut namespace = driver.namespace().unwrap();
-        let table = crate::common::table("kurabe_schema");
+        let table = super::common::table("kurabe_schema");
         namespace.create(&table).unwrap();
         let mut session = connect(&url).unwrap();
-        let found = crate::tables::raw(&[
+        let found = super::tables::raw(&[
             "SELECT schemaname, current_setting('work_mem') FROM pg_tables WHERE tablename = 'kurabe_schema'",
         ]);
         let found = once(&mut *session, &found, &[]).unwrap();

@@ -1,7 +1,7 @@
 //! Custom tables and procedures, with types and results that Kurabe's tables do not have.
 
-use crate::common::{CLIENTS, by, connect, once};
-use crate::methods::{administer_by, has_mariadb_program};
+use super::common::{CLIENTS, by, connect, once};
+use super::methods::{administer_by, has_mariadb_program};
 use kurabe_core::ErrorKind;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::Session;

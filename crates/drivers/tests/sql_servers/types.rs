@@ -1,6 +1,6 @@
 //! Round trips of values of every type and length, statements and errors.
 
-use crate::common::{CLIENTS, ENGINES, by, connect, once, open, table};
+use super::common::{CLIENTS, ENGINES, by, connect, once, open, table};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;

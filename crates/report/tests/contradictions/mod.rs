@@ -1,16 +1,12 @@
 //! No finding contradicts the results of its own run. Random runs: several targets and axes, closed loops and given
 //! rates, saturated clients, overload, a late generator, failed and unavailable cells.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
 mod check;
-#[path = "../common/mod.rs"]
-mod common;
 mod figures;
 mod random;
 
+use crate::common::INFO as SESSION;
 use check::check;
-use common::INFO as SESSION;
 use figures::Figures;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, Source, Unit};

@@ -1,8 +1,6 @@
 //! Servers that send slowly, endlessly, too much or twice, and servers that are too old. Each test ends within the
 //! timeout, and the client's memory grows by at most 64 MB.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
-
 mod deadlines;
 mod limits;
 mod old;
