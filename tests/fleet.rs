@@ -2,7 +2,6 @@
 
 mod broker;
 mod delay;
-mod deploy;
 mod faults;
 mod hosts;
 mod queue;

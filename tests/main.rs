@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod agent;
-mod browser;
 mod claims;
 mod completions;
 mod conclusive;
@@ -25,6 +24,7 @@ mod net;
 mod network;
 mod observed;
 mod packets;
+mod page;
 mod pipeline;
 mod program;
 mod reload;

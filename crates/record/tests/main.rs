@@ -3,6 +3,7 @@
 
 mod checksums;
 mod common;
+mod json_schema;
 mod keep;
 mod record;
 mod schema;

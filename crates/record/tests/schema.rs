@@ -1,21 +1,23 @@
 //! The published schema accepts every line that is really written, and no other.
 
+// As siblings: the full tier has this file and a complete validator beside each other too.
+use super::common;
+use super::json_schema::Validator;
 use serde_json::{Value, json};
 
-fn validator() -> jsonschema::Validator {
-    let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/run.schema.json")).unwrap();
-    jsonschema::validator_for(&schema).unwrap()
+fn validator() -> Validator {
+    Validator::new(include_str!("../../../docs/schema/run.schema.json"))
 }
 
 fn written_lines() -> Vec<Value> {
     let dir = tempfile::tempdir().unwrap();
     let store = kurabe_record::Store::open(dir.path()).unwrap();
-    let mut writer = store.create(&crate::common::header("a", 100)).unwrap();
-    for trial in crate::common::trials(4) {
+    let mut writer = store.create(&common::header("a", 100)).unwrap();
+    for trial in common::trials(4) {
         writer.trial(&trial).unwrap();
     }
-    writer.resumed(&crate::common::resumption(4)).unwrap();
-    writer.end(&crate::common::end(true)).unwrap();
+    writer.resumed(&common::resumption(4)).unwrap();
+    writer.end(&common::end(true)).unwrap();
     let text = std::fs::read_to_string(&writer.path().file).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -24,10 +26,7 @@ fn written_lines() -> Vec<Value> {
 fn every_written_line_follows_the_published_schema() {
     let validator = validator();
     for line in written_lines() {
-        let errors: Vec<String> = validator
-            .iter_errors(&line)
-            .map(|error| format!("{error} at {}", error.instance_path()))
-            .collect();
+        let errors = validator.errors(&line);
         assert!(errors.is_empty(), "{line}\n{}", errors.join("\n"));
     }
 }

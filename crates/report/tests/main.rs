@@ -20,3 +20,7 @@ mod schema;
 mod sentences;
 mod view;
 mod windows;
+
+// One for both published schemas.
+#[path = "../../record/tests/json_schema.rs"]
+mod json_schema;

@@ -2,7 +2,7 @@
 
 mod chrome;
 
-use crate::serve::{Page, TOKEN};
+use crate::page::{Page, TOKEN};
 use crate::support::Place;
 use chrome::Chrome;
 use serde_json::json;
