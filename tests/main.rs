@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod agent;
+mod attack;
 mod claims;
 mod completions;
 mod conclusive;

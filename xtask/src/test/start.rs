@@ -125,7 +125,8 @@ mod tests {
         let output = shell.stdin(Stdio::null()).output().unwrap();
         let status = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(status.contains("SigIgn:"), "{status}");
-        assert_eq!(ignored(&status), 0, "{status}");
+        // The C library keeps signals from 32 on for itself.
+        assert_eq!(ignored(&status) & 0x7fff_ffff, 0, "{status}");
     }
 
     #[test]
