@@ -1,10 +1,9 @@
 //! `kurabe serve`: who may use it, runs from its form, live events, comparison, history, and its restart.
 
 use crate::page::{Page, TOKEN, bearer};
-use crate::support::{Answer, Place, eventually, signal};
-use std::io::{BufRead, BufReader, Read, Write};
+use crate::support::{Place, eventually};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::Child;
 use std::time::Duration;
 
 const BRIEF: &str = "targets=null%3A&rounds=3&duration=100ms";

@@ -1,4 +1,5 @@
 //! Copies through several engines, on real servers.
+
 use crate::common::{copy, run, side};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Wanted;

@@ -1,4 +1,5 @@
 //! Copies between two files of SQLite.
+
 use crate::common::{copy, run, side, watched};
 use kurabe_copy::run::{Event, Step};
 use kurabe_core::ErrorKind;
