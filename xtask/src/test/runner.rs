@@ -304,3 +304,79 @@ fn forward(
         let _ = sender.send(Event::Closed(id));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    /// A shell script that speaks as libtest does. It runs the tests `a` to `d`; `b` does this.
+    fn program(name: &str, of_b: &str) -> (PathBuf, Program) {
+        let folder = std::env::temp_dir().join(format!("kurabe-runner-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("tests");
+        let text = format!(
+            "#!/bin/sh\n\
+             case \"$*\" in *--list*) printf 'a: test\\nb: test\\nc: test\\nd: test\\n'; exit ;; esac\n\
+             shift; [ \"$1\" = --exact ] && shift || set -- a b c d\n\
+             for one; do\n\
+                 if [ \"$one\" = b ]; then {of_b}; fi\n\
+                 echo \"test $one ... ok\"\n\
+             done\n"
+        );
+        // By another process: a file that this one has open for writing, children of other threads have open too for a
+        // moment, and it cannot be executed then.
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "/dev/stdin"]).arg(&path).stdin(Stdio::piped());
+        let mut install = install.spawn().unwrap();
+        install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(install.wait().unwrap().success());
+        let program = Program { label: "x: tests".to_owned(), unit: false, path, folder: folder.clone() };
+        (folder, program)
+    }
+
+    fn counts(name: &str, of_b: &str, threads: usize, limit: u64) -> [usize; 3] {
+        let (folder, program) = program(name, of_b);
+        let limit = Duration::from_secs(limit);
+        let options = Options { filters: Vec::new(), threads, limit, environment: Vec::new() };
+        let mut report = Report::default();
+        run(&[program.clone(), program], &options, &mut report);
+        fs::remove_dir_all(&folder).unwrap();
+        report.counts()
+    }
+
+    #[test]
+    fn every_test_of_every_program_has_its_result() {
+        assert_eq!(counts("all", "echo 'skipped b: no server' >&2", 2, 60), [6, 0, 2]);
+        assert_eq!(counts("fails", "echo 'test b ... FAILED'; continue", 2, 60), [6, 2, 0]);
+    }
+
+    #[test]
+    fn test_over_its_limit_fails_and_the_others_run_without_it() {
+        assert_eq!(counts("hangs", "sleep 600", 1, 3), [6, 2, 0]);
+    }
+
+    #[test]
+    fn test_that_ends_its_program_fails_and_the_others_run_without_it() {
+        assert_eq!(counts("exits", "exit 1", 1, 60), [6, 2, 0]);
+        // Of two that run at once, each runs alone; the program has failed as well.
+        assert_eq!(counts("killed", "kill -9 $$", 2, 60), [6, 4, 0]);
+    }
+
+    #[test]
+    fn program_that_cannot_be_started_is_a_failure() {
+        let path = PathBuf::from("/nonexistent");
+        let program = Program { label: "x".to_owned(), unit: true, path, folder: PathBuf::from("/") };
+        let options = Options {
+            filters: Vec::new(),
+            threads: 2,
+            limit: Duration::from_secs(60),
+            environment: Vec::new(),
+        };
+        let mut report = Report::default();
+        run(&[program], &options, &mut report);
+        assert_eq!(report.counts(), [0, 1, 0]);
+    }
+}
