@@ -28,9 +28,9 @@ mod json_schema {
         }
 
         /// What is wrong with a value.
-        pub(crate) fn errors(&self, value: &Value) -> Vec<String> {
-            let errors = self.0.iter_errors(value);
-            errors.map(|error| format!("{error} at {}", error.instance_path())).collect()
+        pub(crate) fn error(&self, value: &Value) -> Option<String> {
+            let error = self.0.iter_errors(value).next()?;
+            Some(format!("{error} at {}", error.instance_path()))
         }
 
         pub(crate) fn is_valid(&self, value: &Value) -> bool {

@@ -7,8 +7,25 @@ use serde_json::{Map, Value};
 pub(crate) struct Validator(Value);
 
 /// Keywords that restrict nothing, or that another one reads.
-const NOTES: [&str; 9] =
-    ["$schema", "$id", "$defs", "title", "description", "contentEncoding", "properties", "then", "else"];
+const NOTES: [&str; 10] = [
+    "$schema",
+    "$id",
+    "$defs",
+    "title",
+    "description",
+    "contentEncoding",
+    "properties",
+    "additionalProperties",
+    "then",
+    "else",
+];
+
+/// What is wrong first: the keyword with its rule, and the path of the value, the last part first.
+struct Wrong<'a> {
+    keyword: &'a str,
+    rule: &'a Value,
+    path: Vec<String>,
+}
 
 impl Validator {
     pub(crate) fn new(schema: &str) -> Self {
@@ -16,57 +33,48 @@ impl Validator {
     }
 
     /// What is wrong with a value.
-    pub(crate) fn errors(&self, value: &Value) -> Vec<String> {
-        let mut errors = Vec::new();
-        self.check(&self.0, value, "", &mut errors);
-        errors
+    pub(crate) fn error(&self, value: &Value) -> Option<String> {
+        let Wrong { keyword, rule, mut path } = self.check(&self.0, value).err()?;
+        path.reverse();
+        Some(format!("{keyword} {rule} at /{}", path.join("/")))
     }
 
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
-        self.errors(value).is_empty()
+        self.holds(&self.0, value)
     }
 
     fn holds(&self, schema: &Value, value: &Value) -> bool {
-        let mut errors = Vec::new();
-        self.check(schema, value, "", &mut errors);
-        errors.is_empty()
+        self.check(schema, value).is_ok()
     }
 
-    /// Checks a value at this JSON pointer.
-    fn check(&self, schema: &Value, value: &Value, at: &str, errors: &mut Vec<String>) {
-        let schema = match schema {
-            Value::Bool(true) => return,
-            Value::Bool(false) => return errors.push(format!("nothing is allowed at {at}")),
+    fn check<'a>(&'a self, schema: &'a Value, value: &Value) -> Result<(), Wrong<'a>> {
+        let wrong = |keyword, rule| Wrong { keyword, rule, path: Vec::new() };
+        let keywords = match schema {
+            Value::Bool(true) => return Ok(()),
+            Value::Bool(false) => return Err(wrong("nothing is allowed", schema)),
             schema => schema.as_object().unwrap(),
         };
-        for (keyword, rule) in schema {
-            if let (Some(limit), Some(number)) = (rule.as_f64(), value.as_f64())
-                && let Some(within) = match keyword.as_str() {
-                    "minimum" => Some(number >= limit),
-                    "maximum" => Some(number <= limit),
-                    "exclusiveMinimum" => Some(number > limit),
-                    _ => None,
-                }
-            {
-                if !within {
-                    errors.push(format!("{number} at {at}: {keyword} {limit}"));
-                }
-                continue;
-            }
+        for (keyword, rule) in keywords {
+            let limit = |follows: fn(f64, f64) -> bool| {
+                value.as_f64().is_none_or(|number| follows(number, rule.as_f64().unwrap()))
+            };
+            let count = |follows: fn(u64, u64) -> bool| {
+                value.as_array().is_none_or(|items| follows(items.len() as u64, rule.as_u64().unwrap()))
+            };
             let follows = match keyword.as_str() {
                 "$ref" => {
                     let pointer = rule.as_str().unwrap().strip_prefix('#').unwrap();
-                    self.check(self.0.pointer(pointer).unwrap(), value, at, errors);
+                    self.check(self.0.pointer(pointer).unwrap(), value)?;
                     true
                 }
                 "allOf" => {
-                    list(rule).iter().for_each(|rule| self.check(rule, value, at, errors));
+                    list(rule).iter().try_for_each(|rule| self.check(rule, value))?;
                     true
                 }
                 "oneOf" => list(rule).iter().filter(|rule| self.holds(rule, value)).count() == 1,
                 "if" => {
-                    let next = schema.get(if self.holds(rule, value) { "then" } else { "else" });
-                    next.into_iter().for_each(|next| self.check(next, value, at, errors));
+                    let next = keywords.get(if self.holds(rule, value) { "then" } else { "else" });
+                    next.into_iter().try_for_each(|next| self.check(next, value))?;
                     true
                 }
                 "const" => value == rule,
@@ -80,47 +88,51 @@ impl Validator {
                         text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
                     })
                 }
+                "minimum" => limit(|number, limit| number >= limit),
+                "maximum" => limit(|number, limit| number <= limit),
+                "exclusiveMinimum" => limit(|number, limit| number > limit),
+                "minItems" => count(|items, limit| items >= limit),
+                "maxItems" => count(|items, limit| items <= limit),
                 "items" => {
-                    for (n, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.check(rule, item, &format!("{at}/{n}"), errors);
-                    }
+                    let mut items = value.as_array().into_iter().flatten().enumerate();
+                    items.try_for_each(|(n, item)| within(self.check(rule, item), || n.to_string()))?;
                     true
-                }
-                "minItems" => {
-                    value.as_array().is_none_or(|items| items.len() as u64 >= rule.as_u64().unwrap())
-                }
-                "maxItems" => {
-                    value.as_array().is_none_or(|items| items.len() as u64 <= rule.as_u64().unwrap())
                 }
                 "required" => value.as_object().is_none_or(|members| has_all(members, rule)),
                 "dependentRequired" => value.as_object().is_none_or(|members| {
-                    let present =
-                        rule.as_object().unwrap().iter().filter(|(name, _)| members.contains_key(*name));
-                    present.into_iter().all(|(_, names)| has_all(members, names))
+                    let mut rules = rule.as_object().unwrap().iter();
+                    rules.all(|(name, names)| !members.contains_key(name) || has_all(members, names))
                 }),
-                "propertyNames" => value
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .all(|(name, _)| self.holds(rule, &Value::from(name.as_str()))),
-                "minimum" | "maximum" | "exclusiveMinimum" => true,
-                "additionalProperties" => true,
+                "propertyNames" => {
+                    let mut names = value.as_object().into_iter().flat_map(Map::keys);
+                    names.all(|name| self.holds(rule, &Value::from(name.as_str())))
+                }
                 note => {
                     assert!(NOTES.contains(&note), "the schema has a keyword that is unknown here: {note}");
                     true
                 }
             };
             if !follows {
-                errors.push(format!("{value} at {at}: {keyword} {rule}"));
+                return Err(wrong(keyword, rule));
             }
         }
         // Members, each by its own schema or by that of all others.
-        let known = schema.get("properties").and_then(Value::as_object);
+        let known = keywords.get("properties").and_then(Value::as_object);
         for (name, member) in value.as_object().into_iter().flatten() {
-            let rule = known.and_then(|known| known.get(name)).or_else(|| schema.get("additionalProperties"));
-            rule.into_iter().for_each(|rule| self.check(rule, member, &format!("{at}/{name}"), errors));
+            let rule =
+                known.and_then(|known| known.get(name)).or_else(|| keywords.get("additionalProperties"));
+            within(rule.map_or(Ok(()), |rule| self.check(rule, member)), || name.clone())?;
         }
+        Ok(())
     }
+}
+
+/// A result about a part of a value, as one about the value.
+fn within<'a>(result: Result<(), Wrong<'a>>, part: impl FnOnce() -> String) -> Result<(), Wrong<'a>> {
+    result.map_err(|mut wrong| {
+        wrong.path.push(part());
+        wrong
+    })
 }
 
 fn list(rule: &Value) -> &[Value] {
@@ -156,6 +168,8 @@ fn small_validator_knows_what_follows_and_what_does_not() {
     for right in [r#"{"a": 1}"#, r#"{"a": null, "b": ["0123cdef"]}"#, r#"{"a": 2.0, "d": 2}"#] {
         assert!(follows(right), "{right}");
     }
+    let inner = schema.error(&serde_json::json!({"a": 1, "b": ["x"]}));
+    assert_eq!(inner.as_deref(), Some(r#"pattern "^[0-9a-f]{8}$" at /b/0"#));
     for wrong in [
         "[]",
         "{}",

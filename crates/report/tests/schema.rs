@@ -187,8 +187,7 @@ fn reports() -> Vec<Value> {
 fn every_report_follows_the_published_schema() {
     let validator = validator();
     for report in reports() {
-        let errors = validator.errors(&report);
-        assert!(errors.is_empty(), "{}", errors.join("\n"));
+        assert_eq!(validator.error(&report), None);
     }
 }
 
@@ -196,8 +195,15 @@ fn every_report_follows_the_published_schema() {
 fn the_schema_names_every_member_that_is_reported() {
     // Each member is required and no others are allowed, so that a change of the types requires one of the schema.
     let validator = validator();
-    let report = reports().remove(0);
-    let bound = serde_json::from_str(&json::render(&analyse(&bottlenecks(), Some(&INFO)))).unwrap();
+    let mut report = reports().remove(0);
+    let mut bound: Value =
+        serde_json::from_str(&json::render(&analyse(&bottlenecks(), Some(&INFO)))).unwrap();
+    for report in [&mut report, &mut bound] {
+        // The first of each list is looked at.
+        for list in ["cells", "verdicts", "findings"] {
+            report[list].as_array_mut().unwrap().truncate(1);
+        }
+    }
     hold(
         &validator,
         &bound,
@@ -232,11 +238,17 @@ fn each_kind_of_finding_is_described_with_all_its_members() {
     let validator = validator();
     let mut seen = BTreeSet::new();
     for report in reports() {
-        for (at, finding) in report["findings"].as_array().unwrap().iter().enumerate() {
+        for finding in report["findings"].as_array().unwrap() {
             let kind = finding["kind"].as_str().unwrap().to_owned();
             described.remove(kind.as_str());
             if seen.insert(kind) {
-                hold(&validator, &report, &[&format!("/findings/{at}")]);
+                // With this finding alone, since each member of it takes a look at the whole.
+                let mut alone = report.clone();
+                alone["findings"] = Value::from(vec![finding.clone()]);
+                for others in ["cells", "verdicts"] {
+                    alone[others] = Value::from(Vec::<Value>::new());
+                }
+                hold(&validator, &alone, &["/findings/0"]);
             }
         }
     }
@@ -245,6 +257,7 @@ fn each_kind_of_finding_is_described_with_all_its_members() {
 
 /// Asserts that each member of these objects is required, and that no others are allowed.
 fn hold(validator: &Validator, report: &Value, pointers: &[&str]) {
+    assert_eq!(validator.error(report), None);
     for pointer in pointers {
         let members: Vec<String> =
             report.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect();
