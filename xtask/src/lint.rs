@@ -1,14 +1,16 @@
 //! `cargo xtask lint`: clippy and the documentation, where a warning is an error.
 //!
 //! Both use the selection of packages and features of the tests, and so the same artefacts of `cargo check`. What people
-//! build has other features: the default ones, or few engines. It is checked too.
+//! build has other features: the default ones, which clippy reads too, so that nothing is left over there, or few engines.
 
 use crate::Outcome;
 use crate::shell::cargo;
 use crate::test::{FULL, Tier, named_only, repository, selection};
 
-/// Other selections of features that must compile.
-const OTHERS: [&[&str]; 2] = [&[], &["--no-default-features", "--features", "sqlite,postgres"]];
+/// The program with its default features.
+const PROGRAM: [&str; 3] = ["--locked", "-p", "kurabe"];
+/// A few engines, which must compile alone.
+const FEW: [&str; 3] = ["--no-default-features", "--features", "sqlite,postgres"];
 
 pub fn run(args: &[String]) -> Outcome {
     let tier = match args {
@@ -29,11 +31,9 @@ pub fn run(args: &[String]) -> Outcome {
         &[&selection(tier)[..], &["--no-deps".to_owned()]].concat(),
         &[("RUSTDOCFLAGS", "-Dwarnings")],
     )?;
-    for features in OTHERS {
-        let args = [&["--locked", "-p", "kurabe"], features].concat();
-        step("check", &args.into_iter().map(str::to_owned).collect::<Vec<_>>(), &[])?;
-    }
-    Ok(())
+    let program = PROGRAM.map(str::to_owned);
+    step("clippy", &[&program[..], &warnings].concat(), &[])?;
+    step("check", &[&program[..], &FEW.map(str::to_owned)].concat(), &[])
 }
 
 fn step(task: &str, args: &[String], environment: &[(&str, &str)]) -> Outcome {

@@ -180,4 +180,40 @@ mod tests {
         assert!(selection(Tier::Default).windows(2).any(|pair| pair == ["--exclude", HEAVY]));
         assert!(!selection(Tier::Full).iter().any(|arg| arg == HEAVY));
     }
+
+    /// The test files of a folder, and the folders with a `mod.rs`: names of modules.
+    fn modules(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let modules = entries.filter(|path| {
+            let file = path.extension().is_some_and(|end| end == "rs") && !path.ends_with("main.rs");
+            file || path.join("mod.rs").exists()
+        });
+        modules.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
+    }
+
+    #[test]
+    fn every_file_of_tests_is_a_module_of_a_program() {
+        // Cargo finds no test files itself where a crate has one program: a forgotten one would never run.
+        let root = repository();
+        let mut folders = vec![root.join("tests"), root.join("tests/full")];
+        let crates =
+            fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("tests"));
+        folders.extend(crates.filter(|folder| folder.join("main.rs").exists()));
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let full = read(root.join("tests/full/main.rs"));
+        for folder in folders {
+            let main = read(folder.join("main.rs"));
+            for name in modules(&folder) {
+                let line = format!("mod {name};");
+                let has = |text: &str| {
+                    text.lines().any(|of| of.trim_start() == line) || text.contains(&format!("/{name}.rs\"]"))
+                };
+                assert!(
+                    has(&main) || has(&full),
+                    "{} has no line `{line}`",
+                    folder.join("main.rs").display()
+                );
+            }
+        }
+    }
 }
