@@ -8,5 +8,8 @@ mod common;
 mod literals;
 mod methods;
 mod reach;
+mod read_only;
+#[path = "../shared/read_only.rs"]
+mod shared;
 mod tables;
 mod types;

@@ -371,7 +371,7 @@ mod tests {
             ),
         ];
         assert_eq!(made.iter().map(shown).collect::<Vec<_>>(), expected);
-        let declared = Declared { relations: made, variables, programs: Vec::new() };
+        let declared = Declared { relations: made, variables, ..Declared::default() };
         let known = super::super::known::Known::of(&declared, &declared.variables.initial);
         let sequence = Generator::Sequence(1);
         let (zero, null) = (Generator::Always(Constant::Int(0)), Generator::Always(Constant::Null));

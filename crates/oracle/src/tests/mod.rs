@@ -2,6 +2,7 @@
 //! connections; and sessions, with a fake server that implements the necessary part of the protocol. The fake server
 //! cannot show how Oracle replies.
 
+mod grammar;
 mod listener;
 mod peer;
 mod refusals;
