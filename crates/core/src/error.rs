@@ -21,6 +21,8 @@ pub enum ErrorKind {
     NotFound,
     /// The user may not do what is needed, such as creating a table.
     NotPermitted,
+    /// A write was refused: the server, its database or the session only reads.
+    ReadOnly,
     /// Something in Kurabe's namespace was not made by Kurabe; it is left alone.
     NotOurs,
     /// Another run is using the target.

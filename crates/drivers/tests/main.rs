@@ -7,6 +7,7 @@ mod https;
 mod literals;
 mod memcached;
 mod mongodb;
+mod read_only;
 mod redis;
 mod sql_servers;
 mod sqlite;

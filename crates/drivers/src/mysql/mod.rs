@@ -70,6 +70,9 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files }))
 }
 
+/// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
+const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
+
 struct Mysql {
     config: Config,
     dialect: Arc<Dialect>,
@@ -198,7 +201,12 @@ impl Driver for Mysql {
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
         let (estimates, latin1) = (Support::Native, Support::Native);
-        let capabilities = Capabilities { estimates, latin1, ..Capabilities::of_sql(pipelining) };
+        let old = self.era.get() == Some(&Era::Mysql55);
+        let read_only_sessions = Support::unless(old.then_some(
+            "MySQL 5.5 has no read-only transactions; allow writes with --write, or 'write = true' in the file",
+        ));
+        let of_sql = Capabilities::of_sql(pipelining);
+        let capabilities = Capabilities { estimates, latin1, read_only_sessions, ..of_sql };
         if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
     }
 

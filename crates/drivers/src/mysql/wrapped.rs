@@ -1,5 +1,6 @@
 //! Client that uses the `mysql` crate; `?client=driver` selects it.
 
+use super::READ_ONLY;
 use super::config::Config;
 use super::errors;
 use super::estimate::PlanFormat;
@@ -9,6 +10,7 @@ use crate::prelude::*;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
+use kurabe_core::driver::Access;
 use mysql::consts::CapabilityFlags;
 use mysql::error::tls::TlsError;
 use mysql::prelude::{Protocol, Queryable as _};
@@ -70,7 +72,12 @@ impl Wrapped {
             }
         })?;
         let (transport, plans) = (config.tls.transport(&config.place), PlanFormat::default());
-        Ok(Self { connection, watched, most: MOST.saturating_add(allowed.largest_answer), transport, plans })
+        let most = MOST.saturating_add(allowed.largest_answer);
+        let mut new = Self { connection, watched, most, transport, plans };
+        if allowed.access == Access::ReadOnly {
+            new.query(READ_ONLY, &mut Reply::new())?;
+        }
+        Ok(new)
     }
 }
 

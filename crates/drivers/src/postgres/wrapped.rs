@@ -3,12 +3,13 @@
 use super::config::{Config, folder_and_port};
 use super::values::{Encoded, Form};
 use super::wrapped_tls::{MakeStream, StreamLimits};
-use super::{binary, errors};
+use super::{binary, errors, read_only};
 pub(crate) use crate::clients::POSTGRES as CLIENT;
 use crate::prelude::*;
 use crate::watchdog::{Watched, within};
 use crate::wire::link::{Link, Query};
 use crate::wire::{MOST, Place, lost, tls, too_much};
+use kurabe_core::driver::Access;
 use postgres::fallible_iterator::FallibleIterator as _;
 use postgres::types::private::BytesMut;
 use postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
@@ -39,7 +40,7 @@ impl Wrapped {
             .application_name("kurabe")
             .connect_timeout(timeout)
             .tcp_user_timeout(timeout);
-        let settings = settings(config);
+        let settings = settings(config, allowed.access);
         if !settings.is_empty() {
             options.options(&settings);
         }
@@ -67,7 +68,12 @@ impl Wrapped {
             .map_err(|e| refused(&e, config))?;
         let ending = Arc::clone(&stream);
         let watched = Watched::new(timeout, move || ending.end())?;
-        Ok(Self { client: Some(client), stream, watched, transport: config.tls.transport(&config.place) })
+        let transport = config.tls.transport(&config.place);
+        let mut new = Self { client: Some(client), stream, watched, transport };
+        if allowed.access == Access::ReadOnly {
+            read_only::check(&mut new)?;
+        }
+        Ok(new)
     }
 
     /// Runs one exchange with the server, within the limits.
@@ -225,10 +231,13 @@ impl<'a> FromSql<'a> for Raw<'a> {
 
 /// Builds the session's settings in the format of libpq's `options`: words separated by spaces, with a backslash as the
 /// escape.
-fn settings(config: &Config) -> String {
+fn settings(config: &Config, access: Access) -> String {
     let mut settings = config.options.clone().unwrap_or_default();
-    let named =
-        [("search_path", config.search_path.as_deref()), ("synchronous_commit", config.synchronous_commit)];
+    let named = [
+        ("search_path", config.search_path.as_deref()),
+        ("synchronous_commit", config.synchronous_commit),
+        (read_only::SETTING, (access == Access::ReadOnly).then_some("on")),
+    ];
     for (name, value) in named {
         let Some(value) = value else { continue };
         settings.push_str(" -c ");

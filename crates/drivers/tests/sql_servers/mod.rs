@@ -6,5 +6,6 @@ mod common;
 mod literals;
 mod methods;
 mod reach;
+mod read_only;
 mod tables;
 mod types;
