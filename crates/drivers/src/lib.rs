@@ -18,6 +18,7 @@ pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
+mod http;
 pub mod linked;
 pub mod members;
 #[cfg(feature = "memcached")]

@@ -1,5 +1,6 @@
 //! What the MongoDB driver has beyond the conformance body: one connection a session, errors, TLS, limits.
 
+#![cfg(feature = "mongodb")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
 
 use kurabe_core::collection::{Collection, Field, FieldType};

@@ -8,4 +8,3 @@ mod limits;
 mod old;
 mod server;
 mod surplus;
-mod text;

@@ -1,6 +1,6 @@
 //! All authentication methods that these servers use.
 
-use crate::common::{CLIENTS, connect, once, refusal, with};
+use crate::common::{connect, once, refusal, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
@@ -10,11 +10,11 @@ use kurabe_testbed::{Server, testing};
 use std::process::Command;
 
 /// The server's URL for another user.
-fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
+fn as_user(server: &Server, user: &str, options: &str) -> String {
     let mut url = TargetUrl::parse(server.url()).unwrap();
     (url.user, url.password) = (None, None);
     let (scheme, rest) = url.to_string().split_once("//").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    let url = with(&format!("{scheme}//{user}@{rest}"), &format!("client={client}"));
+    let url = format!("{scheme}//{user}@{rest}");
     if options.is_empty() { url } else { with(&url, options) }
 }
 
@@ -59,16 +59,14 @@ fn mysql_authenticates_with_and_without_its_cache() {
          GRANT ALL ON kurabe.* TO full@'%'; GRANT ALL ON kurabe.* TO nopass@'%';",
     );
     let socket = format!("socket={}", server.socket().unwrap().display());
-    for client in CLIENTS {
-        for options in ["", "tls=require", &socket] {
-            // Clears the password cache, so that the first of two connections does full authentication.
-            administer(&server, "FLUSH PRIVILEGES");
-            works(&as_user(&server, "full:pass%20word", client, options));
-        }
-        works(&as_user(&server, "nopass", client, ""));
-        let error = refusal(&as_user(&server, "full:wrong", client, ""));
-        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
+    for options in ["", "tls=require", &socket] {
+        // Clears the password cache, so that the first of two connections does full authentication.
+        administer(&server, "FLUSH PRIVILEGES");
+        works(&as_user(&server, "full:pass%20word", options));
     }
+    works(&as_user(&server, "nopass", ""));
+    let error = refusal(&as_user(&server, "full:wrong", ""));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 
 fn testing_tls(options: kurabe_testbed::StartOptions) -> kurabe_testbed::StartOptions {
@@ -88,13 +86,11 @@ fn mariadb_authenticates_with_old_and_new_method() {
          CREATE USER modern@'%' IDENTIFIED VIA ed25519 USING PASSWORD('pass word');
          GRANT ALL ON kurabe.* TO native@'%'; GRANT ALL ON kurabe.* TO modern@'%';",
     );
-    for client in CLIENTS {
-        works(&as_user(&server, "native:pass%20word", client, ""));
-        works(&as_user(&server, "modern:pass%20word", client, ""));
-        for user in ["native", "modern"] {
-            let error = refusal(&as_user(&server, &format!("{user}:wrong"), client, ""));
-            assert_eq!(error.kind(), ErrorKind::Denied, "{client} {user}: {error}");
-        }
+    works(&as_user(&server, "native:pass%20word", ""));
+    works(&as_user(&server, "modern:pass%20word", ""));
+    for user in ["native", "modern"] {
+        let error = refusal(&as_user(&server, &format!("{user}:wrong"), ""));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{user}: {error}");
     }
 }
 
@@ -114,24 +110,15 @@ fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     );
     let socket = format!("socket={}", server.socket().unwrap().display());
     let verified = format!("tls=verify&ca={}", server.ca().unwrap().display());
-    for client in CLIENTS {
-        for options in ["", "tls=require", &socket, &verified] {
-            let error = refusal(&as_user(&server, "pam:secret", client, options));
-            assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
-            assert!(
-                error.to_string().contains("enable_cleartext_plugin=true"),
-                "{client} {options}: {error}"
-            );
-        }
-        // Now the server receives the password, and rejects it because PAM has no such service.
-        let allowed = format!("{verified}&enable_cleartext_plugin=true");
-        let error = refusal(&as_user(&server, "pam:secret", client, &allowed));
-        assert_eq!(
-            (error.kind(), error.server_code()),
-            (ErrorKind::Denied, Some("1045")),
-            "{client}: {error}"
-        );
+    for options in ["", "tls=require", &socket, &verified] {
+        let error = refusal(&as_user(&server, "pam:secret", options));
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
+        assert!(error.to_string().contains("enable_cleartext_plugin=true"), "{options}: {error}");
     }
+    // Now the server receives the password, and rejects it because PAM has no such service.
+    let allowed = format!("{verified}&enable_cleartext_plugin=true");
+    let error = refusal(&as_user(&server, "pam:secret", &allowed));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 
 #[test]
@@ -141,12 +128,10 @@ fn user_without_privileges_gets_not_permitted() {
         return;
     }
     administer(&server, "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%';");
-    for client in CLIENTS {
-        let driver = crate::common::open(&as_user(&server, "reader:x", client, "")).unwrap();
-        let mut namespace = driver.namespace().unwrap();
-        let error = namespace.create(&crate::common::table("kurabe_denied")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotPermitted, "{client}: {error}");
-    }
+    let driver = crate::common::open(&as_user(&server, "reader:x", "")).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    let error = namespace.create(&crate::common::table("kurabe_denied")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotPermitted, "{error}");
 }
 
 #[test]
@@ -206,28 +191,21 @@ fn payload_over_server_limit_is_rejected_with_setting() {
         else {
             continue;
         };
-        for client in CLIENTS {
-            let url = with(server.url(), &format!("client={client}"));
-            let driver = crate::common::open(&url).unwrap();
-            assert_eq!(
-                driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most),
-                Some(2_097_152)
-            );
-            let mut namespace = driver.namespace().unwrap();
-            let table = crate::common::table("kurabe_limit");
-            namespace.create(&table).unwrap();
-            let mut session = connect(&url).unwrap();
-            let insert = Operation::Insert { collection: table };
-            let row = |body| {
-                [Value::Text("a"), Value::Bytes(body), Value::Null, Value::Null, Value::Null, Value::Time(0)]
-            };
-            let error = once(&mut *session, &insert, &row(&body)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Limit, "{engine} {client}: {error}");
-            assert!(error.to_string().contains("max_allowed_packet"), "{engine} {client}: {error}");
-            if client == "lean" {
-                once(&mut *session, &insert, &row(&body[..1_500_000])).unwrap();
-            }
-            namespace.remove("kurabe_limit").unwrap();
-        }
+        let url = server.url();
+        let driver = crate::common::open(url).unwrap();
+        assert_eq!(driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most), Some(2_097_152));
+        let mut namespace = driver.namespace().unwrap();
+        let table = crate::common::table("kurabe_limit");
+        namespace.create(&table).unwrap();
+        let mut session = connect(url).unwrap();
+        let insert = Operation::Insert { collection: table };
+        let row = |body| {
+            [Value::Text("a"), Value::Bytes(body), Value::Null, Value::Null, Value::Null, Value::Time(0)]
+        };
+        let error = once(&mut *session, &insert, &row(&body)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{engine}: {error}");
+        assert!(error.to_string().contains("max_allowed_packet"), "{engine}: {error}");
+        once(&mut *session, &insert, &row(&body[..1_500_000])).unwrap();
+        namespace.remove("kurabe_limit").unwrap();
     }
 }
