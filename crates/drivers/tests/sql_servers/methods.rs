@@ -94,6 +94,65 @@ fn mariadb_authenticates_with_old_and_new_method() {
     }
 }
 
+/// Has the server ask for all passwords over TCP by one method. The socket stays open.
+fn set_rules(server: &Server, session: &mut dyn Session, method: &str) {
+    let asked = once(session, &crate::tables::raw(&["SHOW hba_file"]), &[]).unwrap();
+    let file = String::from_utf8(asked.field_bytes(0, 0).unwrap().to_vec()).unwrap();
+    let address = TargetUrl::parse(server.url()).unwrap().host.unwrap();
+    std::fs::write(file, format!("local all all trust\nhost all all {address}/32 {method}\n")).unwrap();
+    once(session, &crate::tables::raw(&["SELECT pg_reload_conf()"]), &[]).unwrap();
+}
+
+fn socket_url(server: &Server) -> String {
+    with(server.url(), &format!("socket={}", server.socket().unwrap().display()))
+}
+
+#[test]
+fn postgres_authenticates_with_md5_and_scram() {
+    let Some(server) = testing::server("postgres") else { return };
+    let mut session = connect(&socket_url(&server)).unwrap();
+    // The characters of the last one have another normal form (RFC 4013).
+    let passwords =
+        [("pass word", "pass%20word"), ("pässwörd", "p%C3%A4ssw%C3%B6rd"), ("Ⅸ\u{a0}ª", "IX%20a")];
+    for (at, (password, _)) in passwords.iter().enumerate() {
+        for method in ["md5", "scram-sha-256"] {
+            once(
+                &mut *session,
+                &crate::tables::raw(&[&format!("SET password_encryption = '{method}'")]),
+                &[],
+            )
+            .unwrap();
+            let role = format!("CREATE ROLE \"{method} {at}\" LOGIN PASSWORD '{password}'");
+            once(&mut *session, &crate::tables::raw(&[&role]), &[]).unwrap();
+        }
+    }
+    for method in ["md5", "scram-sha-256"] {
+        set_rules(&server, &mut *session, method);
+        for (at, (password, normal)) in passwords.iter().enumerate() {
+            let user = |password: &str| as_user(&server, &format!("{method}%20{at}:{password}"), "");
+            // The server may still be reloading its rules.
+            let refused = (0..100).find_map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                connect(&user("wrong")).err()
+            });
+            let error = refused.unwrap_or_else(|| panic!("{method} {at} accepts any password"));
+            assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("28P01")), "{error}");
+            if method == "md5" {
+                // MD5 knows no normal form.
+                works(&user(&percent(password)));
+            } else {
+                works(&user(normal));
+                works(&user(&percent(password)));
+            }
+        }
+    }
+}
+
+/// All bytes percent-encoded.
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
 #[test]
 fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     let Some(server) = testing::server_with("mariadb", |options| {
