@@ -32,12 +32,10 @@ fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>
 /// Additional time for a busy machine.
 const SLACK: Duration = Duration::from_secs(15);
 
-/// Each engine, with the native client and the driver-backed one.
-const URLS: [&str; 11] = [
+/// Each engine.
+const URLS: [&str; 9] = [
     "mysql://u:p@127.0.0.1:PORT/d",
-    "mysql://u:p@127.0.0.1:PORT/d?client=driver",
     "postgres://u:p@127.0.0.1:PORT/d",
-    "postgres://u:p@127.0.0.1:PORT/d?client=driver",
     "redis://127.0.0.1:PORT",
     "memcached://127.0.0.1:PORT",
     "couchdb://127.0.0.1:PORT",

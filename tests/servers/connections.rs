@@ -42,8 +42,7 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
         };
         let tls = with(&url, "tls=require");
         let socket = with(&url, &format!("socket={}", server.socket().unwrap().display()));
-        let wrapped = with(&url, "client=driver");
-        let targets = [url.as_str(), &tls, &socket, &wrapped];
+        let targets = [url.as_str(), &tls, &socket];
         let place = Place::new();
         let rest = ["--clients", "3", "--pool", "2"];
         let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
@@ -53,7 +52,6 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
                 match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {
                     ("kept", _) => &[],
                     ("pool", _) => &["wait"],
-                    (_, target) if target.contains("client=driver") => &["connect", "close"],
                     (_, target) if target.contains("tls=require") => {
                         &["connect", "reach", "TLS", "auth", "set-up", "close"]
                     }
@@ -101,11 +99,10 @@ fn values_are_bound_or_literal_on_engines_with_statements() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let wrapped = with(server.url(), "client=driver");
-        let answer = place.run(&[&["run", "bind", server.url(), &wrapped, "sqlite:"], &BRIEF[..]].concat());
+        let answer = place.run(&[&["run", "bind", server.url(), "sqlite:"], &BRIEF[..]].concat());
         let report = assert_all_verified(&place, &answer);
-        // Three ways, two kinds of connections, three targets; and each target's A/A control.
-        assert_eq!(cells(&report).len(), 21);
+        // Three ways, two kinds of connections, two targets; and each target's A/A control.
+        assert_eq!(cells(&report).len(), 14);
         // The server's cost is reported too; SQLite is in the client.
         for cell in cells(&report) {
             let cpu = cell.get("server_cpu_us_per_op");
@@ -169,8 +166,6 @@ fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
         let [named, after, statements] = doctor(&with(&lean, "charset=statement"));
         assert!(statements.contains("SET "), "{statements}");
         assert_eq!((waits_of(&named), after), (waits + 1, request), "{named}");
-        let [_, _, statements] = doctor(&with(&lean, "client=driver"));
-        assert_eq!(statements.contains("SELECT"), engine != "postgres", "{statements}");
         let [_, _, statements] = doctor(&with(&lean, "tls=require"));
         assert!(statements.ends_with("encrypted"), "{statements}");
         let socket = with(&lean, &format!("socket={}", server.socket().unwrap().display()));

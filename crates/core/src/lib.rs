@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod interceptor;
 pub mod job;
 pub mod load;
+pub mod md5;
 pub mod metric;
 mod named;
 pub mod observation;

@@ -75,6 +75,11 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .map_or_else(|| list.clone(), |near| format!("did you mean '{near}:'? ({list})"));
         return Err(Error::usage(format!("no driver for '{}:'", url.scheme)).hint(hint));
     };
+    if url.option("client").is_some() {
+        return Err(url
+            .wrong("has no option 'client'")
+            .hint("leave it out: Kurabe's own client is the only one of an engine"));
+    }
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
     (driver.open)(url)
@@ -114,6 +119,8 @@ mod tests {
         assert!(error.contains("known: sqlite:"), "{error}");
         let error = refused("sqlite:?sychronous=off");
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");
+        let error = refused("sqlite:?client=driver");
+        assert!(error.contains("no option 'client'") && error.contains("is the only one"), "{error}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod hostile;
 mod https;
 mod literals;
 mod memcached;
+#[cfg(feature = "mongodb")]
 mod mongodb;
 mod read_only;
 mod redis;

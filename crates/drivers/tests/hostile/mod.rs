@@ -6,4 +6,3 @@ mod limits;
 mod old;
 mod server;
 mod surplus;
-mod text;

@@ -1,5 +1,5 @@
-//! Tests with real servers of MySQL, MariaDB and PostgreSQL: types, errors, passwords, TLS, sockets, limits, with the
-//! lean clients and with the driver crates. `conformance.rs` tests what all drivers have in common.
+//! Tests with real servers of MySQL, MariaDB and PostgreSQL: types, errors, passwords, TLS, sockets, limits.
+//! `conformance.rs` tests what all drivers have in common.
 
 mod account;
 mod common;

@@ -5,6 +5,7 @@
 mod answer;
 mod authentication;
 mod request;
+mod scram;
 mod startup;
 #[cfg(test)]
 mod tests;

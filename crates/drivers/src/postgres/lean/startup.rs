@@ -4,7 +4,6 @@ use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
 use crate::postgres::config::Config;
 use crate::postgres::read_only;
-use crate::postgres::wrapped::with_hint;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::Access;
@@ -52,6 +51,16 @@ impl Lean<Stream> {
         lean.times = Some(times);
         lean.wire.ready();
         Ok(lean)
+    }
+}
+
+/// Adds the reason why a password file was ignored, if the password is missing.
+fn with_hint(error: Error, config: &Config) -> Error {
+    match &config.password_hint {
+        Some(hint) if error.kind() == ErrorKind::Denied && config.password.is_none() => {
+            error.hint(hint.as_str())
+        }
+        _ => error,
     }
 }
 

@@ -2,10 +2,11 @@
 //! blocking API, `Collection<Document>`, `find_one` and `insert_one`), in turns. CPU time is the whole process's: the
 //! crate works in threads of its own.
 //!
-//! `cargo bench -p kurabe-drivers --bench mongodb -- mongodb://127.0.0.1:27017/kurabe`
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin mongodb -- mongodb://127.0.0.1:27017/kurabe`
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../../crates/drivers/benches/prelude/mod.rs"]
 mod prelude;
 
 use mongodb::bson::spec::BinarySubtype;

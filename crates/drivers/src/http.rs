@@ -1,7 +1,10 @@
-//! An HTTP/1.1 client (RFC 9112) for pages: one write for a request and usually one read for its answer.
+//! HTTP/1.1 (RFC 9112): a client with one write for a request and usually one read for its answer, and connections that
+//! are kept alive and opened again after the server has closed them.
 
-use crate::wire::{Peer, Stream, Wire, malformed};
-use kurabe_core::{ErrorKind, Result};
+use crate::prelude::*;
+use crate::wire::{LONG, Peer, Place, Stream, Wire, malformed, tls};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Size limit of an answer's header section, in bytes.
 const HEAD: usize = 16 * 1024;
@@ -9,21 +12,17 @@ const HEAD: usize = 16 * 1024;
 const FIELDS: usize = 64;
 /// Size limit of a body, in bytes.
 const BODY: u64 = 1 << 30;
-
-/// Options of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) writes: bool,
-    /// The last request of the connection.
-    pub(super) last: bool,
-}
+/// What every answer begins with.
+const BEGINNING: &[u8] = b"HTTP/";
+/// Idle time after which the server may have closed the connection, which is not an error.
+const RESTED: Duration = Duration::from_secs(1);
 
 /// The status of an answer, and whether the connection persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// Whether the connection can be reused.
-    pub(super) stays: bool,
+    pub(crate) stays: bool,
 }
 
 /// How an answer's body ends.
@@ -35,48 +34,122 @@ enum Framing {
     Close,
 }
 
-pub(super) struct Client<S> {
+/// Where requests are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) tls: tls::Mode,
+}
+
+impl Server {
+    /// The transport to it.
+    pub(crate) fn transport(&self) -> &'static str {
+        self.tls.transport(&self.place)
+    }
+}
+
+/// A connection that is kept alive. It is opened by the first request, with which it shares a deadline, or by
+/// [`Connection::open`].
+pub(crate) struct Connection {
+    server: Arc<Server>,
+    options: ConnectOptions,
+    client: Option<Client<Stream>>,
+    used: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(server: &Arc<Server>, options: &ConnectOptions) -> Self {
+        Self { server: Arc::clone(server), options: *options, client: None, used: Instant::now() }
+    }
+
+    /// Opens the connection before the first request.
+    pub(crate) fn open(&mut self) -> Result<()> {
+        let mut client = connect(&self.server, &self.options)?;
+        client.wire.ready();
+        (self.client, self.used) = (Some(client), Instant::now());
+        Ok(())
+    }
+
+    /// Sends a request, whose header section is `head` with its empty line, and replaces the contents of `out` by the body
+    /// of the answer.
+    pub(crate) fn request(&mut self, head: &mut Vec<u8>, body: &[u8], out: &mut Vec<u8>) -> Result<Answer> {
+        let now = Instant::now();
+        if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
+            self.client = None;
+        }
+        let client = match &mut self.client {
+            Some(client) => client,
+            None => self.client.insert(connect(&self.server, &self.options)?),
+        };
+        let answered = client.request(head, body, out);
+        client.wire.ready();
+        self.used = now;
+        // After an error the state of the connection is unknown.
+        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
+            self.client = None;
+        }
+        answered
+    }
+
+    /// Closes the connection after the last answer, and opens another one for the next request.
+    pub(crate) fn end(&mut self) {
+        self.client = None;
+    }
+
+    /// Returns an error if the server sent unrequested data: HTTP has no message that ends a connection.
+    pub(crate) fn check_rest(&mut self) -> Result<()> {
+        self.client.as_mut().map_or(Ok(()), Client::check_rest)
+    }
+}
+
+fn connect(server: &Server, options: &ConnectOptions) -> Result<Client<Stream>> {
+    let mut stream = Stream::connect(&server.place, options)?;
+    if let (false, Place::Tcp { host, .. }) = (server.tls.is_off(), &server.place) {
+        stream = stream.encrypt(&server.tls, host)?;
+    }
+    Ok(Client::new(stream))
+}
+
+/// A client on one connection.
+struct Client<S> {
     wire: Wire<S>,
-    /// Prefix of the path of every page.
-    prefix: String,
-    /// The request after the path: HTTP version and constant header fields.
-    rest: String,
-    request: Vec<u8>,
 }
 
 impl Client<Stream> {
-    /// Whether the application has closed the connection or sent unrequested data.
-    pub(super) fn is_stirred(&mut self) -> bool {
+    /// Whether the server has closed the connection or sent unrequested data.
+    fn is_stirred(&mut self) -> bool {
         !self.wire.buffered().is_empty() || self.wire.stream_mut().stirred()
     }
 
-    /// Returns an error if the application sent unrequested data.
-    pub(super) fn check_rest(&mut self) -> Result<()> {
+    /// Returns an error if the server sent unrequested data.
+    fn check_rest(&mut self) -> Result<()> {
         let quiet = !self.is_stirred();
         if quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }
     }
 }
 
 impl<S: Peer> Client<S> {
-    pub(super) fn new(stream: S, host: &str, prefix: &str) -> Self {
-        let rest = format!(" HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kurabe\r\n");
-        Self { wire: Wire::new(stream), prefix: prefix.to_owned(), rest, request: Vec::new() }
+    fn new(stream: S) -> Self {
+        Self { wire: Wire::new(stream) }
     }
 
-    /// Requests a page, and replaces the contents of `out` by the body of the answer.
-    pub(super) fn request(&mut self, page: &str, how: Request, out: &mut Vec<u8>) -> Result<Answer> {
-        self.request.clear();
-        let Request { writes, last } = how;
-        let (method, length) = if writes { ("POST ", "Content-Length: 0\r\n") } else { ("GET ", "") };
-        let end = if last { "Connection: close\r\n\r\n" } else { "\r\n" };
-        for part in [method, &self.prefix, page, &self.rest, length, end] {
-            self.request.extend_from_slice(part.as_bytes());
+    /// Sends a request, and replaces the contents of `out` by the body of the answer.
+    fn request(&mut self, head: &mut Vec<u8>, body: &[u8], out: &mut Vec<u8>) -> Result<Answer> {
+        if !self.wire.buffered().is_empty() {
+            return Err(self.wire.surplus());
         }
-        self.wire.send(&self.request)?;
+        self.wire.begin()?;
+        if body.len() < LONG {
+            head.extend_from_slice(body);
+            self.wire.push(head)?;
+        } else {
+            self.wire.push_parts([head, body, b""])?;
+        }
         out.clear();
         let (mut answer, framing) = loop {
+            self.check_beginning()?;
             let end = self.until(b"\r\n\r\n")?;
-            let head = head(&self.wire.buffered()[..end])?;
+            let head = parse(&self.wire.buffered()[..end])?;
             self.wire.consume(end);
             // An interim answer has no body, and another answer follows.
             if head.0.status >= 200 {
@@ -91,8 +164,20 @@ impl<S: Peer> Client<S> {
                 answer.stays = false;
             }
         }
-        answer.stays &= !last;
         Ok(answer)
+    }
+
+    /// Returns an error as soon as an answer cannot be HTTP: another protocol's may not end.
+    fn check_beginning(&mut self) -> Result<()> {
+        let mut seen = 0;
+        while seen < BEGINNING.len() {
+            self.wire.peek(seen + 1)?;
+            seen = self.wire.buffered().len().min(BEGINNING.len());
+            if self.wire.buffered()[..seen] != BEGINNING[..seen] {
+                return Err(malformed("the server's answer is not HTTP"));
+            }
+        }
+        Ok(())
     }
 
     /// Receives until `mark`, and returns the number of bytes up to and including it.
@@ -105,7 +190,7 @@ impl<S: Peer> Client<S> {
             }
             let length = buffered.len();
             if length >= HEAD {
-                return Err(malformed(format!("the application's answer has no end within {HEAD} bytes")));
+                return Err(malformed(format!("the server's answer has no end within {HEAD} bytes")));
             }
             // The mark may begin in the received bytes.
             seen = (length + 1).saturating_sub(mark.len());
@@ -114,7 +199,7 @@ impl<S: Peer> Client<S> {
     }
 
     fn chunks(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let wrong = || malformed("the application's answer has an invalid chunk size");
+        let wrong = || malformed("the server's answer has an invalid chunk size");
         loop {
             let end = self.until(b"\r\n")?;
             let line = &self.wire.buffered()[..end];
@@ -160,19 +245,20 @@ impl<S: Peer> Client<S> {
     }
 }
 
-fn too_long() -> kurabe_core::Error {
-    malformed(format!("the application's answer is longer than {BODY} bytes"))
+fn too_long() -> Error {
+    malformed(format!("the server's answer is longer than {BODY} bytes"))
 }
 
-fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
+/// Reads a header section.
+fn parse(bytes: &[u8]) -> Result<(Answer, Framing)> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     match response.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => {
-            return Err(malformed("the application's answer has an incomplete header section"));
+            return Err(malformed("the server's answer has an incomplete header section"));
         }
-        Err(error) => return Err(malformed(format!("the application's answer is not HTTP: {error}"))),
+        Err(error) => return Err(malformed(format!("the server's answer is not HTTP: {error}"))),
     }
     let status = response.code.unwrap_or_default();
     let old = response.version == Some(0);
@@ -183,19 +269,18 @@ fn head(bytes: &[u8]) -> Result<(Answer, Framing)> {
         let value = field.value.trim_ascii();
         if field.name.eq_ignore_ascii_case("content-length") {
             let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-            let length: u64 =
-                length.ok_or_else(|| malformed("the application's answer has no valid length"))?;
+            let length: u64 = length.ok_or_else(|| malformed("the server's answer has no valid length"))?;
             match framing {
                 _ if length > BODY => return Err(too_long()),
                 Framing::Length(other) if !bodiless && other != length => {
-                    return Err(malformed("the application's answer has two different lengths"));
+                    return Err(malformed("the server's answer has two different lengths"));
                 }
                 Framing::Close => framing = Framing::Length(length),
                 _ => {}
             }
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(malformed("the application's answer has an unsupported transfer encoding"));
+                return Err(malformed("the server's answer has an unsupported transfer encoding"));
             }
             framing = Framing::Chunked;
         } else if field.name.eq_ignore_ascii_case("connection") {
@@ -217,10 +302,12 @@ mod tests {
     use crate::wire::script::{Parts, Script};
     use proptest::prelude::*;
 
+    const HEAD_SENT: &[u8] = b"GET /kv HTTP/1.1\r\nHost: a:1\r\n\r\n";
+
     fn ask(answers: &[u8], piece: usize) -> Result<(Answer, Vec<u8>)> {
-        let mut client = Client::new(Script::in_pieces(answers.to_vec(), piece), "a:1", "");
+        let mut client = Client::new(Script::in_pieces(answers.to_vec(), piece));
         let mut out = b"before".to_vec();
-        let answer = client.request("/kv", Request::default(), &mut out)?;
+        let answer = client.request(&mut HEAD_SENT.to_vec(), b"", &mut out)?;
         Ok((answer, out))
     }
 
@@ -233,22 +320,23 @@ mod tests {
     ];
 
     #[test]
-    fn request_is_one_write_and_names_its_host() {
-        let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "/shop");
-        let last = Request { writes: false, last: true };
-        client.request("/kv/read?key=1", last, &mut Vec::new()).unwrap();
-        let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
-        assert_eq!(
-            sent,
-            "GET /shop/kv/read?key=1 HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n"
-        );
-        let mut client = Client::new(Script::new(WHOLE[0].to_vec()), "a:1", "");
-        client.request("/kv/write", Request { writes: true, last: false }, &mut Vec::new()).unwrap();
-        let sent = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
-        assert_eq!(
-            sent,
-            "POST /kv/write HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nContent-Length: 0\r\n\r\n"
-        );
+    fn short_body_is_sent_with_its_head_and_a_long_one_beside_it() {
+        for length in [0, 5, LONG, 3 * LONG] {
+            let body = vec![b'x'; length];
+            let mut client = Client::new(Script::new(WHOLE[0].to_vec()));
+            client.request(&mut HEAD_SENT.to_vec(), &body, &mut Vec::new()).unwrap();
+            assert_eq!(client.wire.stream().sent, [HEAD_SENT, &body].concat(), "{length}");
+        }
+    }
+
+    #[test]
+    fn unrequested_data_is_not_the_next_answer() {
+        let twice = [WHOLE[0], WHOLE[0]].concat();
+        let mut client = Client::new(Script::new(twice));
+        let mut ask = || client.request(&mut HEAD_SENT.to_vec(), b"", &mut Vec::new());
+        assert_eq!(ask().unwrap().status, 200);
+        let error = ask().unwrap_err();
+        assert!(error.to_string().contains("more than was asked for"), "{error}");
     }
 
     #[test]
@@ -262,20 +350,11 @@ mod tests {
     }
 
     #[test]
-    fn several_answers_on_one_connection_are_separated() {
-        let both = [WHOLE[1], WHOLE[0], WHOLE[1]].concat();
-        let mut client = Client::new(Script::new(both), "a:1", "");
-        for _ in 0..3 {
-            let mut out = Vec::new();
-            assert!(client.request("/kv", Request::default(), &mut out).unwrap().stays);
-            assert_eq!(out, b"hello");
-        }
-    }
-
-    #[test]
     fn malformed_answers_are_protocol_errors() {
         for bytes in [
-            &b"SSH-2.0-OpenSSH_9\r\n\r\n"[..],
+            // It does not wait for the end of what cannot be HTTP.
+            &b"SSH-2.0-OpenSSH_9\r\n"[..],
+            b"HTTQ",
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
@@ -317,13 +396,13 @@ mod tests {
         /// The answers, to two requests, are the input itself, or text with words of HTTP.
         #[test]
         fn any_answers_are_answers_or_an_error() {
-            bolero::check!(name = "application-answers").for_each(|input: &[u8]| {
+            bolero::check!(name = "http-answers").for_each(|input: &[u8]| {
                 let mut parts = Parts::new(input);
                 let (piece, with_words) = parts.head();
                 let bytes = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
-                let mut client = Client::new(Script::in_pieces(bytes, piece), "a:1", "");
+                let mut client = Client::new(Script::in_pieces(bytes, piece));
                 for _ in 0..2 {
-                    let _ = client.request("/kv", Request::default(), &mut Vec::new());
+                    let _ = client.request(&mut HEAD_SENT.to_vec(), b"", &mut Vec::new());
                 }
             });
         }

@@ -2,10 +2,11 @@
 //! use it plainly (a request, its body as a `serde_json::Value`, the field as text), in turns, with 1 and 16 clients: CPU
 //! time of the process.
 //!
-//! `cargo bench -p kurabe-drivers --bench couchdb -- couchdb://127.0.0.1:5984`
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin couchdb -- couchdb://127.0.0.1:5984`
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../../crates/drivers/benches/prelude/mod.rs"]
 mod prelude;
 
 use prelude::*;
