@@ -75,14 +75,18 @@ const SINES: [u32; 64] = [
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let (blocks, rest) = bytes.as_chunks::<64>();
-    blocks.iter().for_each(|block| compress(&mut state, block));
+    for block in blocks {
+        compress(&mut state, block);
+    }
     // A one bit, zeros, and the length in bits fill one or two blocks.
     let mut last = [0; 128];
     last[..rest.len()].copy_from_slice(rest);
     last[rest.len()] = 0x80;
     let end = if rest.len() < 56 { 64 } else { 128 };
     last[end - 8..end].copy_from_slice(&(bytes.len() as u64).wrapping_mul(8).to_le_bytes());
-    last[..end].as_chunks::<64>().0.iter().for_each(|block| compress(&mut state, block));
+    for block in last[..end].as_chunks::<64>().0 {
+        compress(&mut state, block);
+    }
     let mut out = [0; 16];
     for (bytes, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(state) {
         *bytes = word.to_le_bytes();

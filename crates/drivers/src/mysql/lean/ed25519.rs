@@ -236,11 +236,11 @@ impl Point {
     fn plus(&self, other: &Self) -> Self {
         let [x1, y1, z1, t1] = self.0;
         let [x2, y2, z2, t2] = other.0;
-        let a = y1.minus(x1).times(y2.minus(x2));
-        let b = y1.plus(x1).times(y2.plus(x2));
-        let c = t1.times(Self::D2).times(t2);
-        let d = z1.times(z2.plus(z2));
-        let (e, f, g, h) = (b.minus(a), d.minus(c), d.plus(c), b.plus(a));
+        let less = y1.minus(x1).times(y2.minus(x2));
+        let more = y1.plus(x1).times(y2.plus(x2));
+        let turned = t1.times(Self::D2).times(t2);
+        let scale = z1.times(z2.plus(z2));
+        let (e, f, g, h) = (more.minus(less), scale.minus(turned), scale.plus(turned), more.plus(less));
         Self([e.times(f), g.times(h), f.times(g), e.times(h)])
     }
 

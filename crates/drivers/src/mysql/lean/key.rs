@@ -19,9 +19,9 @@ pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8
         return Err(Error::new(ErrorKind::Denied, "the password is too long for the server's RSA key")
             .hint("use tls=require or tls=verify"));
     }
-    let none = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
-    let seed = generate(&SystemRandom::new()).map_err(none)?.expose();
-    Ok(key.encrypt(&secret, seed))
+    let failed = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
+    let random = generate(&SystemRandom::new()).map_err(failed)?.expose();
+    Ok(key.encrypt(&secret, random))
 }
 
 fn read(pem: &[u8]) -> Result<PublicKey> {
