@@ -234,12 +234,20 @@ fn server_refuses_writes_unless_they_are_allowed() {
             run(&place, &file(&place, "theirs.toml", &steps), &[more, &brief].concat())
         };
         // A function that only the server knows.
-        for answer in [script("SELECT twice(n) FROM theirs;", &[]), workload("SELECT twice(n) FROM theirs", &[])] {
+        for answer in
+            [script("SELECT twice(n) FROM theirs;", &[]), workload("SELECT twice(n) FROM theirs", &[])]
+        {
             assert_eq!(answer.code, Some(0), "{answer:?}");
         }
         for (answer, parts) in [
-            (script("SELECT 1;\nSELECT charge();", &[]), ["theirs.sql: line 2", "may change data", "--write"]),
-            (workload("SELECT charge()", &[]), ["theirs.toml: transaction t, step 2", "may change data", "--write"]),
+            (
+                script("SELECT 1;\nSELECT charge();", &[]),
+                ["theirs.sql: line 2", "may change data", "--write"],
+            ),
+            (
+                workload("SELECT charge()", &[]),
+                ["theirs.toml: transaction t, step 2", "may change data", "--write"],
+            ),
         ] {
             assert_eq!(answer.code, Some(2), "{answer:?}");
             let place_of_server = server.url().split(['@', '?']).nth(1).unwrap();
@@ -253,14 +261,18 @@ fn server_refuses_writes_unless_they_are_allowed() {
                      steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
         let answer = run(&place, &file(&place, "mixed.toml", mixed), &brief);
         assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.err.contains("step 1: this statement may change data, and the sessions"), "{answer:?}");
+        assert!(
+            answer.err.contains("step 1: this statement may change data, and the sessions"),
+            "{answer:?}"
+        );
         assert_eq!(sum(), "10");
         let answer = script("SELECT charge();", &["--write"]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert_ne!(sum(), "10");
         if server.url().starts_with("postgres") {
             let before = sum();
-            let own = ["run", "estimate", server.url(), "--state", "as-is", "--data", "theirs WHERE charge() > 0"];
+            let own =
+                ["run", "estimate", server.url(), "--state", "as-is", "--data", "theirs WHERE charge() > 0"];
             let answer = place.run(&[&own[..], &["--rounds", "1"]].concat());
             assert_eq!(answer.code, Some(2), "{answer:?}");
             assert!(answer.err.contains("may change data"), "{answer:?}");

@@ -111,12 +111,11 @@ impl Driver for Postgres {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let of_sql =
-            |pipelining| Capabilities {
-                estimates: Support::Native,
-                read_only_sessions: Support::Native,
-                ..Capabilities::of_sql(pipelining)
-            };
+        let of_sql = |pipelining| Capabilities {
+            estimates: Support::Native,
+            read_only_sessions: Support::Native,
+            ..Capabilities::of_sql(pipelining)
+        };
         if self.config.wrapped {
             return of_sql(Support::no("the postgres crate awaits each reply before the next request"));
         }

@@ -18,7 +18,8 @@ pub(super) fn check(link: &mut dyn Query) -> Result<()> {
         return Ok(());
     }
     let what = "the server opened a session that may write, although a read-only one was asked for";
-    Err(Error::unsupported(what).hint("connect to the server itself and not to a pooler, or allow writes with --write"))
+    Err(Error::unsupported(what)
+        .hint("connect to the server itself and not to a pooler, or allow writes with --write"))
 }
 
 /// The error of a statement that made the transactions after it writable.

@@ -129,7 +129,10 @@ impl Session for SqliteSession {
         let compiled = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
         // `query_only` stops what writes to tables. This is known before, and of more: BEGIN IMMEDIATE, say.
         if self.access == Access::ReadOnly && !compiled.readonly() && compiled.is_explain() == 0 {
-            return Err(Error::new(ErrorKind::ReadOnly, "sqlite: the statement would write in a read-only session"));
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                "sqlite: the statement would write in a read-only session",
+            ));
         }
         drop(compiled);
         self.live += 1;

@@ -49,7 +49,8 @@ pub fn check(driver: &dyn Driver, what: &str, reads: &[&str], writes: &[&str], s
             if in_transaction {
                 perform(&mut *session, &Operation::Begin).unwrap();
             }
-            let error = execute(&mut *session, sql).err().unwrap_or_else(|| panic!("{what}: executed: {sql}"));
+            let error =
+                execute(&mut *session, sql).err().unwrap_or_else(|| panic!("{what}: executed: {sql}"));
             if writes.contains(sql) {
                 assert_eq!(error.kind(), ErrorKind::ReadOnly, "{what}: {sql}: {error}");
             }

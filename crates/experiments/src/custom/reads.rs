@@ -24,10 +24,54 @@ fn is_known(function: &str) -> bool {
 
 /// Words of the language that stand before a parenthesis, and are no functions.
 const NO_FUNCTIONS: &[&str] = &[
-    "all", "and", "any", "array", "as", "between", "by", "case", "cross", "distinct", "else", "except", "exists", "filter",
-    "for", "from", "group", "having", "in", "index", "inner", "intersect", "is", "join", "key", "lateral", "limit",
-    "materialized", "not", "of", "offset", "on", "or", "order", "over", "recursive", "rollup", "select", "set", "sets",
-    "some", "table", "then", "union", "using", "when", "where", "with",
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "between",
+    "by",
+    "case",
+    "cross",
+    "distinct",
+    "else",
+    "except",
+    "exists",
+    "filter",
+    "for",
+    "from",
+    "group",
+    "having",
+    "in",
+    "index",
+    "inner",
+    "intersect",
+    "is",
+    "join",
+    "key",
+    "lateral",
+    "limit",
+    "materialized",
+    "not",
+    "of",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "over",
+    "recursive",
+    "rollup",
+    "select",
+    "set",
+    "sets",
+    "some",
+    "table",
+    "then",
+    "union",
+    "using",
+    "when",
+    "where",
+    "with",
 ];
 
 /// Why a statement asks for `--write` in a read-only session too; `None` if the server alone decides. `engine` names the
@@ -88,7 +132,10 @@ fn side_effect(tokens: &[Token]) -> Option<String> {
             return Some("a part of it writes".to_owned());
         }
         if let Some(words) = entries("set").filter(|_| sets).find(|words| at(number, words)) {
-            return Some(format!("it sets more than its own session has ({})", words.join(" ").to_uppercase()));
+            return Some(format!(
+                "it sets more than its own session has ({})",
+                words.join(" ").to_uppercase()
+            ));
         }
         if let Some(words) = entries("has").find(|words| at(number, words)) {
             return Some(format!("no read-only transaction stops {}", words.join(" ").to_uppercase()));
@@ -112,7 +159,8 @@ fn unknown_function(tokens: &[Token]) -> Option<String> {
         let named = matches!(before, Some(Token::Mark(':')))
             || before.and_then(Token::word).is_some_and(|word| matches!(word, "as" | "with" | "recursive"));
         let is_word = pair[0].word().is_some_and(|word| NO_FUNCTIONS.contains(&word));
-        (!named && !is_word && !is_known(name)).then(|| format!("it calls {name}, which is not known to only read"))
+        (!named && !is_word && !is_known(name))
+            .then(|| format!("it calls {name}, which is not known to only read"))
     })
 }
 
@@ -205,7 +253,8 @@ mod tests {
             ("SELECT '\\'; DELETE FROM t; --'", "more than one"),
             ("SELEC 1", "SELEC is not a query"),
         ] {
-            let why = asks_for_write(&pieces(sql), None).unwrap_or_else(|| panic!("left to the server: {sql}"));
+            let why =
+                asks_for_write(&pieces(sql), None).unwrap_or_else(|| panic!("left to the server: {sql}"));
             assert!(why.contains(part), "{sql}: {why}");
         }
     }

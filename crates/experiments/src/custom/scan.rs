@@ -84,7 +84,8 @@ pub(super) fn tokens(sql: &str, lexis: Lexis) -> Vec<Token> {
             '\'' => {
                 // A word right before it, as in E'…', is of the text, and stays as a word.
                 let before = sql[..sql.len() - rest.len()].chars().next_back();
-                let prefix = out.last().and_then(Token::word).filter(|_| before.is_some_and(char::is_alphanumeric));
+                let prefix =
+                    out.last().and_then(Token::word).filter(|_| before.is_some_and(char::is_alphanumeric));
                 length = match prefix {
                     Some("q" | "nq") if lexis.alternative => alternative(rest),
                     prefix => quoted(rest, lexis.backslash || lexis.postgres && prefix == Some("e")),
@@ -105,7 +106,8 @@ pub(super) fn tokens(sql: &str, lexis: Lexis) -> Vec<Token> {
             }
             _ if !name.is_empty() => {
                 // `$` is of a name where it is not the first character.
-                length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
+                length =
+                    rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
                 let text = &rest[..length];
                 let number = first.is_ascii_digit();
                 out.push(if number { Token::Value } else { Token::Word(text.to_lowercase()) });
@@ -123,7 +125,9 @@ fn comment(text: &str, lexis: Lexis) -> usize {
     let line = || text.find('\n').map_or(text.len(), |at| at + 1);
     match text.as_bytes() {
         [b'#', ..] if lexis.mysql => line(),
-        [b'-', b'-', next, ..] if !lexis.mysql || next.is_ascii_whitespace() || next.is_ascii_control() => line(),
+        [b'-', b'-', next, ..] if !lexis.mysql || next.is_ascii_whitespace() || next.is_ascii_control() => {
+            line()
+        }
         [b'-', b'-'] => text.len(),
         [b'/', b'*', b'!' | b'+', ..] if lexis.mysql => {
             3 + text[3..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - 3)
@@ -242,7 +246,9 @@ mod tests {
 
     #[test]
     fn text_that_engines_end_differently_is_read_in_each_way() {
-        for sql in ["SELECT '\\' nextval('s') '", "SELECT 1 # nextval('s')", "SELECT '\\'' || nextval('s') --'"] {
+        for sql in
+            ["SELECT '\\' nextval('s') '", "SELECT 1 # nextval('s')", "SELECT '\\'' || nextval('s') --'"]
+        {
             assert!(words(sql, None).iter().any(|words| words.contains("nextval")), "{sql}");
         }
     }

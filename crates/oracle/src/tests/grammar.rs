@@ -75,8 +75,9 @@ pub(super) fn recognise(sql: &str) -> Result<(), String> {
 
 /// Words that are no names without quotes ("Oracle SQL Reserved Words").
 const RESERVED: [&str; 27] = [
-    "ALTER", "AND", "AS", "BY", "CREATE", "DELETE", "DROP", "FOR", "FROM", "IN", "INDEX", "INSERT", "INTO", "NOT", "NOWAIT",
-    "NULL", "ON", "OR", "ORDER", "SELECT", "SET", "TABLE", "THEN", "UPDATE", "VALUES", "WHERE", "WITH",
+    "ALTER", "AND", "AS", "BY", "CREATE", "DELETE", "DROP", "FOR", "FROM", "IN", "INDEX", "INSERT", "INTO",
+    "NOT", "NOWAIT", "NULL", "ON", "OR", "ORDER", "SELECT", "SET", "TABLE", "THEN", "UPDATE", "VALUES",
+    "WHERE", "WITH",
 ];
 /// Words after which no alias can be meant.
 const CLAUSES: [&str; 4] = ["JOIN", "LEFT", "USING", "WHEN"];
@@ -165,7 +166,8 @@ impl Reader<'_> {
     }
 
     fn alias(&mut self) -> Done {
-        let clause = matches!(self.tokens.get(self.at), Some(Token::Word(word)) if CLAUSES.contains(&word.as_str()));
+        let clause =
+            matches!(self.tokens.get(self.at), Some(Token::Word(word)) if CLAUSES.contains(&word.as_str()));
         if self.is_name() && !clause { self.name() } else { Ok(()) }
     }
 

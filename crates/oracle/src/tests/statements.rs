@@ -194,8 +194,7 @@ fn independent_grammar_accepts_all_statements() {
 /// The statement in a PL/SQL block; any other statement as it is.
 fn readable(sql: &str) -> &str {
     const HEAD: &str = "BEGIN EXECUTE IMMEDIATE '";
-    const TAIL: &str =
-        "'; EXCEPTION WHEN OTHERS THEN IF SQLCODE <> -942 THEN RAISE; END IF; END;";
+    const TAIL: &str = "'; EXCEPTION WHEN OTHERS THEN IF SQLCODE <> -942 THEN RAISE; END IF; END;";
     if !sql.starts_with("BEGIN ") {
         return sql;
     }

@@ -62,7 +62,16 @@ impl Statement {
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
         let (out, closes) = (Vec::new(), Vec::new());
-        Self { wire, out, prepared: 0, closes, syncs: 0, broken: false, access: Access::ReadWrite, times: None }
+        Self {
+            wire,
+            out,
+            prepared: 0,
+            closes,
+            syncs: 0,
+            broken: false,
+            access: Access::ReadWrite,
+            times: None,
+        }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -225,8 +234,12 @@ impl<S: Peer + Send> Link for Lean<S> {
             this.send()?;
             let mut ended = Ok(());
             for reply in out {
-                let result =
-                    answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, reply), 1, this.access)?;
+                let result = answer::read(
+                    &mut this.wire,
+                    &mut Rows::Typed(&statement.column_forms, reply),
+                    1,
+                    this.access,
+                )?;
                 if result.is_err() {
                     reply.clear();
                 }

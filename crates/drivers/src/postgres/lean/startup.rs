@@ -70,12 +70,7 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 }
 
 /// Sends `StartupMessage` and authenticates; returns the time that authentication took.
-fn log_in<S: Peer>(
-    wire: &mut Wire<S>,
-    config: &Config,
-    private: bool,
-    access: Access,
-) -> Result<Duration> {
+fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: Access) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
     let settings =
