@@ -2,7 +2,8 @@
 
 use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
 use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal};
-use kurabe_testbed::{Server, StartOptions, testing};
+use kurabe_testbed::testing::{self, Lease};
+use kurabe_testbed::{Server, StartOptions};
 use serde_json::Value;
 
 const SMALL: [&str; 11] = [
@@ -188,7 +189,7 @@ fn statements_of_both_servers_have_their_cpu_time_where_mysql_accounts_it() {
 }
 
 /// A server with `pg_stat_statements`, and that extension in its database.
-fn with_statements(password: &'static str) -> Option<Server> {
+fn with_statements(password: &'static str) -> Option<Lease> {
     let server = testing::server_with("postgres", |options| {
         options.with_password(password).set("shared_preload_libraries", "pg_stat_statements")
     })?;

@@ -4,7 +4,8 @@
 use super::common::{BRIEF, assert_all_verified, by, session, with};
 use super::watch::{Needles, Seen};
 use crate::support::{Answer, Place, eventually, piped};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::Server;
+use kurabe_testbed::testing::{self, Lease};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
@@ -87,7 +88,7 @@ fn pgpass(server: &Server) -> String {
 }
 
 impl Guarded {
-    fn start(&self) -> Option<Server> {
+    fn start(&self) -> Option<Lease> {
         testing::server_with(self.engine, |options| options.with_password(PASSWORD))
     }
 
