@@ -20,8 +20,7 @@ fn point_read(place: &Place, target: &str) -> Value {
 
 #[test]
 fn server_processes_are_found_with_their_resource_use() {
-    for (engine, program) in
-        [("postgres", "postgres"), ("redis", "redis-server"), ("memcached", "memcached")]
+    for (engine, program) in [("postgres", "postgres"), ("redis", "redis-server"), ("memcached", "memcached")]
     {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();

@@ -18,7 +18,6 @@ use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::attribution::Bottleneck;
-use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 use std::collections::BTreeMap;
 use std::process::Command;

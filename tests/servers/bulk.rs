@@ -111,8 +111,7 @@ fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
 
 #[test]
 fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it() {
-    let engines =
-        installed().into_iter().filter(|engine| ["mysql", "mariadb", "postgres"].contains(engine));
+    let engines = installed().into_iter().filter(|engine| ["mysql", "mariadb", "postgres"].contains(engine));
     let start = |engine| match engine {
         "mysql" => testing::server_with(engine, with_local_files),
         other => testing::server(other),

@@ -262,7 +262,7 @@ fn with_links(options: StartOptions) -> StartOptions {
 
 /// Starts a long run from one server to the other, and waits until it reads through the link.
 fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::process::Child {
-    let child = place.spawn(&[
+    let args = [
         "run",
         "link",
         near.url(),
@@ -284,8 +284,9 @@ fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::proces
         "200",
         "--interleave=off",
         "--no-html",
-    ]);
-    place.wait_for_trials(2);
+    ];
+    let (child, _) = place.spawn_to_trial(&args, 2);
+    place.go_on();
     child
 }
 

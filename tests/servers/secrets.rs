@@ -324,8 +324,8 @@ fn killed_server_error_does_not_leak_password() {
         let place = Place::new();
         let url = guarded.full(&server);
         let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
-        let child = place.spawn(&session(&[&url], &long));
-        place.wait_for_trials(4);
+        let (child, _) = place.spawn_to_trial(&session(&[&url], &long), 4);
+        place.go_on();
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_no_password(&place, &answer);
