@@ -121,6 +121,15 @@ fn mysql_and_mariadb_are_as_before() {
 }
 
 #[test]
+fn mysql_has_its_redo_log_again() {
+    is_as_before(
+        "mysql",
+        &["ALTER INSTANCE DISABLE INNODB REDO_LOG"],
+        &["SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'"],
+    );
+}
+
+#[test]
 fn redis_and_valkey_are_as_before() {
     for engine in ["redis", "valkey"] {
         is_as_before(

@@ -2,14 +2,17 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
 
-use super::{Reset, State, TIMEOUT, until};
+use super::{Reset, State, TIMEOUT, within};
 use crate::Server;
 
 pub(super) static RESET: Reset = Reset { with_tls: false, state, clean };
 
 /// A server that has allocated more is not used again: it never returns memory.
 const LARGEST: u64 = 32 << 20;
+/// A new one starts within this time.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn state(server: &Server) -> Result<State, String> {
     let mut session = Session::open(server)?;
@@ -31,7 +34,7 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
         return Err("it has allocated more memory than a new one".to_owned());
     }
     // Nothing ends others' connections: their owners close them.
-    until("connections close and values are freed", || {
+    within(PATIENCE, "connections close and values are freed", || {
         s.ask("flush_all")?;
         // Frees what is flushed, which otherwise waits for its next use.
         s.ask("lru_crawler crawl all")?;

@@ -47,11 +47,16 @@ pub(super) fn of(engine: &str) -> Option<&'static Reset> {
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Repeats an attempt until it is done.
-fn until(what: &str, mut done: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
-    let until = Instant::now() + TIMEOUT;
+fn until(what: &str, done: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+    within(TIMEOUT, what, done)
+}
+
+/// Repeats an attempt until it is done or this time has passed.
+fn within(limit: Duration, what: &str, mut done: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
+    let until = Instant::now() + limit;
     while !done()? {
         if Instant::now() > until {
-            return Err(format!("{what}: not within {} s", TIMEOUT.as_secs()));
+            return Err(format!("{what}: not within {} s", limit.as_secs()));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

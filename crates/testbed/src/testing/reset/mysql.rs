@@ -35,6 +35,7 @@ fn state(server: &Server) -> Result<State, String> {
         ("prepared transaction", "XA RECOVER", true),
         // Not in all versions of both.
         ("component", "SELECT component_urn FROM mysql.component", false),
+        ("redo log", "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'", false),
         ("consumer", "SELECT name, enabled FROM performance_schema.setup_consumers", false),
         ("instruments", INSTRUMENTS, false),
     ] {
@@ -112,6 +113,7 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
     // What only some have: a server without it has nothing to reset either.
     for statement in [
         "RESET PERSIST",
+        "ALTER INSTANCE ENABLE INNODB REDO_LOG",
         "RESET BINARY LOGS AND GTIDS",
         "TRUNCATE performance_schema.events_statements_summary_by_digest",
     ] {

@@ -13,7 +13,7 @@ const SETTING: &str = "setting ";
 fn state(server: &Server) -> Result<State, String> {
     let mut session = Session::open(server)?;
     let mut state = settings(&mut session)?;
-    for what in ["DBSIZE", "ROLE", "ACL LIST", "FUNCTION LIST", "SLOWLOG LEN", "PUBSUB CHANNELS"] {
+    for what in ["DBSIZE", "ROLE", "ACL LIST", "FUNCTION LIST", "PUBSUB CHANNELS"] {
         let value = session.ask(&what.split(' ').collect::<Vec<_>>())?;
         // Of the role, only the kind: the rest counts what was written.
         let value = if what == "ROLE" { value.into_iter().take(1).collect() } else { value };
