@@ -77,15 +77,11 @@ fn run_with_fixed_rounds_cannot_be_extended() {
 fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     let place = Place::new();
     let until = ["--until", "conclusive", "--margin", "0.01%", "--max-rounds", "12"];
-    let child = place.spawn(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat());
-    // Fewer than those of the first analysis, which may be the last.
-    let file = place.wait_for_trials(4);
+    // Fewer trials than those of the first analysis, which may be the last.
+    let (child, file) =
+        place.spawn_to_trial(&[&EQUALS[..10], &["--rounds", "2", "--duration", "60ms"], &until].concat(), 4);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
-    if answer.code == Some(0) {
-        // It was conclusive before it could be stopped.
-        return;
-    }
     assert_eq!(answer.code, Some(130), "{answer:?}");
     let kept = trials(&file);
     assert!(kept >= 4);

@@ -2,7 +2,7 @@
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ fn cells(report: &Value) -> &Vec<Value> {
     report["cells"].as_array().unwrap()
 }
 
-fn sql_servers() -> Vec<Server> {
+fn sql_servers() -> Vec<Lease> {
     ["postgres", "mysql", "mariadb"].into_iter().filter_map(testing::server).collect()
 }
 
@@ -70,7 +70,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     let path = file(&place, "shop.toml", SHOP);
     let towns = file(&place, "towns.txt", "Kyoto\nNara\n");
     let answer = run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat());
@@ -209,7 +209,7 @@ fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     let script = file(
         &place,
         "mine.sql",
@@ -294,7 +294,7 @@ fn loaded_rows_are_analysed_before_measuring() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     // During the run, each server is queried for its planner's statistics of the loaded rows.
     let text = r#"
 [collection.users]
@@ -375,7 +375,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 fn sysbench_suites_run_verified_on_every_sql_engine() {
     let place = Place::new();
     let servers = sql_servers();
-    let targets: Vec<&str> = servers.iter().map(Server::url).collect();
+    let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     for name in ["point-select", "read-only", "read-write"] {
         let suite = format!("{}/../../suites/sysbench-{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(suite).unwrap();

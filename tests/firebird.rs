@@ -1,6 +1,6 @@
 //! The claim and the statistics of Firebird.
 
-use crate::support::{Place, piped, signal};
+use crate::support::{Place, signal};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{Driver, Namespace};
 use kurabe_core::target::TargetUrl;
@@ -98,8 +98,7 @@ fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
         "300ms",
         "--no-html",
     ];
-    let mut first = piped(&mut place.command(&args));
-    place.wait_for_trials(1);
+    let (mut first, _) = place.spawn_to_trial(&args, 1);
     let short = [
         "run",
         "point-read",

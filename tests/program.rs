@@ -125,8 +125,8 @@ fn dry_run_shows_plan_and_measures_nothing() {
 #[test]
 fn ctrl_c_keeps_results_and_resume_completes_run() {
     let place = Place::new();
-    let child = place.spawn(&LONG);
-    let file = place.wait_for_trials(5);
+    let (child, file) = place.spawn_to_trial(&LONG, 5);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -2,7 +2,7 @@
 
 use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
 use crate::support::{Place, with};
-use kurabe_testbed::testing;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 
 /// Options for the shortest run.
@@ -79,17 +79,10 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
 
 #[test]
 fn every_engine_is_read_with_new_connections_and_with_pool() {
-    for engine in ["sqlite:", "up:redis", "up:memcached"] {
-        let installed = kurabe_testbed::available();
-        let name = engine.trim_start_matches("up:");
-        if engine.starts_with("up:")
-            && !installed.iter().any(|(known, found)| *known == name && found.is_ok())
-        {
-            super::common::skip(&format!("{name} is not installed"));
-            continue;
-        }
+    let servers: Vec<Lease> = ["redis", "memcached"].into_iter().filter_map(testing::server).collect();
+    for target in std::iter::once("sqlite:").chain(servers.iter().map(|server| server.url())) {
         let place = Place::new();
-        let answer = place.run(&[&["run", "connect", engine, "--clients", "1,4"], &BRIEF[..]].concat());
+        let answer = place.run(&[&["run", "connect", target, "--clients", "1,4"], &BRIEF[..]].concat());
         assert_all_verified(&place, &answer);
         let text = place.run(&["report", "--format", "md"]).out;
         assert!(text.contains("## Reads, more metrics") && text.contains("| wait |"), "{text}");

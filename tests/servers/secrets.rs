@@ -4,7 +4,8 @@
 use super::common::{BRIEF, assert_all_verified, by, session, with};
 use super::watch::{Needles, Seen};
 use crate::support::{Answer, Place, eventually, piped};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::Server;
+use kurabe_testbed::testing::{self, Lease};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
@@ -87,7 +88,7 @@ fn pgpass(server: &Server) -> String {
 }
 
 impl Guarded {
-    fn start(&self) -> Option<Server> {
+    fn start(&self) -> Option<Lease> {
         testing::server_with(self.engine, |options| options.with_password(PASSWORD))
     }
 
@@ -323,8 +324,8 @@ fn killed_server_error_does_not_leak_password() {
         let place = Place::new();
         let url = guarded.full(&server);
         let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
-        let child = place.spawn(&session(&[&url], &long));
-        place.wait_for_trials(4);
+        let (child, _) = place.spawn_to_trial(&session(&[&url], &long), 4);
+        place.go_on();
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_no_password(&place, &answer);

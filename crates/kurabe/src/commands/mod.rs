@@ -13,6 +13,7 @@ mod gate;
 mod join;
 mod listen;
 mod messages;
+mod pause;
 mod planned;
 mod push;
 mod queue;

@@ -6,23 +6,33 @@
 //! println!("{}", server.url());
 //! ```
 
+mod pool;
+mod reset;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+pub use pool::Lease;
+
 use crate::{Server, StartOptions, TestbedError, start};
 
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
 
-/// A server with default settings; `None`, and a line on standard error, if it is not installed.
+/// The free bytes of the file system in memory from which servers of tests are there. Some six run at once, of 20 to
+/// 100 MB each, and the largest tests fill one with half a gigabyte.
+const ROOM: u64 = 4 << 30;
+
+/// A server with default settings, for this test alone until the value is dropped; `None`, and a line on standard
+/// error, if it is not installed. It may be one that an earlier test has used, and is like a new one: see [`Lease`].
 ///
 /// # Panics
 /// If it is installed and does not start, or is not installed and [`REQUIRE`] is set.
 #[must_use]
-pub fn server(engine: &str) -> Option<Server> {
+pub fn server(engine: &str) -> Option<Lease> {
     server_with(engine, |options| options)
 }
 
@@ -31,12 +41,49 @@ pub fn server(engine: &str) -> Option<Server> {
 /// # Panics
 /// Like [`server`].
 #[must_use]
+pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Lease> {
+    or_skipped(options().and_then(|options| pool::lease(engine, &choose(options))))
+}
+
+/// Like [`server_with`], but a server that no other test has used or will use: for tests that send signals to its
+/// processes, or look at what a whole life of a server adds up to.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+pub fn own_server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
+    or_skipped(options().and_then(|options| start(engine, &choose(options))))
+}
+
+/// Like [`own_server_with`], with default settings.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+pub fn own_server(engine: &str) -> Option<Server> {
+    own_server_with(engine, |options| options)
+}
+
+/// The options of a server for tests: small files, in memory if there is room, that are not written to disk first.
+fn options() -> Result<StartOptions, TestbedError> {
+    let options = StartOptions::new(supervisor_program()?);
+    Ok(StartOptions { sync_data: false, small_files: true, base: memory().map(Path::to_owned), ..options })
+}
+
+/// The folder of the file system in memory, if it has room for the servers of tests and no other folder is chosen.
+pub fn memory() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<&Path>> = OnceLock::new();
+    let find = || {
+        let folder = Path::new("/dev/shm");
+        let room = rustix::fs::statvfs(folder).is_ok_and(|found| found.f_bavail * found.f_frsize >= ROOM);
+        let chosen = std::env::var_os("KURABE_TMP").is_some_and(|value| !value.is_empty());
+        (room && !chosen && tempfile::tempdir_in(folder).is_ok()).then_some(folder)
+    };
+    *FOLDER.get_or_init(find)
+}
+
 #[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
-pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
-    let started = supervisor_program().and_then(|program| {
-        let options = StartOptions { sync_data: false, ..StartOptions::new(program) };
-        start(engine, &choose(options))
-    });
+fn or_skipped<T>(started: Result<T, TestbedError>) -> Option<T> {
     match started {
         Ok(server) => Some(server),
         Err(error) if error.is_not_installed() && !required() => {
@@ -57,6 +104,14 @@ pub fn required() -> bool {
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let _ = std::io::stderr().write_all(format!("skipped {test}: {why}\n").as_bytes());
+}
+
+/// Prints on the real standard error how the servers of tests are used, for those who look for the reason of a start.
+fn note(what: &str) {
+    if std::env::var_os(crate::supervisor::COUNT).is_some() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let _ = std::io::stderr().write_all(format!("{test}: {what}\n").as_bytes());
+    }
 }
 
 /// The supervisor program for tests, built by cargo if needed: `kurabe-testbed` of this crate, in the folder of the
