@@ -36,6 +36,10 @@ fn verdict_is_first_and_the_rest_is_behind_verbose() {
         "sqlite:",
         "--payload",
         "1k,4k",
+        "--layout",
+        "blob",
+        "--compress",
+        "none",
         "--requests",
         "60",
         "--records",
@@ -117,7 +121,7 @@ fn page_of_the_default_run_is_within_its_budget() {
         "--duration",
         "10ms",
         "--records",
-        "50",
+        "8",
         "--no-html",
     ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -76,7 +76,7 @@ fn session_that_blocks_its_thread_is_not_measured_on_a_shared_one() {
 #[test]
 fn killed_server_fails_trial_of_shared_threads_with_its_reason() {
     for engine in NATIVE {
-        let Some(server) = testing::server(engine) else { continue };
+        let Some(server) = testing::own_server(engine) else { continue };
         let place = Place::new();
         let rest = ["--duration", "60s", "--rounds", "1", "--threads", "1"];
         let child = place.spawn(&point("point-read", server.url(), "32", &rest));
@@ -131,7 +131,7 @@ fn ctrl_c_ends_a_trial_of_shared_threads() {
 
 #[test]
 fn stopped_backend_stalls_only_its_client() {
-    let Some(server) = testing::server("postgres") else { return };
+    let Some(server) = testing::own_server("postgres") else { return };
     // A backend that is stopped while it holds a lock of the server stalls the other backends too, for one.
     let seen: Vec<String> = (0..3).map_while(|_| stopped_backend(&server).err()).collect();
     assert!(seen.len() < 3, "{seen:#?}");
