@@ -1,4 +1,4 @@
-//! kv without an application, for comparison with results through one.
+//! kv with forty clients on every engine. The default tier's run of `suites/mission.toml` has two.
 
 use crate::servers::common::cells;
 use crate::support::Place;

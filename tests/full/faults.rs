@@ -1,8 +1,8 @@
 //! Random faults of agents, the broker, the coordinator and the cables between them, at random moments of runs.
 
-use super::broker::Broker;
-use super::delay::Relay;
-use super::{Agent, children, connections, measured_sums, trials};
+use crate::fleet::broker::Broker;
+use crate::fleet::delay::Relay;
+use crate::fleet::{Agent, children, connections, measured_sums, trials};
 use crate::support::{Answer, KURABE, Place, eventually, piped, signal};
 use kurabe_stats::rng::Rng;
 use kurabe_testbed::testing;
@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The variable with the number of faults; more than in CI for a thorough test.
 const COUNT: &str = "KURABE_FLEET_FAULTS";
+/// The variable with the seed of the moments; by default the clock's. A failed test prints its seed.
+const SEED: &str = "KURABE_FLEET_SEED";
 const FAULTS: [&str; 7] = [
     "agent killed",
     "agent stopped",
@@ -29,8 +31,9 @@ fn random_faults_end_with_a_clear_outcome_and_leave_nothing_behind() {
         return;
     }
     let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).unwrap_or(FAULTS.len());
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
-    println!("seed {seed}");
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let seed = std::env::var(SEED).ok().map_or_else(clock, |seed| seed.parse().unwrap());
+    println!("{SEED}={seed}");
     let mut rng = Rng::new(seed);
     for nth in 0..count {
         let fault = FAULTS[nth % FAULTS.len()];
