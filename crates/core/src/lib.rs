@@ -41,4 +41,4 @@ pub mod units;
 pub mod value;
 pub mod verification;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, FULL_BUILD, Result};

@@ -1,12 +1,13 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::fleet;
+use super::fleet::{self, Agents};
 use super::pause::Pause;
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
+use super::push::{self, Collector};
+use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
 use super::warnings::{refuse_unseen, scattered, warnings};
-use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -26,8 +27,6 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_export::otlp::Collector;
-use kurabe_fleet::Agents;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
 use serde_json::json;

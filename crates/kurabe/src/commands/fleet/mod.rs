@@ -1,15 +1,32 @@
-//! The agents of a run.
+//! The fleet: agents of a run, submitted runs and their workers. `fleet_left_out.rs` stands in for it in a build without it.
+
+mod agent;
+mod queue;
+mod worker;
+
+pub(super) use agent::agent;
+pub(super) use kurabe_fleet::Agents;
+pub(super) use queue::{cancel, fetch, list, submit};
+pub(super) use worker::end_with_worker;
 
 use crate::output::Output;
 use crate::signals;
 use crate::targets::Opened;
 use kurabe_core::Result;
 use kurabe_core::run::RunSpec;
-use kurabe_fleet::{Agents, FleetUrl, Wanted};
+use kurabe_fleet::{FleetUrl, Wanted};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The variable with the command that starts a program at a destination.
 const COMMAND: &str = "KURABE_RSH";
+
+/// A fleet's URL without its password.
+///
+/// # Errors
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is none.
+pub(crate) fn shown(url: &str) -> Result<String> {
+    Ok(FleetUrl::parse(url)?.shown())
+}
 
 /// Has the agents of a run join it. `given` is the fleet's URL with its password. `None` without a fleet, or if nothing is
 /// measured.

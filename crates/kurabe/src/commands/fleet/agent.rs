@@ -10,11 +10,11 @@ use kurabe_fleet::{FleetUrl, Roles};
 use std::collections::BTreeMap;
 use std::io;
 
-pub(super) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let name = matches.get_one::<String>("name").cloned();
     let mut labels = BTreeMap::new();
     for text in matches.get_many::<String>("label").into_iter().flatten() {
-        labels.extend(suite::labels(text).map_err(|error| error.context("--label"))?);
+        labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--label"))?);
     }
     if matches
         .get_one::<String>("role")

@@ -28,7 +28,7 @@ fn queue(matches: &ArgMatches) -> Result<Queue> {
 }
 
 /// Puts a suite into the queue.
-pub(super) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(crate) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let Some(path) = matches.get_one::<PathBuf>("suite") else {
         return Err(Error::usage("no suite was given").into());
     };
@@ -59,7 +59,7 @@ pub(super) fn submit(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         targets: urls.iter().map(shown).collect::<kurabe_core::Result<_>>()?,
         hosts: hosts(&urls)?,
         agents: of("agents").map(|text| agents(&text)).transpose()?,
-        labels: of("agent-label").map_or(Ok(BTreeMap::new()), |text| crate::suite::labels(&text))?,
+        labels: of("agent-label").map_or(Ok(BTreeMap::new()), |text| crate::suite::fleet::labels(&text))?,
         on_lost_agent: of("on-lost-agent")
             .map_or_else(|| Ok(OnLostAgent::default()), |text| OnLostAgent::parse(&text))?,
         define: crate::custom::define(matches)?,
@@ -199,7 +199,7 @@ fn submitter() -> String {
 }
 
 /// Lists submitted runs.
-pub(super) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(crate) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let entries = queue(matches)?.list()?;
     let mut text = String::new();
     if matches.get_flag("json") {
@@ -258,7 +258,7 @@ fn named(queue: &Queue, matches: &ArgMatches) -> Result<Vec<Entry>> {
 }
 
 /// Copies the runs of ended submissions into the folder of runs.
-pub(super) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(crate) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let (queue, store) = (queue(matches)?, places::writable_runs(matches)?);
     for entry in named(&queue, matches)? {
         let State::Ended { runs, files, .. } = &entry.state else {
@@ -284,7 +284,7 @@ pub(super) fn fetch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// Cancels submitted runs.
-pub(super) fn cancel(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+pub(crate) fn cancel(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let queue = queue(matches)?;
     for entry in named(&queue, matches)? {
         queue.cancel(&entry)?;

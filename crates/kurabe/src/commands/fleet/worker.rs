@@ -49,7 +49,7 @@ pub(super) fn work(matches: &ArgMatches, name: Option<String>, output: &Output) 
 ///
 /// # Errors
 /// If no thread can be started.
-pub(super) fn end_with_worker() -> kurabe_core::Result<()> {
+pub(crate) fn end_with_worker() -> kurabe_core::Result<()> {
     if std::env::var_os(WORKER).is_none() {
         return Ok(());
     }
