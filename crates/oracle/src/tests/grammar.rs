@@ -203,7 +203,10 @@ impl Reader<'_> {
             while self.at < self.tokens.len() {
                 self.name()?;
                 self.needs("=")?;
-                self.name()?;
+                // NOWAIT is a value here.
+                let word = matches!(self.tokens.get(self.at), Some(Token::Word(_)));
+                self.expect(word, "a word")?;
+                self.at += 1;
             }
             return self.expect(self.tokens.len() > 3, "a setting");
         }
@@ -255,12 +258,13 @@ impl Reader<'_> {
         self.expect(found, "a number")
     }
 
-    /// As many values as columns.
+    /// As many values as columns, if these are named.
     fn values(&mut self) -> Done {
-        let columns = self.names()?;
+        let named = self.tokens.get(self.at) == Some(&Token::Mark("("));
+        let columns = if named { Some(self.names()?) } else { None };
         self.needs("VALUES")?;
         let values = self.in_parentheses(|this| this.list(Self::operand))?;
-        self.expect(columns == values, "as many values as columns")
+        self.expect(columns.is_none_or(|columns| columns == values), "as many values as columns")
     }
 
     fn assignments(&mut self) -> Done {
