@@ -128,7 +128,7 @@ impl Validator {
 }
 
 /// A result about a part of a value, as one about the value.
-fn within<'a>(result: Result<(), Wrong<'a>>, part: impl FnOnce() -> String) -> Result<(), Wrong<'a>> {
+fn within(result: Result<(), Wrong<'_>>, part: impl FnOnce() -> String) -> Result<(), Wrong<'_>> {
     result.map_err(|mut wrong| {
         wrong.path.push(part());
         wrong
