@@ -2,6 +2,7 @@
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
+use kurabe_testbed::Server;
 use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -92,7 +92,7 @@ fn with_more_rounds(place: &Place, rounds: u32) {
     let mut run = kurabe_record::read(&RunPath::in_folder(&folder)).unwrap().run;
     let last = run.header.spec.rounds - 1;
     run.header.spec.rounds = rounds;
-    run.header.run = "long".to_owned();
+    "long".clone_into(&mut run.header.run);
     let mut writer = Store::open(place.path()).unwrap().create(&run.header).unwrap();
     run.trials.iter().for_each(|trial| writer.trial(trial).unwrap());
     let mut rng = Rng::new(16);

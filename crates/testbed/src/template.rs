@@ -124,9 +124,9 @@ fn copy_file(from: &Path, to: &Path, holes: Holes) -> io::Result<()> {
         to.seek(io::SeekFrom::Start(start))?;
         let part = (&mut from).take(end - start);
         if matches!(holes, Holes::Made) {
-            write_without_zeros(part, &mut to)?
+            write_without_zeros(part, &mut to)?;
         } else {
-            copy_part(part, &mut to)?
+            copy_part(part, &mut to)?;
         }
         at = end;
     }
@@ -163,7 +163,7 @@ mod tests {
     fn copy_with_holes_has_the_same_content_and_fewer_blocks() {
         let base = tempfile::tempdir().unwrap();
         let path = |name: &str| base.path().join(name);
-        let content = [&[1; 5_000][..], &[0; 500_000], &[2; 100], &[0; 300_000]].concat();
+        let content = [vec![1; 5_000], vec![0; 500_000], vec![2; 100], vec![0; 300_000]].concat();
         fs::create_dir(path("full")).unwrap();
         fs::write(path("full/file"), &content).unwrap();
         copy(&path("full"), &path("made"), None, Holes::Made).unwrap();

@@ -36,6 +36,7 @@ impl Token {
 
 /// How an engine writes texts and comments.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own, and they combine")]
 pub(super) struct Lexis {
     /// A backslash escapes a quote.
     backslash: bool,

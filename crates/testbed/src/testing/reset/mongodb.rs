@@ -22,11 +22,12 @@ fn clean(server: &Server, _first: &State) -> Result<(), String> {
     Ok(())
 }
 
+/// Each database is a document with a text `name`: a kind, a name, a length, the text, and a zero.
+const NAME: &[u8] = b"\x02name\0";
+
 fn databases(server: &Server) -> Result<Vec<String>, String> {
     let socket = server.socket().ok_or("it has no socket")?;
     let answer = wire::mongodb_command(socket, "admin", "listDatabases")?;
-    // Each database is a document with a text `name`: a kind, a name, a length, the text, and a zero.
-    const NAME: &[u8] = b"\x02name\0";
     let mut found = Vec::new();
     for at in 0..answer.len() {
         let Some(rest) = answer[at..].strip_prefix(NAME) else { continue };

@@ -41,7 +41,7 @@ fn state(server: &Server) -> Result<State, String> {
     ] {
         match session.query(query) {
             Ok(rows) => {
-                state.extend(rows.iter().map(|row| (format!("{what} {}", row.join("/")), String::new())))
+                state.extend(rows.iter().map(|row| (format!("{what} {}", row.join("/")), String::new())));
             }
             Err(why) if needed => return Err(why),
             Err(_) => {}

@@ -1,6 +1,7 @@
 //! Redis and Valkey, on their Unix socket (the protocol RESP 2).
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::os::unix::net::UnixStream;
 
 use super::{Reset, State, TIMEOUT, changed, until};
@@ -83,7 +84,7 @@ impl Session {
     fn ask(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
         let mut statement = format!("*{}\r\n", words.len());
         for word in words {
-            statement += &format!("${}\r\n{word}\r\n", word.len());
+            let _ = write!(statement, "${}\r\n{word}\r\n", word.len());
         }
         let mut values = Vec::new();
         let asked = self.0.get_mut().write_all(statement.as_bytes()).and_then(|()| self.read(&mut values));
