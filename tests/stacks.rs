@@ -20,7 +20,7 @@ fn application_of_kurabe_conforms() {
 #[test]
 fn no_planted_lie_passes() {
     let app = App::start_with("null:", &["--records", "300"]);
-    lies::no_lie_passes(app.address, 100, 400);
+    lies::no_lie_passes(app.address, 100, false);
 }
 
 #[test]

@@ -358,7 +358,7 @@ fn no_planted_lie_passes() {
         return;
     }
     let stack = Stack::start("php", "mariadb", &["--variant", "mysqli-persistent"]);
-    lies::no_lie_passes(stack.address, 400, 400);
+    lies::no_lie_passes(stack.address, 400, true);
 }
 
 #[test]
