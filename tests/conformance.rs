@@ -38,13 +38,6 @@ fn conforms(url: &str) {
     subject.leave_nothing_behind();
 }
 
-/// Both clients, if a driver has a native one and a driver-backed one.
-fn both_clients_conform(url: &str) {
-    conforms(url);
-    let sign = if url.contains('?') { '&' } else { '?' };
-    conforms(&format!("{url}{sign}client=driver"));
-}
-
 #[test]
 fn null() {
     conforms("null:");
@@ -138,14 +131,14 @@ fn mongodb() {
 #[test]
 fn mysql() {
     if let Some(server) = testing::server("mysql") {
-        both_clients_conform(server.url());
+        conforms(server.url());
     }
 }
 
 #[test]
 fn mariadb() {
     if let Some(server) = testing::server("mariadb") {
-        both_clients_conform(server.url());
+        conforms(server.url());
     }
 }
 
@@ -155,14 +148,14 @@ fn storage_engines_without_transactions() {
         conforms(&format!("{}?engine=MyISAM", server.url()));
     }
     if let Some(server) = testing::server("mariadb") {
-        conforms(&format!("{}?engine=aria&client=driver", server.url()));
+        conforms(&format!("{}?engine=aria", server.url()));
     }
 }
 
 #[test]
 fn postgres() {
     if let Some(server) = testing::server("postgres") {
-        both_clients_conform(server.url());
+        conforms(server.url());
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::Server;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ fn cells(report: &Value) -> &Vec<Value> {
     report["cells"].as_array().unwrap()
 }
 
-fn sql_servers() -> Vec<Server> {
+fn sql_servers() -> Vec<Lease> {
     ["postgres", "mysql", "mariadb"].into_iter().filter_map(testing::server).collect()
 }
 
@@ -70,7 +71,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     let path = file(&place, "shop.toml", SHOP);
     let towns = file(&place, "towns.txt", "Kyoto\nNara\n");
     let answer = run(&place, &path, &[&["--requests", "200", "--rounds", "2"], &targets[..]].concat());
@@ -204,12 +205,87 @@ fn existing_table_is_read_only_by_default_and_never_removed() {
     }
 }
 
+/// Functions of the user, one of which writes.
+fn with_functions(server: &Server) -> Option<String> {
+    let rows = "CREATE TABLE theirs (id INT PRIMARY KEY, n INT); INSERT INTO theirs VALUES (1, 5), (2, 5);";
+    let functions = if server.url().starts_with("postgres") {
+        "CREATE FUNCTION charge() RETURNS int LANGUAGE sql AS 'UPDATE theirs SET n = n + 1 RETURNING n';
+         CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql AS 'SELECT $1 * 2';"
+    } else {
+        "CREATE FUNCTION twice(a INT) RETURNS INT DETERMINISTIC RETURN 2 * a;\nDELIMITER |\n\
+         CREATE FUNCTION charge() RETURNS INT DETERMINISTIC MODIFIES SQL DATA \
+         BEGIN UPDATE theirs SET n = n + 1; RETURN 1; END|\n"
+    };
+    sql(server, "", &format!("{rows}{functions}"))
+}
+
+#[test]
+fn server_refuses_writes_unless_they_are_allowed() {
+    let place = Place::new();
+    for server in sql_servers() {
+        let Some(_) = with_functions(&server) else { continue };
+        let sum = || sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim().to_owned();
+        let brief = ["--requests", "2", "--rounds", "1", "--clients", "1", server.url()];
+        let script = |text: &str, more: &[&str]| {
+            let path = file(&place, "theirs.sql", text);
+            place.run(&[&["run", "pgbench", "-f", path.to_str().unwrap()], more, &brief].concat())
+        };
+        let workload = |text: &str, more: &[&str]| {
+            let steps = format!("[transaction.t]\nsteps = [ 'begin', {{ sql = '{text}' }}, 'commit' ]\n");
+            run(&place, &file(&place, "theirs.toml", &steps), &[more, &brief].concat())
+        };
+        // A function that only the server knows.
+        for answer in
+            [script("SELECT twice(n) FROM theirs;", &[]), workload("SELECT twice(n) FROM theirs", &[])]
+        {
+            assert_eq!(answer.code, Some(0), "{answer:?}");
+        }
+        for (answer, parts) in [
+            (
+                script("SELECT 1;\nSELECT charge();", &[]),
+                ["theirs.sql: line 2", "may change data", "--write"],
+            ),
+            (workload("SELECT charge()", &[]), ["transaction t, step 2", "may change data", "--write"]),
+        ] {
+            assert_eq!(answer.code, Some(2), "{answer:?}");
+            let target = ["postgres", "mysql", "mariadb"].map(|name| format!("{name}: this statement"));
+            assert!(target.iter().any(|target| answer.err.contains(target)), "{answer:?}");
+            for part in parts {
+                assert!(answer.err.contains(part), "{part}: {answer:?}");
+            }
+            assert_eq!(sum(), "10", "{answer:?}");
+        }
+        // Beside writes to collections of the run, the session cannot be read-only.
+        let mixed = "[collection.a]\nrows = 3\nkey = 'id'\nfields.id = 'int'\n[transaction.t]\n\
+                     steps = [ { sql = 'SELECT charge()' }, { sql = 'DELETE FROM {a} WHERE id < 0' } ]\n";
+        let answer = run(&place, &file(&place, "mixed.toml", mixed), &brief);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(
+            answer.err.contains("step 1: this statement may change data, and the sessions"),
+            "{answer:?}"
+        );
+        assert_eq!(sum(), "10");
+        let answer = script("SELECT charge();", &["--write"]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_ne!(sum(), "10");
+        if server.url().starts_with("postgres") {
+            let before = sum();
+            let own =
+                ["run", "estimate", server.url(), "--state", "as-is", "--data", "theirs WHERE charge() > 0"];
+            let answer = place.run(&[&own[..], &["--rounds", "1"]].concat());
+            assert_eq!(answer.code, Some(2), "{answer:?}");
+            assert!(answer.err.contains("may change data"), "{answer:?}");
+            assert_eq!(sum(), before);
+        }
+    }
+}
+
 #[test]
 fn pgbench_scripts_run_on_every_sql_engine_by_weight() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     let script = file(
         &place,
         "mine.sql",
@@ -257,7 +333,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
             "line 1: this statement may change data: a part of it writes",
         ),
         ("SELECT 1;\nSET GLOBAL max_connections = 5;", "line 2: this statement may change"),
-        ("SELECT nextval('theirs');", "it calls nextval, which is not known to only read"),
+        ("SELECT nextval('theirs');", "may change data: no read-only transaction stops NEXTVAL"),
         ("\\set a random(5, 1)\nSELECT :a;", "line 1: a range from 5 to 1 is empty"),
         (
             "\\set a 1\n\\set b random_gaussian(1, 5, 1.5)\nSELECT :b;",
@@ -294,7 +370,7 @@ fn loaded_rows_are_analysed_before_measuring() {
     let place = Place::new();
     let servers = sql_servers();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     // During the run, each server is queried for its planner's statistics of the loaded rows.
     let text = r#"
 [collection.users]
@@ -375,7 +451,7 @@ steps = [ { get = "orders", key = ":id" }, { sql = "SELECT COUNT(*) FROM parts W
 fn sysbench_suites_run_verified_on_every_sql_engine() {
     let place = Place::new();
     let servers = sql_servers();
-    let targets: Vec<&str> = servers.iter().map(Server::url).collect();
+    let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     for name in ["point-select", "read-only", "read-write"] {
         let suite = format!("{}/../../suites/sysbench-{name}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(suite).unwrap();

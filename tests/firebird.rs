@@ -1,6 +1,6 @@
 //! The claim and the statistics of Firebird.
 
-use crate::support::{Place, piped, signal};
+use crate::support::{Place, signal};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{Driver, Namespace};
 use kurabe_core::target::TargetUrl;
@@ -8,6 +8,9 @@ use kurabe_testbed::{Server, testing};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+#[path = "../crates/drivers/tests/read_only.rs"]
+mod read_only;
 
 fn open(url: &str) -> Box<dyn Driver> {
     kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
@@ -83,6 +86,38 @@ fn held_claim_does_not_keep_old_versions_of_rows() {
 }
 
 #[test]
+fn read_only_session_refuses_writes() {
+    let Some(server) = testing::server("firebird") else { return };
+    isql(
+        &server,
+        "CREATE TABLE theirs (id INTEGER NOT NULL PRIMARY KEY, n INTEGER); COMMIT;
+         INSERT INTO theirs VALUES (1, 5); INSERT INTO theirs VALUES (2, 6); COMMIT;
+         SET TERM |;
+         CREATE PROCEDURE charge RETURNS (a INTEGER) AS BEGIN UPDATE theirs SET n = n + 1; a = 1; SUSPEND; END|
+         CREATE FUNCTION twice (a INTEGER) RETURNS INTEGER AS BEGIN RETURN 2 * a; END|
+         SET TERM ;|",
+    );
+    let reads = [
+        "SELECT twice(n) FROM theirs",
+        "WITH RECURSIVE a (x) AS (SELECT 1 FROM RDB$DATABASE UNION ALL SELECT x + 1 FROM a WHERE x < 5) SELECT x FROM a",
+        "SELECT RANK() OVER (ORDER BY n DESC) FROM theirs",
+        "SELECT FIRST 1 n FROM theirs WHERE n STARTING WITH '5'",
+    ];
+    let writes = [
+        "INSERT INTO theirs VALUES (3, 7)",
+        "UPDATE OR INSERT INTO theirs VALUES (1, 7)",
+        "UPDATE theirs SET n = 0",
+        "DELETE FROM theirs",
+        "MERGE INTO theirs USING RDB$DATABASE ON 1 = 1 WHEN MATCHED THEN DELETE",
+        "SELECT a FROM charge",
+        "CREATE TABLE made (a INTEGER)",
+        "DROP TABLE theirs",
+        "ALTER TABLE theirs ADD a INTEGER",
+    ];
+    read_only::check(&*open(server.url()), "firebird", &reads, &writes, &["SELECT 1; DELETE FROM theirs"]);
+}
+
+#[test]
 fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
     let Some(server) = testing::server("firebird") else { return };
     let place = Place::new();
@@ -98,8 +133,7 @@ fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
         "300ms",
         "--no-html",
     ];
-    let mut first = piped(&mut place.command(&args));
-    place.wait_for_trials(1);
+    let (mut first, _) = place.spawn_to_trial(&args, 1);
     let short = [
         "run",
         "point-read",

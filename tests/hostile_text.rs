@@ -112,7 +112,7 @@ fn liars() -> Vec<(Liar, String)> {
             "mysql://root:x@127.0.0.1:",
             "/x?tls=off",
         ),
-        of(Liar::start(mysql, |_| Vec::new()), "mariadb://root@127.0.0.1:", "/x?client=driver"),
+        of(Liar::start(mysql, |_| Vec::new()), "mariadb://root@127.0.0.1:", "/x"),
         of(Liar::start(no_greeting(), move |_| postgres.clone()), "postgres://me@127.0.0.1:", "/x?tls=off"),
         of(Liar::start(no_greeting(), move |_| version.clone()), "memcached://127.0.0.1:", ""),
         of(Liar::start(no_greeting(), move |_| broken.clone()), "memcached://127.0.0.1:", ""),

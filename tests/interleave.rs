@@ -91,8 +91,9 @@ fn killed_server_does_not_block_others() {
     let Some(server) = testing::server("redis") else { return };
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
-    let child = place.spawn(&[&["run", "point-read", "sqlite:", server.url()][..], &long].concat());
-    place.wait_for_trials(8);
+    let args = [&["run", "point-read", "sqlite:", server.url()][..], &long].concat();
+    let (child, _) = place.spawn_to_trial(&args, 8);
+    place.go_on();
     server.kill_hard().unwrap();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -109,8 +110,9 @@ fn killed_server_does_not_block_others() {
 fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     let place = Place::new();
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
-    let child = place.spawn(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat());
-    let file = place.wait_for_trials(8);
+    let (child, file) =
+        place.spawn_to_trial(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat(), 8);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

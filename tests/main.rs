@@ -1,8 +1,9 @@
-//! Every driver and every experiment on real servers, through the libraries and through the program.
+//! Every driver and every experiment on real servers, through the libraries and through the program: the default tier.
+//! What takes minutes is in `full/main.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod agent;
-mod browser;
+mod attack;
 mod claims;
 mod completions;
 mod conclusive;
@@ -24,9 +25,10 @@ mod mysql55;
 mod net;
 mod network;
 mod observed;
-mod packets;
+mod page;
 mod pipeline;
 mod program;
+mod recorded;
 mod reload;
 mod residue;
 mod restarts;

@@ -1,8 +1,13 @@
-//! `suites/mission.toml` names every experiment. Its runs are measured on every engine, smaller still.
+//! `suites/mission.toml` names every experiment. Its runs are measured on every engine, smaller still: the conformance of
+//! experiments.
 
-use crate::support::Place;
+use crate::servers::common::{cells, skip};
+use crate::support::{Answer, Place};
 use kurabe_experiments::registry::EXPERIMENTS;
 use kurabe_testbed::testing;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/mission.toml");
 
@@ -60,11 +65,55 @@ const STATES: [(&str, &str); 17] = [
     ("sysbench-read-only", "mmmm------"),
 ];
 
+/// The suite's runs, made once for all tests that read them, on every engine that can be started here.
+pub(crate) struct Recorded {
+    answer: Answer,
+    /// Reports by the names of the suite's runs.
+    reports: BTreeMap<String, Value>,
+}
+
+/// The [`Recorded`] runs.
+pub(crate) fn recorded() -> &'static Recorded {
+    static RECORDED: OnceLock<Recorded> = OnceLock::new();
+    // It does not panic: a test would measure all again.
+    RECORDED.get_or_init(|| {
+        let place = Place::new();
+        let small = ["--requests", "100", "--payload", "1k", "--clients", "2", "--no-html", "--json", "-"];
+        let answer = place.run(&[&["run", "-f", SUITE], &small[..]].concat());
+        let table: Value = serde_json::from_str(&answer.out).unwrap_or_default();
+        let runs = table["runs"].as_array().cloned().unwrap_or_default();
+        let report = |run: &Value| {
+            let report = place.run(&["report", run["run"].as_str()?, "--format", "json"]);
+            Some((run["name"].as_str()?.to_owned(), serde_json::from_str(&report.out).ok()?))
+        };
+        let reports = runs.iter().filter_map(report).collect();
+        Recorded { answer, reports }
+    })
+}
+
+impl Recorded {
+    /// The cells of one of the suite's runs, each with each operation.
+    pub(crate) fn cells(&self, run: &str) -> &[Value] {
+        let report = self.reports.get(run).unwrap_or_else(|| panic!("{run}: {:?}", self.answer));
+        cells(report)
+    }
+
+    /// The cells of one of the suite's runs on an engine; empty if that cannot be started here.
+    pub(crate) fn on(&self, run: &str, engine: &str) -> Vec<&Value> {
+        let cells: Vec<&Value> = self.cells(run).iter().filter(|cell| cell["target"] == engine).collect();
+        if cells.is_empty()
+            || cells.iter().any(|cell| cell["reason"].to_string().contains("is not installed"))
+        {
+            skip(&format!("{engine} is not installed"));
+            return Vec::new();
+        }
+        cells
+    }
+}
+
 #[test]
 fn every_run_of_the_suite_is_measured_on_every_engine_that_has_it() {
-    let place = Place::new();
-    let small = ["--duration", "50ms", "--payload", "1k", "--clients", "2", "--no-html", "--json", "-"];
-    let answer = place.run(&[&["run", "-f", SUITE], &small[..]].concat());
+    let answer = &recorded().answer;
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let table = answer.json();
     let made = table["runs"].as_array().unwrap();
@@ -83,6 +132,43 @@ fn every_run_of_the_suite_is_measured_on_every_engine_that_has_it() {
         // Without a server, more is not available.
         if testing::required() {
             assert_eq!(states.concat(), expected, "{name}: {run:#}");
+        }
+    }
+}
+
+#[test]
+fn key_value_pairs_are_read_and_added_on_every_engine() {
+    for engine in
+        ["sqlite", "postgres", "mysql", "mariadb", "memcached", "redis", "mongodb", "couchdb", "firebird"]
+    {
+        for cell in recorded().on("kv", engine) {
+            assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
+            let verified = &cell["verified"];
+            assert_eq!(verified["mismatches"], 0, "{cell:#}");
+            let of_all = if cell["operation"] == "write" { "writes" } else { "answers" };
+            assert!(verified[of_all].as_u64() > Some(0), "{engine}: {cell:#}");
+        }
+    }
+}
+
+#[test]
+fn web_application_is_verified_on_every_engine_or_the_reason_is_reported() {
+    for engine in ["sqlite", "mysql", "mariadb", "postgres", "mongodb", "couchdb", "firebird"] {
+        for cell in recorded().on("webapp", engine) {
+            assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
+            let verified = &cell["verified"];
+            // Each request read its user and wrote its line; lines and changed users were read back.
+            let of = |what: &str| verified[what].as_u64().unwrap();
+            assert!(of("answers") > 0 && of("writes") > 0 && of("mismatches") == 0, "{cell:#}");
+            assert!(of("read_back") >= of("writes") && verified["how"] == "read-back-all", "{cell:#}");
+        }
+    }
+    for (engine, why) in
+        [("redis", "Redis finds rows by the whole key"), ("memcached", "memcached finds a value")]
+    {
+        for cell in recorded().on("webapp", engine) {
+            assert_eq!(cell["status"], "unavailable", "{engine}: {cell:#}");
+            assert!(cell["reason"].as_str().unwrap().contains(why), "{cell:#}");
         }
     }
 }

@@ -147,9 +147,9 @@ fn killed_listener_fails_its_trials_with_reason() {
         let Some(server) = testing::server("tcp") else { return };
         let place = Place::new();
         let long = ["--operation", operation, "--buffer", "64KiB", "--write-size", "8KiB", "--rounds", "50"];
-        let child =
-            place.spawn(&net(server.url(), &[&long[..], &["--duration", "200ms", "--no-html"]].concat()));
-        place.wait_for_trials(3);
+        let args = net(server.url(), &[&long[..], &["--duration", "200ms", "--no-html"]].concat());
+        let (child, _) = place.spawn_to_trial(&args, 3);
+        place.go_on();
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
@@ -168,8 +168,8 @@ fn ctrl_c_keeps_what_was_measured() {
     let place = Place::new();
     let long =
         ["--buffer", "auto", "--write-size", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
-    let child = place.spawn(&net("up:tcp", &long));
-    place.wait_for_trials(2);
+    let (child, _) = place.spawn_to_trial(&net("up:tcp", &long), 2);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -1,6 +1,7 @@
 //! The observation of servers by a run, and its bottlenecks.
 
 use crate::support::Place;
+use kurabe_testbed::testing;
 use serde_json::Value;
 
 /// The observations of a run's only operation, over all cells.
@@ -19,11 +20,11 @@ fn point_read(place: &Place, target: &str) -> Value {
 
 #[test]
 fn server_processes_are_found_with_their_resource_use() {
-    for (target, program) in
-        [("up:postgres", "postgres"), ("up:redis", "redis-server"), ("up:memcached", "memcached")]
+    for (engine, program) in [("postgres", "postgres"), ("redis", "redis-server"), ("memcached", "memcached")]
     {
+        let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        for seen in observed(&point_read(&place, target)) {
+        for seen in observed(&point_read(&place, server.url())) {
             let server = &seen["server"]["seen"];
             assert_eq!(server["name"], program, "{seen}");
             assert!(server["cpu_ns"].as_u64().unwrap() > 0, "{seen}");
@@ -37,8 +38,9 @@ fn server_processes_are_found_with_their_resource_use() {
 
 #[test]
 fn exactly_the_bytes_of_all_answers_are_counted() {
+    let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    let report = point_read(&place, "up:postgres");
+    let report = point_read(&place, server.url());
     let seen = observed(&report);
     // The cell, and its A/A control.
     assert_eq!(seen.len(), 2);

@@ -1,29 +1,28 @@
 //! The program's user interface: messages for invalid input, exit codes, and kills during a run.
 
-use crate::support::{Answer, Place, signal, trials};
+use crate::recorded::{SHORT, short};
+use crate::support::{Answer, Place, eventually, signal, trials};
 use kurabe_record::RunPath;
 use std::path::PathBuf;
 
-/// A run that takes seconds, in many short trials.
-const LONG: [&str; 9] =
-    ["run", "session", "sqlite:", "--payload", "1k", "--duration", "50ms", "--rounds", "20"];
-/// A very short run.
-const SHORT: [&str; 13] = [
+/// A run that takes seconds, in many short trials: one cell and the A/A control, two operations, twenty rounds.
+const LONG: [&str; 13] = [
     "run",
     "session",
-    "null:",
+    "sqlite:",
     "--payload",
-    "1k,4k",
+    "1k",
     "--layout",
     "blob",
     "--compress",
-    "none,lz4",
-    "--requests",
-    "100",
+    "none",
+    "--duration",
+    "40ms",
     "--rounds",
-    "3",
+    "20",
 ];
-
+/// The trials of [`LONG`].
+const TRIALS: usize = 2 * 2 * 20;
 #[test]
 fn invalid_command_line_gets_one_error_and_exit_code() {
     let place = Place::new();
@@ -67,8 +66,7 @@ fn misspelt_suite_key_gets_suggestion() {
 
 #[test]
 fn run_is_shown_reported_and_repeated() {
-    let place = Place::new();
-    let answer = place.run(&SHORT);
+    let (place, answer) = short();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.out.contains("ops/s"), "{answer:?}");
 
@@ -127,8 +125,8 @@ fn dry_run_shows_plan_and_measures_nothing() {
 #[test]
 fn ctrl_c_keeps_results_and_resume_completes_run() {
     let place = Place::new();
-    let child = place.spawn(&LONG);
-    let file = place.wait_for_trials(5);
+    let (child, file) = place.spawn_to_trial(&LONG, 5);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
@@ -143,8 +141,8 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
 
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    // Eight cells and the A/A control, two operations, twenty rounds; what was recorded before is unchanged.
-    assert_eq!(trials(&file), 9 * 2 * 20);
+    // What was recorded before is unchanged.
+    assert_eq!(trials(&file), TRIALS);
     let after = std::fs::read_to_string(&file).unwrap();
     let kept_lines: Vec<&str> = before.lines().filter(|line| line.contains(",\"trial\":{")).collect();
     assert!(kept_lines.iter().all(|line| after.contains(line)));
@@ -161,11 +159,17 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
 #[test]
 fn ctrl_c_stops_loading() {
     let place = Place::new();
-    let target = format!("sqlite:{}", place.home().join("large.db").display());
+    let database = place.home().join("large.db");
+    let target = format!("sqlite:{}", database.display());
     // Loading would take minutes.
     let child = place.spawn(&["run", "point-read", &target, "--records", "50m", "--requests", "10"]);
-    place.wait_for_trials(0);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // The database, or the log beside it, has a megabyte.
+    let size = |suffix: &str| {
+        let file = format!("{}{suffix}", database.display());
+        std::fs::metadata(file).map_or(0, |found| found.len())
+    };
+    eventually(120, || (size("") + size("-wal") + size("-journal") > 1_000_000).then_some(()))
+        .expect("nothing is loaded");
     signal(&child, "-INT");
     let asked = std::time::Instant::now();
     let answer = Answer::of(&child.wait_with_output().unwrap());
@@ -190,13 +194,12 @@ fn kill_9_loses_no_recorded_trial() {
     std::fs::write(&file, text).unwrap();
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!(trials(&file), 9 * 2 * 20);
+    assert_eq!(trials(&file), TRIALS);
 }
 
 #[test]
 fn damaged_run_is_listed_and_hides_no_other() {
-    let place = Place::new();
-    assert_eq!(place.run(&SHORT).code, Some(0));
+    let (place, _) = short();
     let damaged = place.path().join("20000101-000000-session");
     std::fs::create_dir(&damaged).unwrap();
     std::fs::write(damaged.join("run.jsonl"), b"\x00\xffnonsense\n").unwrap();
@@ -216,8 +219,7 @@ fn run_file(place: &Place) -> PathBuf {
 
 #[test]
 fn changed_number_is_detected_and_intact_lines_stay_usable() {
-    let place = Place::new();
-    assert_eq!(place.run(&SHORT).code, Some(0));
+    let (place, _) = short();
     let file = run_file(&place);
     let whole = place.run(&["doctor", "--runs"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
@@ -256,8 +258,7 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
 
 #[test]
 fn run_of_unknown_experiment_is_shown() {
-    let place = Place::new();
-    assert_eq!(place.run(&SHORT).code, Some(0));
+    let (place, _) = short();
     let mut run = kurabe_record::read(&RunPath::at(&run_file(&place)).unwrap()).unwrap().run;
     run.header.spec.experiment = "tides".to_owned();
     for name in ["tides", "again"] {
@@ -278,8 +279,7 @@ fn run_of_unknown_experiment_is_shown() {
 
 #[test]
 fn doctor_distinguishes_torn_and_foreign_from_damaged_runs() {
-    let place = Place::new();
-    assert_eq!(place.run(&SHORT).code, Some(0));
+    let (place, _) = short();
     let file = run_file(&place);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 5]).unwrap();
@@ -303,6 +303,8 @@ fn second_run_on_target_in_use_is_rejected() {
     let url = format!("sqlite:{}", file.display());
     let mut args = LONG.to_vec();
     args[2] = &url;
+    // Until it is killed.
+    *args.last_mut().unwrap() = "2000";
     let mut first = place.spawn(&args);
     place.wait_for_trials(2);
     let second = place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]);

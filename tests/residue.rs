@@ -78,3 +78,45 @@ fn up_detects_killed_server_or_supervisor_and_leaves_nothing() {
         assert_eq!(named(base.path(), "kurabe-up-"), Vec::<PathBuf>::new(), "server: {of_server}");
     }
 }
+
+/// What `/proc/PID/status` says of the signals that a process ignores: one bit each.
+fn ignored_signals(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(digits.trim(), 16).unwrap()
+}
+
+#[test]
+fn background_job_that_ignores_signals_is_stopped_and_leaves_nothing() {
+    if testing::server("memcached").is_none() {
+        return;
+    }
+    // As `nohup` and a shell without job control start a program.
+    let ignoring = "trap '' INT HUP QUIT";
+    let (hangup, interrupt, quit) = (1_u64 << 0, 1_u64 << 1, 1_u64 << 2);
+    for end in ["-INT", "-TERM"] {
+        let (place, base) = (Place::new(), base());
+        let mut command = place.command_after(ignoring, &["up", "memcached"]);
+        let mut child = piped(command.env("KURABE_TMP", base.path()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let supervisor = supervisor(child.id()).unwrap();
+        let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).unwrap();
+        let server: u32 = children.split_whitespace().next().unwrap().parse().unwrap();
+        assert_eq!(ignored_signals(server) & (hangup | interrupt | quit), 0, "the server ignores signals");
+        signal(&child, end);
+        let ended = eventually(60, || child.try_wait().unwrap());
+        assert!(ended.is_some(), "{end} did not stop it");
+        let gone = || named(base.path(), "kurabe-up-").is_empty().then_some(());
+        assert!(eventually(30, gone).is_some(), "{end} left the server");
+    }
+    // A command that `wire` runs can be interrupted.
+    let place = Place::new();
+    let script = "grep SigIgn: /proc/self/status >&2";
+    let mut command =
+        place.command_after(ignoring, &["wire", "redis://127.0.0.1:1", "--", "sh", "-c", script]);
+    let answer = Answer::of(&command.output().unwrap());
+    let digits = answer.err.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("none");
+    let ignored = u64::from_str_radix(digits.trim(), 16).unwrap_or_else(|_| panic!("{answer:?}"));
+    assert_eq!(ignored & (interrupt | quit), 0, "{answer:?}");
+}

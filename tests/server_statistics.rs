@@ -18,7 +18,7 @@ use kurabe_engine::target::Target;
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::attribution::Bottleneck;
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::testing::{self, Lease};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -105,7 +105,7 @@ fn counted(measured: &Measurement, what: Counter) -> u64 {
 const BACKGROUND: u64 = 8 * 1024;
 
 /// The bytes of log that the tool recorded, compared with direct readings around the same writes.
-fn log_agrees(server: Server, statement: &'static str) {
+fn log_agrees(server: Lease, statement: &'static str) {
     let url = server.url().to_owned();
     let server = Arc::new(Mutex::new(server));
     let asked = Arc::clone(&server);

@@ -7,10 +7,13 @@ use std::process::Child;
 use std::time::Duration;
 
 /// How long the program is stopped.
-const STOPPED: Duration = Duration::from_millis(1_500);
+const STOPPED: Duration = Duration::from_millis(800);
+
+/// How long a trial measures.
+const TRIAL: Duration = Duration::from_millis(600);
 
 /// Times to stop the program at most. On a busy machine a stop may miss the measured phase of a trial.
-const ATTEMPTS: u64 = 25;
+const ATTEMPTS: u32 = 25;
 
 /// The trials of a run, as its file has them. A line that is being written is left out.
 fn records(file: &Path) -> Vec<Value> {
@@ -31,14 +34,16 @@ fn was_stopped(trial: &Value) -> bool {
 
 /// Stops the program until a trial has recorded it. Returns the position of that trial in the file.
 fn stop_in_a_trial(child: &Child, file: &Path) -> Option<usize> {
+    let longer_than = |trials: usize| eventually(60, || (records(file).len() > trials).then_some(()));
     for attempt in 0..ATTEMPTS {
         let before = records(file).len();
-        // In different phases of a trial.
-        std::thread::sleep(Duration::from_millis(700 + 400 * (attempt % 4)));
+        // The next trial begins when one was recorded. In different phases of it.
+        longer_than(before)?;
+        std::thread::sleep(TRIAL / 4 + TRIAL / 8 * (attempt % 5));
         signal(child, "-STOP");
         std::thread::sleep(STOPPED);
         signal(child, "-CONT");
-        eventually(60, || (records(file).len() > before).then_some(()))?;
+        longer_than(before + 1)?;
         let stopped = records(file).iter().skip(before).position(was_stopped);
         if let Some(at) = stopped {
             return Some(before + at);
@@ -62,8 +67,8 @@ fn reruns(file: &Path, at: usize) -> Option<Vec<Value>> {
 
 fn assert_made_again(rest: &[&str]) {
     let place = Place::new();
-    let args = ["run", "point-read", "null:", "--records", "100", "--duration", "1200ms", "--no-html"];
-    let child = place.spawn(&[&args[..], &["--rounds", "60"], rest].concat());
+    let args = ["run", "point-read", "null:", "--records", "100", "--duration", "600ms", "--no-html"];
+    let child = place.spawn(&[&args[..], &["--rounds", "100"], rest].concat());
     let file = place.wait_for_trials(1);
     let at = stop_in_a_trial(&child, &file);
     let reruns = at.and_then(|at| reruns(&file, at));

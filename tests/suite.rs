@@ -208,8 +208,8 @@ fn interrupt_keeps_what_was_measured_and_says_how_to_make_the_rest() {
         "targets = ['null:']\nrecords = 50\ninterleave = 'off'\n[[run]]\nexperiment = 'point-read'\nrounds = 200\n\
          duration = '100ms'\n[[run]]\nname = 'never'\nexperiment = 'kv'\n",
     );
-    let child = place.spawn(&["run", "-f", &path, "--no-html"]);
-    place.wait_for_trials(3);
+    let (child, _) = place.spawn_to_trial(&["run", "-f", &path, "--no-html"], 3);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -88,6 +88,30 @@ impl Place {
         piped(&mut self.command(args))
     }
 
+    /// Starts a run, and returns when it waits after this many trials, until [`Place::go_on`] or a signal. Who then stops
+    /// the run, or a server, knows that it has not ended.
+    pub(crate) fn spawn_to_trial(&self, args: &[&str], wanted: usize) -> (Child, PathBuf) {
+        let child = piped(&mut self.pausing(args, wanted));
+        let file = self.wait_for_trials(wanted);
+        (child, file)
+    }
+
+    /// The command of a run that waits after this many trials.
+    pub(crate) fn pausing(&self, args: &[&str], wanted: usize) -> Command {
+        let mut command = self.command(args);
+        command.env("KURABE_PAUSE", format!("{wanted}:{}", self.pause().display()));
+        command
+    }
+
+    /// Lets a run that waits go on.
+    pub(crate) fn go_on(&self) {
+        std::fs::write(self.pause(), "").unwrap();
+    }
+
+    fn pause(&self) -> PathBuf {
+        self.home.join("go-on")
+    }
+
     /// The JSON report of the newest run.
     pub(crate) fn report(&self) -> serde_json::Value {
         self.run(&["report", "--format", "json"]).json()

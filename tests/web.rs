@@ -2,7 +2,6 @@
 //! and returns.
 
 pub(crate) mod common;
-mod direct;
 mod hostile;
 mod outage;
 mod stop;

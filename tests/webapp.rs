@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod explain;
+pub(crate) mod held;
 mod plain;
 mod soak;
 mod tiers;

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The crates by which drivers talk to databases.
-const CRATES: [&str; 8] =
-    ["heed", "mongodb", "mysql", "oracledb", "postgres", "rsfbclient-rust", "rusqlite", "ureq"];
+const CRATES: [&str; 5] = ["heed", "mongodb", "oracledb", "rsfbclient-rust", "rusqlite"];
 
 const LOCK: &str = "../../Cargo.lock";
 

@@ -4,7 +4,8 @@ use super::side;
 use crate::firebird::isql;
 use crate::servers::common::{cells, left, skip, sql, tables};
 use crate::support::{Answer, Place, eventually, piped};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::Server;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 
 const SMALL: [&str; 6] = ["--rows", "300", "--rounds", "1", "--no-html", "--interleave=off"];
@@ -42,7 +43,7 @@ fn ours(engine: &str, server: &Server) -> String {
 
 #[test]
 fn both_tables_are_copied_both_ways_between_all_engines() {
-    let servers: Vec<(&str, Server)> = ["postgres", "mysql", "mariadb", "firebird"]
+    let servers: Vec<(&str, Lease)> = ["postgres", "mysql", "mariadb", "firebird"]
         .into_iter()
         .filter_map(|engine| testing::server(engine).map(|server| (engine, server)))
         .collect();

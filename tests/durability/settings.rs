@@ -46,7 +46,7 @@ fn class_follows_settings_of_running_mysql() {
             ("SET GLOBAL sync_binlog = 1", "", Synced),
             ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", "", OsCache),
             ("SET GLOBAL innodb_flush_log_at_timeout = 1", "", PeriodicSync),
-            ("SET GLOBAL innodb_flush_log_at_trx_commit = 0", "client=driver", PeriodicSync),
+            ("SET GLOBAL innodb_flush_log_at_trx_commit = 0", "", PeriodicSync),
             ("SET GLOBAL default_storage_engine = 'MEMORY'", "", Memory),
             ("SET GLOBAL default_storage_engine = 'InnoDB'", "", PeriodicSync),
             ("ALTER INSTANCE DISABLE INNODB REDO_LOG", "", Memory),
@@ -105,24 +105,18 @@ fn class_follows_settings_of_running_postgres() {
     let Some(server) = testing::server("postgres") else { return };
     follows(
         &server,
-        &[
-            ("", "", Synced),
-            ("ALTER ROLE kurabe SET synchronous_commit = off", "", PeriodicSync),
-            ("", "client=driver", PeriodicSync),
-        ],
+        &[("", "", Synced), ("ALTER ROLE kurabe SET synchronous_commit = off", "", PeriodicSync)],
     );
-    // The settings of a session override the role's, with both clients.
-    for client in ["lean", "driver"] {
-        let mut driver = open(&with(server.url(), &format!("client={client}")));
-        for wanted in [Synced, PeriodicSync, Synced] {
-            driver.require_durability(wanted).unwrap();
-            assert_eq!(driver.describe().unwrap().durability, Some(wanted), "{client}");
-        }
-        let error = driver.require_durability(OsCache).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("fsync = on"), "{error}");
-        assert_eq!(driver.describe().unwrap().durability, Some(Synced), "a refusal changes nothing");
+    // The settings of a session override the role's.
+    let mut driver = open(server.url());
+    for wanted in [Synced, PeriodicSync, Synced] {
+        driver.require_durability(wanted).unwrap();
+        assert_eq!(driver.describe().unwrap().durability, Some(wanted));
     }
+    let error = driver.require_durability(OsCache).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("fsync = on"), "{error}");
+    assert_eq!(driver.describe().unwrap().durability, Some(Synced), "a refusal changes nothing");
     let reloaded = |set: &str| {
         // ALTER SYSTEM cannot be combined with other statements.
         let done = sql(&server, "", &format!("ALTER SYSTEM SET {set}")).is_some();

@@ -7,11 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// A running `nats-server`. It ends with the test.
-pub(super) struct Broker {
+pub(crate) struct Broker {
     child: Child,
     address: String,
     url: String,
@@ -21,17 +20,17 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Starts one; `None`, with a visible skip, if it is not installed.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::at("127.0.0.1")
     }
 
     /// As [`Broker::start`], with JetStream.
-    pub(super) fn with_streams() -> Option<Self> {
+    pub(crate) fn with_streams() -> Option<Self> {
         Self::start_with("127.0.0.1", Some(tempfile::tempdir().unwrap()))
     }
 
     /// As [`Broker::start`], at this address of the host.
-    pub(super) fn at(host: &str) -> Option<Self> {
+    pub(crate) fn at(host: &str) -> Option<Self> {
         Self::start_with(host, None)
     }
 
@@ -49,17 +48,17 @@ impl Broker {
     }
 
     /// Its URL.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Its host and port.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// Kills it and starts it again at the same address.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.child = spawn(&self.address, self.streams.as_ref());
@@ -150,10 +149,13 @@ fn spawn(address: &str, streams: Option<&TempDir>) -> Child {
 }
 
 /// Everything that was published on a broker.
-pub(super) struct Tap(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Tap {
+    seen: Arc<Mutex<Vec<u8>>>,
+    address: String,
+}
 
 impl Tap {
-    pub(super) fn on(broker: &Broker) -> Self {
+    pub(crate) fn on(broker: &Broker) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (mut stream, mut lines) = broker.client(">");
         let own = Arc::clone(&seen);
@@ -167,19 +169,25 @@ impl Tap {
                 }
             }
         });
-        Self(seen)
+        Self { seen, address: broker.address.clone() }
     }
 
-    /// What was published so far.
-    pub(super) fn read(&self) -> String {
-        // The broker passes on what it received a moment ago.
-        thread::sleep(Duration::from_millis(300));
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    /// What was published before this call.
+    pub(crate) fn read(&self) -> String {
+        // The broker passes on this message after those that it received before.
+        const LAST: &str = "the last message";
+        let text = || String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned();
+        let before = text().matches(LAST).count();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let connect = "CONNECT {\"verbose\":false}";
+        write!(stream, "{connect}\r\nPUB kurabe.tap {}\r\n{LAST}\r\nPING\r\n", LAST.len()).unwrap();
+        eventually(60, || Some(text()).filter(|text| text.matches(LAST).count() > before))
+            .expect("the broker passes nothing on")
     }
 }
 
 /// Answers calls as an agent with this name and version of Kurabe would.
-pub(super) fn pretender(broker: &Broker, name: &str, version: &str, build: &str) {
+pub(crate) fn pretender(broker: &Broker, name: &str, version: &str, build: &str) {
     let (mut stream, mut lines) = broker.client("kurabe.fleet.call");
     let about = format!(
         r#"{{"id":"x","agent":{{"name":"{name}","host":"h","cpus":1,"system":"s"}},"kurabe":"{version}","build":{build},"protocol":3,"boot":"b","network":"n","pid":1,"busy":null}}"#

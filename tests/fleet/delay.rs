@@ -9,14 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A relay. Its connections stay open until one of their ends closes them.
-pub(super) struct Relay {
+pub(crate) struct Relay {
     address: String,
     cut: Arc<AtomicBool>,
 }
 
 impl Relay {
     /// Relays connections to `address`, and delays each direction by `delay`.
-    pub(super) fn start(address: &str, delay: Duration) -> Self {
+    pub(crate) fn start(address: &str, delay: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap().to_string();
         let (address, cut) = (address.to_owned(), Arc::new(AtomicBool::new(false)));
@@ -33,12 +33,12 @@ impl Relay {
     }
 
     /// Its own address, as that of a broker.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
     /// Holds back all bytes, or no longer.
-    pub(super) fn cut(&self, is_cut: bool) {
+    pub(crate) fn cut(&self, is_cut: bool) {
         self.cut.store(is_cut, Ordering::Relaxed);
     }
 }

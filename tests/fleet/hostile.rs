@@ -1,8 +1,8 @@
 //! Messages of whoever may publish on a broker, to a worker and to an agent: nothing outside of their folders is read, written
 //! or removed.
 
-use super::Agent;
-use super::broker::Broker;
+use super::common::Agent;
+use super::common::broker::Broker;
 use super::queue::{submit, suite_of, wait_for};
 use crate::support::{Place, eventually, signal};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The number of messages to each.
-const MESSAGES: usize = 1_000;
+const MESSAGES: usize = 200;
 
 /// What there is in a folder: each path with its kind, length, times of change and of access, and the target of a link.
 fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {

@@ -2,8 +2,8 @@
 //!
 //! The delay of real networks is made by a relay (`delay.rs`), because not every kernel has `netem`.
 
-use super::broker::Broker;
-use super::{check_sums, children, run_file, trials};
+use super::common::broker::Broker;
+use super::common::{check_sums, children, run_file, trials};
 use crate::network::{LOOPBACK, ip, run_alone, wait_until_apart};
 use crate::support::{Answer, KURABE, Place, eventually, piped};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The queue of runs on a broker with JetStream.
 
-use super::broker::{Broker, Tap};
-use super::{Agent, children};
+use super::common::broker::{Broker, Tap};
+use super::common::{Agent, children};
 use crate::support::{Answer, Place, eventually, signal};
 use kurabe_testbed::testing;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use kurabe_core::run::PublishingClause;
 use kurabe_drivers::info::DriverInfo;
 use kurabe_drivers::registry::DRIVERS;
 use kurabe_record::Store;
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ const SHORT: [&str; 12] = [
 ];
 
 /// Every name of an engine here, and everything that identifies this run's targets.
-fn telling(report: &Value, servers: &[Server]) -> BTreeSet<String> {
+fn telling(report: &Value, servers: &[Lease]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     // Neither an application nor a listener is an engine, and their names and schemes are ordinary words.
     let is_engine = |driver: &&&DriverInfo| !["application", "TCP listener"].contains(&driver.engine);
@@ -66,9 +66,9 @@ fn assert_untold(what: &str, text: &str, telling: &BTreeSet<String>) {
 
 #[test]
 fn anonymous_report_names_no_server() {
-    let servers: Vec<Server> = installed().into_iter().filter_map(testing::server).collect();
+    let servers: Vec<Lease> = installed().into_iter().filter_map(testing::server).collect();
     let mut targets = vec!["sqlite:"];
-    targets.extend(servers.iter().map(Server::url));
+    targets.extend(servers.iter().map(|server| server.url()));
     let place = Place::new();
     let answer = place.run(&session(&targets, &SHORT));
     assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");

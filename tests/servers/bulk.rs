@@ -2,7 +2,8 @@
 
 use super::common::{cells, installed, left};
 use crate::support::{Answer, Place, metric, signal};
-use kurabe_testbed::testing;
+use kurabe_testbed::StartOptions;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 
 /// The shortest run of all ways.
@@ -57,8 +58,9 @@ fn refusal(target: &str, fetch: &Value, operation: &str) -> Option<&'static str>
 
 #[test]
 fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
-    let ups: Vec<String> = installed().iter().map(|engine| format!("up:{engine}")).collect();
-    let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
+    let servers: Vec<Lease> = installed().into_iter().filter_map(testing::server).collect();
+    let urls = servers.iter().map(|server| server.url());
+    let targets: Vec<&str> = std::iter::once("sqlite:").chain(urls).collect();
     let place = Place::new();
     let answer = place.run(&[&["run", "bulk"], &targets[..], &BRIEF].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -92,14 +94,15 @@ fn every_row_is_moved_and_verified_or_the_engine_says_why_not() {
     }
 }
 
+fn with_local_files(options: StartOptions) -> StartOptions {
+    options.set("local_infile", 1)
+}
+
 #[test]
 fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
-    if !installed().contains(&"mysql") {
-        return;
-    }
+    let Some(server) = testing::server_with("mysql", with_local_files) else { return };
     let place = Place::new();
-    let target = "up:mysql?local_infile=1";
-    let answer = place.run(&[&["run", "bulk", target, "--operation", "write"], &BRIEF[..]].concat());
+    let answer = place.run(&[&["run", "bulk", server.url(), "--operation", "write"], &BRIEF[..]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     let whole = cells(&report).iter().filter(|cell| cell["axes"]["fetch"] == "whole");
@@ -108,14 +111,13 @@ fn mysql_loads_rows_from_memory_if_the_server_allows_it() {
 
 #[test]
 fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it() {
-    let engines: Vec<&str> =
-        installed().into_iter().filter(|engine| ["mysql", "mariadb", "postgres"].contains(engine)).collect();
-    let target = |engine: &&str| match *engine {
-        "mysql" => "up:mysql?local_infile=1".to_owned(),
-        other => format!("up:{other}"),
+    let engines = installed().into_iter().filter(|engine| ["mysql", "mariadb", "postgres"].contains(engine));
+    let start = |engine| match engine {
+        "mysql" => testing::server_with(engine, with_local_files),
+        other => testing::server(other),
     };
-    let targets: Vec<String> = engines.iter().map(target).collect();
-    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let servers: Vec<Lease> = engines.filter_map(start).collect();
+    let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let place = Place::new();
     let rest =
         ["--rows", "600", "--row-bytes", "2000", "--fetch", "50,whole", "--compression", "off,zlib,zstd"];

@@ -4,7 +4,7 @@ use super::common::{
     BRIEF, SERVERS, SQL, assert_all_verified, assert_verified, cells, installed, left, session,
 };
 use crate::support::Place;
-use kurabe_testbed::testing;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 
 /// The default durability class of an engine, or of its substitute.
@@ -32,8 +32,9 @@ fn several_rows(target: &str) -> Option<&'static str> {
 #[test]
 fn one_run_verifies_small_and_large_sessions_on_every_engine() {
     let engines = installed();
-    let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
-    let targets: Vec<&str> = std::iter::once("sqlite:").chain(ups.iter().map(String::as_str)).collect();
+    let servers: Vec<Lease> = engines.iter().filter_map(|engine| testing::server(engine)).collect();
+    let urls = servers.iter().map(|server| server.url());
+    let targets: Vec<&str> = std::iter::once("sqlite:").chain(urls).collect();
     let place = Place::new();
     let rest = "--payload 1k,1m --layout blob,rows --compress none --requests 20 --records 10 --rounds 1";
     let rest: Vec<&str> = rest.split(' ').collect();

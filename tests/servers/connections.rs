@@ -2,7 +2,7 @@
 
 use super::common::{SQL, assert_all_verified, assert_verified, by, cells, sql, superuser};
 use crate::support::{Place, with};
-use kurabe_testbed::testing;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 
 /// Options for the shortest run.
@@ -42,8 +42,7 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
         };
         let tls = with(&url, "tls=require");
         let socket = with(&url, &format!("socket={}", server.socket().unwrap().display()));
-        let wrapped = with(&url, "client=driver");
-        let targets = [url.as_str(), &tls, &socket, &wrapped];
+        let targets = [url.as_str(), &tls, &socket];
         let place = Place::new();
         let rest = ["--clients", "3", "--pool", "2"];
         let answer = place.run(&[&["run", "connect"], &targets[..], &rest, &BRIEF].concat());
@@ -53,7 +52,6 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
                 match (cell["axes"]["connection"].as_str().unwrap(), cell["target"].as_str().unwrap()) {
                     ("kept", _) => &[],
                     ("pool", _) => &["wait"],
-                    (_, target) if target.contains("client=driver") => &["connect", "close"],
                     (_, target) if target.contains("tls=require") => {
                         &["connect", "reach", "TLS", "auth", "set-up", "close"]
                     }
@@ -79,17 +77,10 @@ fn connection_time_has_parts_that_do_not_exceed_it() {
 
 #[test]
 fn every_engine_is_read_with_new_connections_and_with_pool() {
-    for engine in ["sqlite:", "up:redis", "up:memcached"] {
-        let installed = kurabe_testbed::available();
-        let name = engine.trim_start_matches("up:");
-        if engine.starts_with("up:")
-            && !installed.iter().any(|(known, found)| *known == name && found.is_ok())
-        {
-            super::common::skip(&format!("{name} is not installed"));
-            continue;
-        }
+    let servers: Vec<Lease> = ["redis", "memcached"].into_iter().filter_map(testing::server).collect();
+    for target in std::iter::once("sqlite:").chain(servers.iter().map(|server| server.url())) {
         let place = Place::new();
-        let answer = place.run(&[&["run", "connect", engine, "--clients", "1,4"], &BRIEF[..]].concat());
+        let answer = place.run(&[&["run", "connect", target, "--clients", "1,4"], &BRIEF[..]].concat());
         assert_all_verified(&place, &answer);
         let text = place.run(&["report", "--format", "md"]).out;
         assert!(text.contains("## Reads, more metrics") && text.contains("| wait |"), "{text}");
@@ -101,11 +92,10 @@ fn values_are_bound_or_literal_on_engines_with_statements() {
     for engine in SQL {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
-        let wrapped = with(server.url(), "client=driver");
-        let answer = place.run(&[&["run", "bind", server.url(), &wrapped, "sqlite:"], &BRIEF[..]].concat());
+        let answer = place.run(&[&["run", "bind", server.url(), "sqlite:"], &BRIEF[..]].concat());
         let report = assert_all_verified(&place, &answer);
-        // Three ways, two kinds of connections, three targets; and each target's A/A control.
-        assert_eq!(cells(&report).len(), 21);
+        // Three ways, two kinds of connections, two targets; and each target's A/A control.
+        assert_eq!(cells(&report).len(), 14);
         // The server's cost is reported too; SQLite is in the client.
         for cell in cells(&report) {
             let cpu = cell.get("server_cpu_us_per_op");
@@ -169,8 +159,6 @@ fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
         let [named, after, statements] = doctor(&with(&lean, "charset=statement"));
         assert!(statements.contains("SET "), "{statements}");
         assert_eq!((waits_of(&named), after), (waits + 1, request), "{named}");
-        let [_, _, statements] = doctor(&with(&lean, "client=driver"));
-        assert_eq!(statements.contains("SELECT"), engine != "postgres", "{statements}");
         let [_, _, statements] = doctor(&with(&lean, "tls=require"));
         assert!(statements.ends_with("encrypted"), "{statements}");
         let socket = with(&lean, &format!("socket={}", server.socket().unwrap().display()));

@@ -30,8 +30,9 @@ fn killed_server_fails_only_its_cells_with_reason() {
         let Some(server) = testing::server(engine) else { continue };
         let place = Place::new();
         // The other target must continue, and need not wait for the disk.
-        let child = place.spawn(&session(&["sqlite:?synchronous=off", server.url()], &LONG));
-        place.wait_for_trials(6);
+        let args = session(&["sqlite:?synchronous=off", server.url()], &LONG);
+        let (child, _) = place.spawn_to_trial(&args, 6);
+        place.go_on();
         server.kill_hard().unwrap();
         let killed = Instant::now();
         let answer = Answer::of(&child.wait_with_output().unwrap());
@@ -91,7 +92,9 @@ fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
         fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let base = base.path().canonicalize().unwrap();
         let rest: &[&str] = if end == "none" { &BRIEF } else { &LONG };
-        let child = piped(place.command(&session(&targets, rest)).env("KURABE_TMP", &base));
+        let args = session(&targets, rest);
+        let mut command = if end == "none" { place.command(&args) } else { place.pausing(&args, 1) };
+        let child = piped(command.env("KURABE_TMP", &base));
         if end == "none" {
             let answer = Answer::of(&child.wait_with_output().unwrap());
             assert_all_verified(&place, &answer);

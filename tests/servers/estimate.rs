@@ -108,8 +108,8 @@ fn long(target: &str) -> [&str; 8] {
 fn killed_server_fails_trials_with_reason() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
-    let child = place.spawn(&long(server.url()));
-    place.wait_for_trials(3);
+    let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
+    place.go_on();
     server.kill_hard().unwrap();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -136,8 +136,8 @@ fn ctrl_c_keeps_measured_trials_and_leaves_no_table() {
     let plan = place.run(&[&long(server.url())[..], &["--dry-run"]].concat());
     assert_eq!(plan.code, Some(0), "{plan:?}");
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "a dry run measures nothing");
-    let child = place.spawn(&long(server.url()));
-    place.wait_for_trials(3);
+    let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
+    place.go_on();
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

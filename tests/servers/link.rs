@@ -2,7 +2,8 @@
 
 use super::common::{assert_verified, by, cells, installed, left, skip, sql, tell};
 use crate::support::{Answer, Place, eventually, metric, no_device, own_hosts, signal};
-use kurabe_testbed::{Server, StartOptions, testing};
+use kurabe_testbed::testing::{self, Lease};
+use kurabe_testbed::{Server, StartOptions};
 use serde_json::Value;
 
 const SMALL: [&str; 11] = [
@@ -188,7 +189,7 @@ fn statements_of_both_servers_have_their_cpu_time_where_mysql_accounts_it() {
 }
 
 /// A server with `pg_stat_statements`, and that extension in its database.
-fn with_statements(password: &'static str) -> Option<Server> {
+fn with_statements(password: &'static str) -> Option<Lease> {
     let server = testing::server_with("postgres", |options| {
         options.with_password(password).set("shared_preload_libraries", "pg_stat_statements")
     })?;
@@ -261,7 +262,7 @@ fn with_links(options: StartOptions) -> StartOptions {
 
 /// Starts a long run from one server to the other, and waits until it reads through the link.
 fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::process::Child {
-    let child = place.spawn(&[
+    let args = [
         "run",
         "link",
         near.url(),
@@ -283,8 +284,9 @@ fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::proces
         "200",
         "--interleave=off",
         "--no-html",
-    ]);
-    place.wait_for_trials(2);
+    ];
+    let (child, _) = place.spawn_to_trial(&args, 2);
+    place.go_on();
     child
 }
 

@@ -2,7 +2,8 @@
 
 use super::common::{assert_all_verified, cells};
 use crate::support::{Answer, Place, eventually, piped};
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::Server;
+use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -103,8 +104,8 @@ fn one_second_stall_shows_in_response_times() {
 #[test]
 fn rate_is_offered_in_full_and_served() {
     let engines = ["memcached", "postgres", "redis"];
-    let servers: Vec<Server> = engines.into_iter().filter_map(testing::server).collect();
-    let urls: Vec<&str> = servers.iter().map(Server::url).collect();
+    let servers: Vec<Lease> = engines.into_iter().filter_map(testing::server).collect();
+    let urls: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let place = Place::new();
     let rest = "--rate 200,400 --duration 2s --records 100 --rounds 2";
     let report = assert_all_verified(&place, &place.run(&point_read(&urls, rest)));
@@ -137,8 +138,8 @@ fn highest_rate_is_found_and_meets_its_objective() {
 #[test]
 fn pipelines_are_verified_if_the_protocol_has_them() {
     let engines = ["postgres", "memcached", "redis", "mysql"];
-    let servers: Vec<Server> = engines.into_iter().filter_map(testing::server).collect();
-    let urls: Vec<&str> = servers.iter().map(Server::url).collect();
+    let servers: Vec<Lease> = engines.into_iter().filter_map(testing::server).collect();
+    let urls: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     for experiment in ["point-read", "point-write"] {
         let place = Place::new();
         let rest = "--pipeline 1,16 --clients 2 --records 1000 --requests 640 --rounds 1";

@@ -15,22 +15,20 @@ fn run_over_tls_reports_tls() {
     for engine in SQL {
         let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { continue };
         let ca = server.ca().unwrap().display();
-        for client in ["client=lean", "client=driver"] {
-            for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
-                let url = with(&with(server.url(), client), &option);
-                let place = Place::new();
-                let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
-                assert!(transport(&report).starts_with("TCP with TLS"), "{url}: {}", transport(&report));
-                let doctor = place.run(&["doctor", &url]);
-                assert_eq!(doctor.code, Some(0), "{doctor:?}");
-                assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
-            }
-            // The throwaway certificate authority is not a trusted one.
+        for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
+            let url = with(server.url(), &option);
             let place = Place::new();
-            let answer = place.run(&session(&[&with(&with(server.url(), client), "tls=verify")], &BRIEF));
-            assert_eq!(answer.code, Some(3), "{answer:?}");
-            assert!(answer.err.contains("certificate") && answer.err.contains("ca=FILE"), "{answer:?}");
+            let report = assert_all_verified(&place, &place.run(&session(&[&url], &BRIEF)));
+            assert!(transport(&report).starts_with("TCP with TLS"), "{url}: {}", transport(&report));
+            let doctor = place.run(&["doctor", &url]);
+            assert_eq!(doctor.code, Some(0), "{doctor:?}");
+            assert!(doctor.out.contains("by TCP with TLS"), "{doctor:?}");
         }
+        // The throwaway certificate authority is not a trusted one.
+        let place = Place::new();
+        let answer = place.run(&session(&[&with(server.url(), "tls=verify")], &BRIEF));
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        assert!(answer.err.contains("certificate") && answer.err.contains("ca=FILE"), "{answer:?}");
     }
 }
 

@@ -1,9 +1,10 @@
 //! An application for these tests, and a client that sends given bytes.
 
+use crate::servers::common::skip;
 use crate::support::{Answer, Place, eventually, piped, signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// The timeout for an answer.
@@ -88,6 +89,33 @@ pub(crate) fn wait_for_answers(streams: &[TcpStream], wanted: usize) {
     };
     let all = || (streams.iter().filter(answered).count() >= wanted).then_some(());
     assert!(eventually(60, all).is_some(), "fewer than {wanted} answers came");
+}
+
+/// The output of a program; `None`, with a message, if it is not installed.
+pub(crate) fn tool(name: &str, args: &[&str]) -> Option<String> {
+    let Ok(output) = Command::new(name).args(args).output() else {
+        skip(&format!("{name} is not installed"));
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{name}: {text} {}", String::from_utf8_lossy(&output.stderr));
+    Some(text)
+}
+
+/// Checks that an application serves others while this many clients keep a connection open without a request, serves each
+/// hundredth of them afterwards, and stops.
+pub(crate) fn serve_beside_idle_connections(count: usize) {
+    let app = App::start("null:", &["--idle-time", "1h"]);
+    let mut idle: Vec<TcpStream> = (0..count).map(|_| app.connect()).collect();
+    for _ in 0..100 {
+        assert_eq!(app.get("/kv/read").status, 200);
+    }
+    for stream in idle.iter_mut().step_by(100) {
+        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        assert_eq!(Said::read(stream).status, 200);
+    }
+    // They do not prevent stopping either.
+    assert_eq!(app.stop().code, Some(0));
 }
 
 impl Drop for App {

@@ -1,7 +1,6 @@
 //! Misbehaving clients.
 
-use super::common::{App, Said};
-use crate::servers::common::skip;
+use super::common::{App, Said, serve_beside_idle_connections};
 use kurabe_testbed::testing;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -185,26 +184,8 @@ fn named_hosts_and_writes_by_get_are_accepted_if_allowed() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_do_not_block_others() {
-    const IDLE: usize = 10_000;
-    let limit = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let files = limit.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let soft = files.split_whitespace().nth(3).and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
-    if soft < IDLE + 1_000 {
-        skip(&format!("this process may open {soft} files"));
-        return;
-    }
-    let app = App::start("null:", &["--idle-time", "1h"]);
-    let mut idle: Vec<TcpStream> = (0..IDLE).map(|_| app.connect()).collect();
-    for _ in 0..100 {
-        assert_eq!(app.get("/kv/read").status, 200);
-    }
-    for stream in idle.iter_mut().step_by(100) {
-        stream.write_all(b"GET /kv/read HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        assert_eq!(Said::read(stream).status, 200);
-    }
-    // They do not prevent stopping either.
-    assert_eq!(app.stop().code, Some(0));
+fn idle_connections_do_not_block_others() {
+    serve_beside_idle_connections(200);
 }
 
 #[test]

@@ -1,21 +1,8 @@
-//! ab, wrk and curl without changes.
+//! ab and curl without changes.
 
-use super::common::App;
-use crate::servers::common::skip;
+use super::common::{App, tool};
 use kurabe_core::units;
 use kurabe_testbed::testing;
-use std::process::Command;
-
-/// The output of a tool; empty, with a message, if it is not installed.
-fn tool(name: &str, args: &[&str]) -> Option<String> {
-    let Ok(output) = Command::new(name).args(args).output() else {
-        skip(&format!("{name} is not installed"));
-        return None;
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{name}: {text} {}", String::from_utf8_lossy(&output.stderr));
-    Some(text)
-}
 
 /// The number after a name in ab's output.
 fn line(text: &str, name: &str) -> u64 {
@@ -28,7 +15,7 @@ fn line(text: &str, name: &str) -> u64 {
 fn ab_sees_no_failed_request_with_and_without_keep_alive() {
     let Some(server) = testing::server("postgres") else { return };
     for (connection, requests) in
-        [(&["--connection", "kept"][..], 10_000), (&["--connection", "pool", "--pool", "4"], 2_000)]
+        [(&["--connection", "kept"][..], 1_000), (&["--connection", "pool", "--pool", "4"], 500)]
     {
         let app = App::start(server.url(), &[connection, &["--allow-get-writes"]].concat());
         let number = requests.to_string();
@@ -79,18 +66,6 @@ fn ab_works_with_connection_per_request() {
     }
     let answer = app.stop();
     assert!(answer.err.contains("kv write: 1,000 writes, the record of each read back"), "{answer:?}");
-}
-
-#[test]
-fn wrk_sees_no_error() {
-    let app = App::start("sqlite:", &[]);
-    let Some(text) =
-        tool("wrk", &["-t", "1", "-c", "64", "-d", "1s", "--timeout", "30s", &app.url("/kv/read")])
-    else {
-        return;
-    };
-    assert!(text.contains("Requests/sec:"), "{text}");
-    assert!(!text.contains("Non-2xx") && !text.contains("Socket errors"), "{text}");
 }
 
 #[test]

@@ -254,10 +254,10 @@ fn lost_database_fails_trials_with_applications_reason() {
     let place = Place::new();
     let url = app.url("");
     let args =
-        ["run", "kv", "--via", &url, "--duration", "200ms", "--rounds", "30", "--clients", "4", "--no-html"];
-    let child = place.spawn(&args);
-    place.wait_for_trials(3);
+        ["run", "kv", "--via", &url, "--requests", "200", "--rounds", "3", "--clients", "4", "--no-html"];
+    let (child, _) = place.spawn_to_trial(&args, 3);
     server.kill_hard().unwrap();
+    place.go_on();
     let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();

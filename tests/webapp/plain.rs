@@ -1,8 +1,7 @@
-//! On databases, with the clients' own transactions.
+//! On databases, with the clients' own transactions. `mission.rs` has each engine.
 
 use crate::servers::common::cells;
 use crate::support::Place;
-use kurabe_testbed::testing;
 use serde_json::Value;
 
 /// Options for the shortest run.
@@ -52,9 +51,9 @@ fn compared_answers_are_counted_separately_from_records_read_back() {
         "--connection",
         "kept",
         "--requests",
-        "10000",
+        "2000",
         "--records",
-        "1000",
+        "500",
         "--rounds",
         "1",
         "--no-html",
@@ -63,28 +62,9 @@ fn compared_answers_are_counted_separately_from_records_read_back() {
     for cell in cells(&place.report()) {
         let of = |what: &str| cell["verified"][what].as_u64().unwrap();
         let made = of("answers");
-        assert!(made > 10_000, "{cell:#}");
+        assert!(made > 2_000, "{cell:#}");
         // A line for each, and one change in twenty.
         assert!(of("read_back") >= made + made / 21 && of("counted") == made, "{cell:#}");
-    }
-}
-
-#[test]
-fn every_engine_is_verified_or_reports_why_not() {
-    for engine in ["mysql", "mariadb", "postgres", "mongodb", "couchdb"] {
-        let Some(server) = testing::server(engine) else { continue };
-        let place = Place::new();
-        let answer = place.run(&run(&[server.url()], &["--clients", "3"]));
-        assert_eq!(answer.code, Some(0), "{engine}: {answer:?}");
-        assert_measured(&place.report(), 3);
-    }
-    for (engine, why) in
-        [("redis", "Redis finds rows by the whole key"), ("memcached", "memcached finds a value")]
-    {
-        let Some(server) = testing::server(engine) else { continue };
-        let answer = Place::new().run(&run(&[server.url()], &["--clients", "3"]));
-        assert_eq!(answer.code, Some(3), "{engine}: {answer:?}");
-        assert!(answer.err.contains("no cell can be measured") && answer.err.contains(why), "{answer:?}");
     }
 }
 

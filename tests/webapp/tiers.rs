@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const BRIEF: [&str; 10] = [
     "--duration",
-    "1500ms",
+    "500ms",
     "--rounds",
     "2",
     "--clients",

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::Outcome;
 use crate::shell::cargo;
+use crate::test::{Tier, selection};
 
 /// Attacks another build than this one, such as a release.
 const PROGRAM: &str = "KURABE_PROGRAM";
@@ -14,7 +15,7 @@ pub fn run(args: &[String]) -> Outcome {
     let built = std::env::var_os(PROGRAM).map(PathBuf::from);
     let mut cargo = cargo();
     // The same selection as for the tests: others have other features, and would recompile the dependencies.
-    cargo.args(["build", "--locked", "--workspace", "--bins", "--tests"]);
+    cargo.arg("build").args(selection(Tier::Default)).args(["--bins", "--tests"]);
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build ended with {status}"));

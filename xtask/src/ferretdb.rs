@@ -71,6 +71,11 @@ pub fn make(root: Root, cannot: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether Go is there, which builds it.
+pub fn has_go() -> bool {
+    go().is_some()
+}
+
 /// Go, also in the directory of its own installer, which is not in PATH.
 fn go() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

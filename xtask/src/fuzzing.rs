@@ -2,55 +2,34 @@
 
 use std::time::Duration;
 
-use crate::shell::{cargo, run};
-use crate::{Outcome, in_ci, test};
+use crate::test::{Options, Program, Report, runner};
 
 /// The part of a test's name that makes it a fuzz target.
 const TARGETS: &str = "fuzz::";
 /// The time of random input, all targets together.
-const IN_CI: Duration = Duration::from_secs(60);
-const ELSEWHERE: Duration = Duration::from_secs(20);
+const ALL: Duration = Duration::from_secs(300);
 
 const ITERATIONS: &str = "BOLERO_RANDOM_ITERATIONS";
 const TIME: &str = "BOLERO_RANDOM_TEST_TIME_MS";
 
 /// The environment in which targets run their corpus only, so that the result does not depend on chance; empty if the
 /// user chose how long they run.
-pub fn corpus_only() -> Vec<(&'static str, String)> {
+pub fn corpus_only() -> Vec<(String, String)> {
     let chosen = [ITERATIONS, TIME, "BOLERO_RANDOM_SEED"].iter().any(|name| std::env::var_os(name).is_some());
-    if chosen { Vec::new() } else { vec![(ITERATIONS, "0".to_owned())] }
+    if chosen { Vec::new() } else { vec![(ITERATIONS.to_owned(), "0".to_owned())] }
 }
 
-/// Runs each target with random input for an equal share of the time. A target that fails prints its input.
-pub fn run_targets() -> Outcome {
-    let mut list = cargo();
-    list.args(["test", "--quiet", "--workspace", "--lib", "--tests", "--", "--list", TARGETS]);
-    let count = count(&run(&mut list, "cargo test -- --list")?);
-    let all = if in_ci() { IN_CI } else { ELSEWHERE };
-    let share = all / count.max(1);
-    println!("\nrunning {count} fuzz targets with random input, {} s together", all.as_secs());
+/// Runs each target with random input for an equal share of the time. A target that fails prints its input, which belongs
+/// into its corpus.
+pub fn run_targets(programs: &[Program], options: &Options, report: &mut Report) {
+    let mut options = options.clone();
+    options.filters = vec![TARGETS.to_owned()];
+    let count = runner::count(programs, &options);
+    let share = ALL / count.max(1);
+    println!("\nrunning {count} fuzz targets with random input, {} s together", ALL.as_secs());
+    options.environment.retain(|(name, _)| name != ITERATIONS);
+    options.environment.push((TIME.to_owned(), share.as_millis().to_string()));
     // One after the other: two at once would have less than their share.
-    let args = ["--lib", "--tests", "--", "--test-threads=1", TARGETS].map(str::to_owned);
-    let (status, _) = test::tests(&args, &[(TIME, share.as_millis().to_string())])?;
-    if status.success() {
-        return Ok(());
-    }
-    Err("a fuzz target failed: put the input that it printed into its corpus (CONTRIBUTING.md)".to_owned())
-}
-
-/// The number of targets in libtest's list: `NAME: test`.
-fn count(list: &str) -> u32 {
-    let targets = list.lines().filter(|line| line.contains(TARGETS) && line.ends_with(": test"));
-    u32::try_from(targets.count()).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_are_counted_in_the_list_of_tests() {
-        let list = "a::fuzz::any_bytes_are_read: test\n\n1 test, 0 benchmarks\nb::tests::fuzz::c: test\nd::e: test\n";
-        assert_eq!(count(list), 2);
-    }
+    options.threads = 1;
+    runner::run(programs, &options, report);
 }

@@ -13,6 +13,7 @@ mod languages;
 mod licences;
 #[cfg(test)]
 mod links;
+mod lint;
 mod mysql55;
 mod others;
 mod pouchdb;
@@ -20,7 +21,6 @@ mod server_root;
 mod setup;
 mod shell;
 mod test;
-mod time_limit;
 
 // The testbed's code for finding servers, so that both find the same. As files and not as a dependency: they need
 // only std, and set-up does not wait for building the testbed.
@@ -33,7 +33,8 @@ mod programs;
 #[allow(dead_code, reason = "only the testbed runs the servers")]
 mod root;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 /// The result of a task: an error is a message.
 type Outcome = Result<(), String>;
@@ -49,13 +50,18 @@ const TASKS: &[Task] = &[
         bench::run,
     ),
     (
+        "lint",
+        "clippy and the documentation, without any warning; --full: also of the full tier's tests",
+        lint::run,
+    ),
+    (
         "setup",
-        "install what tests need and is missing; --stacks, or --all: also what all application stacks need, drivers of their languages, and MySQL 5.5",
+        "install servers and what stacks of PHP and Java need; --stacks, or --all: also what all application stacks need, drivers of their languages, and MySQL 5.5",
         setup::run,
     ),
     (
         "test",
-        "setup, then all tests of the workspace and fuzz targets; --strict: flaky tests fail; --stacks: all application stacks; other arguments go to cargo test",
+        "all tests of the default tier, with set-up beside the build; --full: also the full tier; other arguments are parts of tests' names",
         test::run,
     ),
 ];
@@ -71,12 +77,32 @@ fn main() -> ExitCode {
         let asked = matches!(name, "" | "help" | "--help" | "-h");
         return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
+    if let Some(error) = with_home() {
+        eprintln!("{name}: HOME is not set, and this program cannot be started with it: {error}");
+        return ExitCode::FAILURE;
+    }
     match task(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Replaces this process by one with `HOME` from the user database, unless it is set: caches are below it. Returns an error if
+/// that fails.
+fn with_home() -> Option<std::io::Error> {
+    let unset = std::env::var_os("HOME").is_none_or(|home| home.is_empty());
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    let mut again = Command::new(std::env::current_exe().ok()?);
+    again.args(std::env::args_os().skip(1));
+    match home {
+        _ if !unset => None,
+        Some(home) => Some(again.env("HOME", home).exec()),
+        // Empty: the user database is asked only if it is not set at all.
+        None if std::env::var_os("HOME").is_some() => Some(again.env_remove("HOME").exec()),
+        None => None,
     }
 }
 

@@ -42,7 +42,7 @@ pub fn make(install: impl FnOnce(&[&str]) -> Result<(), String>) -> Result<(), S
         install(&missing)?;
     }
     let home = home().ok_or("neither KURABE_CACHE nor HOME is set, so the cache is unknown")?;
-    let unfinished = Unfinished(home.join(format!(".unfinished-{}", std::process::id())));
+    let unfinished = Unfinished(home.join(format!(".unfinished-pouchdb-{}", std::process::id())));
     println!("setup: fetching PouchDB Server, the substitute for CouchDB; once, about a minute");
     let write = || {
         fs::create_dir_all(&unfinished.0)?;

@@ -81,7 +81,8 @@ impl Server {
         let io = |what: &Path| format!("{}: ", what.display());
         fs::create_dir_all(&home).map_err(|error| io(&home) + &error.to_string())?;
         sweep(root, &home);
-        let unfinished = Unfinished { path: home.join(format!(".unfinished-{}", std::process::id())), root };
+        let name = format!(".unfinished-{}-{}", self.place.folder, std::process::id());
+        let unfinished = Unfinished { path: home.join(name), root };
         let (full, slim) = (unfinished.path.join("full"), unfinished.path.join("slim"));
         fs::create_dir_all(&slim).map_err(|error| io(&slim) + &error.to_string())?;
         self.fetch(root, &full)?;
@@ -211,7 +212,8 @@ impl Drop for Unfinished {
 fn sweep(root: Root, home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(".unfinished-").and_then(|pid| pid.parse::<u32>().ok());
+        let owner =
+            name.strip_prefix(".unfinished-").and_then(|rest| rest.rsplit('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             drop(Unfinished { path: entry.path(), root });
         }

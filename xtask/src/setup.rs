@@ -4,24 +4,39 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use crate::server_root::{MYSQL, VALKEY};
 use crate::shell::Root;
-use crate::{Outcome, apt, ferretdb, in_ci, languages, mysql55, pouchdb, programs};
+use crate::{Outcome, apt, ferretdb, in_ci, languages, mysql55, pouchdb, programs, server_root};
 
 /// The option that installs what all application stacks need, and drivers of other languages.
 pub const STACKS: &str = "--stacks";
 /// Another name of it: nothing is left out.
 const ALL: &str = "--all";
 
+/// What is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What the default tier of the tests needs (`cargo xtask test`).
+    Tests,
+    /// Also a browser, packet captures, other load generators, and what stacks of PHP and Java need (`cargo xtask setup`).
+    More,
+    /// Everything ([`STACKS`], `cargo xtask test --full`).
+    All,
+}
+
 /// Programs that are only measured beside Kurabe's own (`cargo xtask bench`): a missing one is no problem.
-const PEERS: &[Server] = &[Server { engine: "pgloader", package: "pgloader", there: || on_path("pgloader") }];
+const PEERS: &[Server] =
+    &[Server { engine: "pgloader", package: "pgloader", tests: false, there: || on_path("pgloader") }];
 
 /// A server of the distribution, or another program that tests need: its package, and how to detect it.
 struct Server {
     engine: &'static str,
     package: &'static str,
+    /// Whether the default tier of the tests needs it.
+    tests: bool,
     there: fn() -> bool,
 }
 
@@ -29,71 +44,103 @@ const SERVERS: &[Server] = &[
     Server {
         engine: "mariadb",
         package: "mariadb-server",
+        tests: true,
         there: || on_path("mariadbd") && on_path("mariadb-install-db"),
     },
     // Storage engines that read tables of other servers.
-    Server { engine: "mariadb's CONNECT", package: "mariadb-plugin-connect", there: || plugin("ha_connect") },
-    Server { engine: "mariadb's Spider", package: "mariadb-plugin-spider", there: || plugin("ha_spider") },
-    Server { engine: "postgres", package: "postgresql", there: postgres },
-    Server { engine: "memcached", package: "memcached", there: || on_path("memcached") },
-    // Not servers: common load generators for web servers.
-    Server { engine: "ab", package: "apache2-utils", there: || on_path("ab") },
-    Server { engine: "wrk", package: "wrk", there: || on_path("wrk") },
-    Server { engine: "curl", package: "curl", there: || on_path("curl") },
+    Server {
+        engine: "mariadb's CONNECT",
+        package: "mariadb-plugin-connect",
+        tests: true,
+        there: || plugin("ha_connect"),
+    },
+    Server {
+        engine: "mariadb's Spider",
+        package: "mariadb-plugin-spider",
+        tests: true,
+        there: || plugin("ha_spider"),
+    },
+    Server { engine: "postgres", package: "postgresql", tests: true, there: postgres },
+    Server { engine: "memcached", package: "memcached", tests: true, there: || on_path("memcached") },
+    // Not servers: common load generators for web servers, and a client.
+    Server { engine: "ab", package: "apache2-utils", tests: true, there: || on_path("ab") },
+    Server { engine: "wrk", package: "wrk", tests: false, there: || on_path("wrk") },
+    Server { engine: "curl", package: "curl", tests: true, there: || on_path("curl") },
     // Its statements and keys are compared with those of the suites named after it.
-    Server { engine: "sysbench", package: "sysbench", there: || on_path("sysbench") },
+    Server { engine: "sysbench", package: "sysbench", tests: true, there: || on_path("sysbench") },
     // Pages are tested in it.
     Server {
         engine: "chromium",
         package: "chromium",
+        tests: false,
         there: || on_path("chromium") || on_path("google-chrome"),
     },
     // Counters are compared with captured packets. Capturing needs root or a capability.
-    Server { engine: "tcpdump", package: "tcpdump", there: || on_path("tcpdump") },
+    Server { engine: "tcpdump", package: "tcpdump", tests: false, there: || on_path("tcpdump") },
     // An agent is started over it.
-    Server { engine: "sshd", package: "openssh-server", there: || Path::new("/usr/sbin/sshd").exists() },
+    Server {
+        engine: "sshd",
+        package: "openssh-server",
+        tests: true,
+        there: || Path::new("/usr/sbin/sshd").exists(),
+    },
     // The broker of a fleet.
-    Server { engine: "nats-server", package: "nats-server", there: || on_path("nats-server") },
-    Server { engine: "redis", package: "redis-server", there: || on_path("redis-server") },
+    Server { engine: "nats-server", package: "nats-server", tests: true, there: || on_path("nats-server") },
+    Server { engine: "redis", package: "redis-server", tests: true, there: || on_path("redis-server") },
     Server {
         engine: "firebird",
         package: "firebird3.0-server",
+        tests: true,
         there: || on_path("firebird") && on_path("isql-fb") && on_path("gfix"),
     },
 ];
 
 pub fn run(args: &[String]) -> Outcome {
-    let with_stacks = args.iter().any(|arg| [STACKS, ALL].contains(&arg.as_str()));
+    let all = args.iter().any(|arg| [STACKS, ALL].contains(&arg.as_str()));
     if let Some(arg) = args.iter().find(|arg| ![STACKS, ALL].contains(&arg.as_str())) {
         return Err(format!(
             "unexpected argument `{arg}`: setup takes only {STACKS}, which is also called {ALL}"
         ));
     }
+    install_for(if all { Extent::All } else { Extent::More })
+}
+
+/// Installs what is missing of this extent. Each line that it prints begins with `setup:`.
+pub fn install_for(extent: Extent) -> Outcome {
     let started = Instant::now();
-    let mut still = install();
-    for note in install_peers() {
-        eprintln!("setup: {note}");
+    let mut still = install(extent);
+    if extent != Extent::Tests {
+        for note in install_peers() {
+            eprintln!("setup: {note}");
+        }
+        still.extend(languages::install(extent == Extent::All));
     }
-    still.extend(languages::install(with_stacks));
-    if with_stacks {
+    if extent == Extent::All {
         let root = Root::find();
         if let Err(why) = mysql55::make(root, cannot(root)) {
             // Nothing requires it.
             eprintln!("setup: MySQL 5.5 is not there ({why})");
         }
     }
-    for problem in &still {
-        eprintln!("setup: {problem}");
+    for line in still.iter().flat_map(|problem| problem.lines()) {
+        eprintln!("setup: {line}");
     }
     match still.len() {
         0 => println!(
-            "setup: mysql, mariadb, postgres, memcached, redis, valkey, firebird, mongodb (or its substitute), couchdb (or its substitute), ab, wrk, curl, sysbench, chromium, tcpdump, sshd, nats-server, and what stacks of PHP and Java need are there ({:.1} s)",
+            "setup: {}, valkey, mysql, mongodb and couchdb (or their substitutes){} are there ({:.1} s)",
+            wanted(extent).map(|server| server.engine).collect::<Vec<_>>().join(", "),
+            if extent == Extent::Tests { "" } else { ", and what application stacks need" },
             started.elapsed().as_secs_f32()
         ),
         _ if in_ci() => return Err("servers are missing, and CI=true requires all".to_owned()),
         _ => eprintln!("setup: tests that need missing servers will be skipped"),
     }
     Ok(())
+}
+
+/// The servers and programs of this extent.
+fn wanted(extent: Extent) -> impl Iterator<Item = &'static Server> {
+    SERVERS.iter().filter(move |server| server.tests || extent != Extent::Tests)
 }
 
 /// Installs peers that are missing, where that is possible, and says which still are.
@@ -114,8 +161,8 @@ fn install_peers() -> Vec<String> {
 }
 
 /// Installs what is missing, and returns what is still missing, with instructions.
-fn install() -> Vec<String> {
-    let missing: Vec<&Server> = SERVERS.iter().filter(|server| !(server.there)()).collect();
+fn install(extent: Extent) -> Vec<String> {
+    let missing: Vec<&Server> = wanted(extent).filter(|server| !(server.there)()).collect();
     let valkey = on_path("valkey-server") || VALKEY.there();
     let (mysql, mongodb, couchdb) = (mysql(), ferretdb::there(), pouchdb::there());
     // Without them, programs of MariaDB dump and restore tables of MySQL.
@@ -126,47 +173,69 @@ fn install() -> Vec<String> {
     let root = Root::find();
     let cannot = cannot(root);
     let mut problems = Vec::new();
-    if !missing.is_empty() {
-        let packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
-        let refused = match cannot {
-            Some(why) => Some(why.to_owned()),
-            None => apt::install(root, &packages).err(),
-        };
-        problems.extend(missing.iter().filter(|server| !(server.there)()).map(|server| {
-            let why = refused.as_deref().unwrap_or("its package was installed, its programs were not found");
-            format!("{} is missing ({why}); to get it: apt-get install {}", server.engine, server.package)
-        }));
-    }
-    for (there, server, engine, package) in [
-        (mysql, MYSQL, "mysql", "MySQL 8 or newer, so that `mysqld` is on the PATH"),
-        (valkey, VALKEY, "valkey", "Valkey, so that `valkey-server` is on the PATH"),
-    ] {
-        let made =
-            if there { Ok(()) } else { cannot.map_or_else(|| server.make(root), |why| Err(why.to_owned())) };
-        if let Err(why) = made {
-            problems.push(format!(
-                "{engine} is missing ({why}); to get it: install {package}, or run `cargo xtask setup` as root on Debian"
-            ));
+    // All packages at once, since each call of apt reads all lists anew.
+    let mut packages: Vec<&str> = missing.iter().map(|server| server.package).collect();
+    let makers: [(bool, &[(&str, &str)]); 3] = [
+        (!mysql || !valkey, &[("debootstrap", "debootstrap")]),
+        (!mongodb && !ferretdb::has_go(), &[("go", "golang-go")]),
+        (!couchdb, &[("node", "nodejs"), ("npm", "npm")]),
+    ];
+    for (program, package) in makers.iter().filter(|(needed, _)| *needed).flat_map(|(_, programs)| *programs)
+    {
+        if !on_path(program) {
+            packages.push(package);
         }
     }
+    let refused = match cannot {
+        Some(why) => Some(why.to_owned()),
+        None if packages.is_empty() => None,
+        None => apt::install(root, &packages).err(),
+    };
+    problems.extend(missing.iter().filter(|server| !(server.there)()).map(|server| {
+        let why = refused.as_deref().unwrap_or("its package was installed, its programs were not found");
+        format!("{} is missing ({why}); to get it: apt-get install {}", server.engine, server.package)
+    }));
+    let from_debian = |server: server_root::Server, engine: &str, package: &str| {
+        let made = cannot.map_or_else(|| server.make(root), |why| Err(why.to_owned()));
+        made.err().map(|why| {
+            format!("{engine} is missing ({why}); to get it: install {package}, or run `cargo xtask setup` as root on Debian")
+        })
+    };
+    let mongodb_made = || {
+        let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";
+        ferretdb::make(root, cannot).err().map(|why| format!("mongodb is missing ({why}); to get it: {how}"))
+    };
+    let couchdb_made = || {
+        let install = |packages: &[&str]| match cannot {
+            Some(why) => Err(format!("no {}, and {why}", packages.join(", no "))),
+            None => apt::install(root, packages),
+        };
+        let made = pouchdb::make(install).err();
+        made.map(|why| format!("couchdb is missing ({why}); to get it: {}", pouchdb::how(root)))
+    };
+    // Each fetches from elsewhere, and most of them wait.
+    thread::scope(|scope| {
+        let made = [
+            scope.spawn(|| {
+                let package = "MySQL 8 or newer, so that `mysqld` is on the PATH";
+                if mysql { None } else { from_debian(MYSQL, "mysql", package) }
+            }),
+            scope.spawn(|| {
+                let package = "Valkey, so that `valkey-server` is on the PATH";
+                if valkey { None } else { from_debian(VALKEY, "valkey", package) }
+            }),
+            scope.spawn(|| if mongodb { None } else { mongodb_made() }),
+            scope.spawn(|| if couchdb { None } else { couchdb_made() }),
+        ];
+        for thread in made {
+            problems.extend(thread.join().unwrap_or_else(|_| Some("set-up panicked".to_owned())));
+        }
+    });
     if lacks_tools
         && cannot.is_none()
         && let Err(why) = MYSQL.make(root)
     {
         eprintln!("setup: MySQL's own mysqldump and mysql are missing ({why}); MariaDB's are used");
-    }
-    if !mongodb && let Err(why) = ferretdb::make(root, cannot) {
-        let how = "install MongoDB, so that `mongod` is on the PATH, or Go (apt-get install golang-go) and run this again";
-        problems.push(format!("mongodb is missing ({why}); to get it: {how}"));
-    }
-    if !couchdb {
-        let install = |packages: &[&str]| match cannot {
-            Some(why) => Err(format!("no {}, and {why}", packages.join(", no "))),
-            None => apt::install(root, packages),
-        };
-        if let Err(why) = pouchdb::make(install) {
-            problems.push(format!("couchdb is missing ({why}); to get it: {}", pouchdb::how(root)));
-        }
     }
     problems
 }

@@ -47,13 +47,18 @@ impl Root {
 /// of `ring`, would run again, and everything that depends on their crates would be compiled again.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    without_package(&mut command);
+    command
+}
+
+/// Removes the variables that `cargo run` sets for this program from the environment of a command.
+pub fn without_package(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         if name.to_str().is_some_and(of_package) {
             command.env_remove(name);
         }
     }
-    command
 }
 
 /// Runs a command without output, and returns what it printed; an error contains the last lines of it.

@@ -6,8 +6,7 @@ use kurabe_attack::context::Context;
 use kurabe_attack::families;
 use kurabe_attack::options::Options;
 use kurabe_attack::runner;
-use kurabe_attack::server::{Server, Starting};
-use std::path::Path;
+use kurabe_attack::server;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
@@ -45,7 +44,8 @@ fn attack(args: &[String]) -> Result<bool, String> {
     let scratch = scratch.map_err(|error| format!("no folder: {error}"))?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(scratch.path(), open).map_err(|error| format!("no folder: {error}"))?;
-    let [servers, waiting] = servers(&program, scratch.path(), &cases);
+    let kinds: Vec<&Case> = cases.iter().map(|(case, _)| case).collect();
+    let [servers, waiting] = server::start_for(&program, scratch.path(), &kinds, |why| eprintln!("{why}"));
     let context = Context { program, scratch: scratch.path().to_owned(), servers, waiting };
     eprintln!("seed {seed}; servers ready after {} s", began.elapsed().as_secs());
     let table = runner::run(&context, &cases, seed, |what| {
@@ -73,22 +73,4 @@ fn chosen(options: &Options) -> Vec<(Case, usize)> {
         chosen.extend(cases.into_iter().filter(wanted).map(|case| (case, each)));
     }
     chosen
-}
-
-/// Starts the servers of the cases concurrently; attacks that wait have separate ones.
-fn servers(program: &Path, folder: &Path, cases: &[(Case, usize)]) -> [Vec<Server>; 2] {
-    let starting = [false, true].map(|waits| {
-        let mut engines: Vec<&str> = Vec::new();
-        for (case, _) in cases.iter().filter(|(case, _)| case.waits == waits) {
-            if families::ENGINES.contains(&case.target.as_str()) && !engines.contains(&case.target.as_str()) {
-                engines.push(&case.target);
-            }
-        }
-        engines.into_iter().map(|engine| Starting::new(program, engine, folder, &[])).collect::<Vec<_>>()
-    });
-    starting.map(|starting| {
-        let ready = starting.into_iter().map(|started| started.and_then(Starting::ready));
-        let report = |server: Result<Server, String>| server.inspect_err(|why| eprintln!("{why}")).ok();
-        ready.filter_map(report).collect()
-    })
 }

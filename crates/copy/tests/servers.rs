@@ -1,9 +1,6 @@
 //! Copies through several engines, on real servers.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
 
-mod common;
-
-use common::{copy, run, side};
+use crate::common::{copy, run, side};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Wanted;
 use kurabe_copy::run::Copy;

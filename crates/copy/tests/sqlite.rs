@@ -1,9 +1,6 @@
 //! Copies between two files of SQLite.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
 
-mod common;
-
-use common::{copy, run, side, watched};
+use crate::common::{copy, run, side, watched};
 use kurabe_copy::run::{Event, Step};
 use kurabe_core::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -188,6 +185,6 @@ fn source_that_is_opened_for_reading_is_not_changed() {
     assert_ne!(std::fs::read(&file).unwrap(), before);
     let none = folder.path().join("none.db");
     let url = format!("sqlite:{}?access=read", none.display());
-    assert!(common::driver(&url).connect(&kurabe_core::driver::ConnectOptions::default()).is_err());
+    assert!(crate::common::driver(&url).connect(&kurabe_core::driver::ConnectOptions::default()).is_err());
     assert!(!none.exists());
 }

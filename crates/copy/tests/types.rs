@@ -1,6 +1,5 @@
-//! The tables of types as golden files, one for each pair of engines. `KURABE_BLESS=1 cargo test -p kurabe-copy --test
-//! types` writes them anew; read the difference.
-#![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+//! The tables of types as golden files, one for each pair of engines. `KURABE_BLESS=1 cargo test -p kurabe-copy types`
+//! writes them anew; read the difference.
 
 use kurabe_copy::engines::{ALL, Engine};
 use kurabe_copy::types::{kind_of, map};

@@ -440,7 +440,14 @@ pub struct Capabilities {
     /// Whether many sessions can share a thread. They can if they wait in the crate `kurabe-reactor` only. Any other
     /// wait, such as that of a client library, would stop all clients of the thread.
     pub shared_threads: Support,
+    /// Whether the server refuses every change of a session that is opened with [`Access::ReadOnly`]. A session of a
+    /// driver that says no may write, whatever its options say.
+    pub read_only_sessions: Support,
 }
+
+/// Why a driver has no read-only sessions, unless it says otherwise.
+const WRITES: &str = "its driver opens no sessions in which the server refuses to write; allow writes with --write, or \
+                      'write = true' in the file of the workload";
 
 /// Why most clients cannot share a thread.
 const BLOCKS: &str = "each request blocks the thread of its session";
@@ -459,6 +466,7 @@ impl Capabilities {
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
+            read_only_sessions: Support::no(WRITES),
         }
     }
 
@@ -474,6 +482,7 @@ impl Capabilities {
             is_application: false,
             is_temporary: false,
             shared_threads: Support::no(BLOCKS),
+            read_only_sessions: Support::no(WRITES),
         }
     }
 
@@ -491,6 +500,7 @@ impl Capabilities {
             Capability::Pipelining => &self.pipelining,
             Capability::Estimates => &self.estimates,
             Capability::Latin1 => &self.latin1,
+            Capability::ReadOnlySessions => &self.read_only_sessions,
         }
     }
 }
@@ -508,6 +518,8 @@ pub enum Capability {
     Estimates,
     /// [`Capabilities::latin1`].
     Latin1,
+    /// [`Capabilities::read_only_sessions`].
+    ReadOnlySessions,
 }
 
 /// How a session is opened.
@@ -519,6 +531,20 @@ pub struct ConnectOptions {
     pub largest_answer: u64,
     /// How the connection compresses what both ends send.
     pub compression: Compression,
+    /// What its statements may do.
+    pub access: Access,
+}
+
+/// What the statements of a session may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Whatever its user may do.
+    #[default]
+    ReadWrite,
+    /// Read: in every transaction of the session, the server refuses what changes data, with an error of kind
+    /// [`ReadOnly`](crate::ErrorKind::ReadOnly). Only if [`Capabilities::read_only_sessions`] says so. A server's
+    /// read-only transactions still allow some side effects, such as locks.
+    ReadOnly,
 }
 
 /// The values of [`ConnectOptions::default`], in nanoseconds and bytes.
@@ -544,6 +570,7 @@ impl Default for ConnectOptions {
             timeout: Duration::from_nanos(TIMEOUT.load(Ordering::Relaxed)),
             largest_answer: LARGEST_ANSWER.load(Ordering::Relaxed),
             compression: Compression::Off,
+            access: Access::ReadWrite,
         }
     }
 }

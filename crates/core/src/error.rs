@@ -7,6 +7,9 @@ use std::fmt;
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The command that builds the program with everything that a default build leaves out.
+pub const FULL_BUILD: &str = "cargo install --path crates/kurabe --features full";
+
 /// The kind of error. It decides the exit code, and whether a run can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -21,6 +24,8 @@ pub enum ErrorKind {
     NotFound,
     /// The user may not do what is needed, such as creating a table.
     NotPermitted,
+    /// A write was refused: the server, its database or the session only reads.
+    ReadOnly,
     /// Something in Kurabe's namespace was not made by Kurabe; it is left alone.
     NotOurs,
     /// Another run is using the target.
@@ -120,6 +125,12 @@ impl Error {
     /// A wrong command line, URL or suite file.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, message)
+    }
+
+    /// A request for a part that was left out of this build. `what` begins the message: `--fleet`.
+    pub fn not_built_in(what: impl fmt::Display) -> Self {
+        Self::usage(format!("{what} is not built into this program"))
+            .hint(format!("build it in: {FULL_BUILD}"))
     }
 
     /// A reply that is wrong.

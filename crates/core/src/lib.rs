@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod interceptor;
 pub mod job;
 pub mod load;
+pub mod md5;
 pub mod metric;
 pub mod name;
 mod named;
@@ -41,4 +42,4 @@ pub mod units;
 pub mod value;
 pub mod verification;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, FULL_BUILD, Result};

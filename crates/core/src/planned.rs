@@ -3,7 +3,7 @@
 
 use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
-use crate::driver::{Capability, ConnectOptions};
+use crate::driver::{Access, Capability, ConnectOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::Workload;
 use crate::job::Job;
@@ -116,7 +116,8 @@ impl PlannedCell {
 
     /// How its connections are opened.
     pub fn connect_options(&self) -> ConnectOptions {
-        ConnectOptions { compression: self.policy.compression, ..ConnectOptions::default() }
+        let LoopPolicy { compression, access, .. } = self.policy;
+        ConnectOptions { compression, access, ..ConnectOptions::default() }
     }
 
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.
@@ -179,6 +180,9 @@ pub struct LoopPolicy {
     pub capacity: Option<Capacity>,
     /// How their connections compress what both ends send.
     pub compression: Compression,
+    /// What the statements of its clients may do. Read-only sessions are also a
+    /// [capability](Capability::ReadOnlySessions) that the cell must demand.
+    pub access: Access,
     /// Whether its clients may be divided among processes: a client needs nothing but the cell, its number and the
     /// database, and the check after a trial needs no [`notes`](crate::experiment::Transaction::notes) of it.
     pub divisible: bool,
@@ -195,6 +199,7 @@ impl LoopPolicy {
             verifies_reads: true,
             capacity: None,
             compression: Compression::Off,
+            access: Access::ReadWrite,
             divisible: false,
         }
     }

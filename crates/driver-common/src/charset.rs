@@ -21,13 +21,8 @@ pub const OPTION: OptionInfo = OptionInfo::new(
 );
 
 impl Charset {
-    /// Reads the option; `wrapped`: a third-party client is used, which sets the character set itself.
-    pub fn from_url(url: &TargetUrl, wrapped: bool) -> Result<Self> {
-        if wrapped && url.option(OPTION.name).is_some() {
-            return Err(url
-                .wrong("client=driver sets the character set in its own way")
-                .hint("leave charset= or client= out"));
-        }
+    /// Reads the option.
+    pub fn from_url(url: &TargetUrl) -> Result<Self> {
         url.choice(OPTION.name, &[("connecting", Self::Connecting), ("statement", Self::Statement)])
     }
 }

@@ -3,7 +3,7 @@
 //! [`registry::open`] is the entry point: it takes a [`TargetUrl`](kurabe_core::target::TargetUrl) and returns a
 //! [`Driver`](kurabe_core::driver::Driver). A new database is one module and one line of [`registry::DRIVERS`].
 //!
-//! Each engine is a Cargo feature, and all are on by default. Code shared by drivers is in `kurabe-driver-common`, and
+//! Each engine is a Cargo feature; those with large client crates are not on by default. Code shared by drivers is in `kurabe-driver-common`, and
 //! Oracle's driver in `kurabe-oracle`.
 
 #[allow(unused_imports, reason = "which are used depends on the engines that are built in")]
@@ -18,6 +18,7 @@ pub mod cached;
 pub mod caution;
 #[cfg(feature = "couchdb")]
 pub mod couchdb;
+mod http;
 pub mod linked;
 pub mod members;
 #[cfg(feature = "memcached")]

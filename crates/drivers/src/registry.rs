@@ -17,8 +17,8 @@ macro_rules! drivers {
             &crate::null::INFO,
         ];
 
-        /// The engines that are not built in: their Cargo features and schemes.
-        static LEFT_OUT: &[(&str, &[&str])] = &[$(#[cfg(not(feature = $feature))] ($feature, &$schemes),)*];
+        /// The schemes of each engine that is not built in.
+        pub static LEFT_OUT: &[&[&str]] = &[$(#[cfg(not(feature = $feature))] &$schemes,)*];
 
         #[cfg(test)]
         static BUILT_IN: &[(&[&str], &DriverInfo)] = &[$(#[cfg(feature = $feature)] (&$schemes, &$info),)*];
@@ -75,6 +75,11 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .map_or_else(|| list.clone(), |near| format!("did you mean '{near}:'? ({list})"));
         return Err(Error::usage(format!("no driver for '{}:'", url.scheme)).hint(hint));
     };
+    if url.option("client").is_some() {
+        return Err(url
+            .wrong("has no option 'client'")
+            .hint("leave it out: Kurabe's own client is the only one of an engine"));
+    }
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
     (driver.open)(url)
@@ -88,19 +93,17 @@ pub fn check_built_in(scheme: &str) -> Result<()> {
     check_not_among(LEFT_OUT, scheme)
 }
 
-fn check_not_among(left_out: &[(&str, &[&str])], scheme: &str) -> Result<()> {
-    let Some((feature, _)) = left_out.iter().find(|(_, schemes)| schemes.contains(&scheme)) else {
+fn check_not_among(left_out: &[&[&str]], scheme: &str) -> Result<()> {
+    if left_out.iter().all(|schemes| !schemes.contains(&scheme)) {
         return Ok(());
-    };
-    Err(Error::usage(format!("the driver for '{scheme}:' is not built into this program")).hint(format!(
-        "a build without --no-default-features includes it: cargo build --release -p kurabe; or add it: \
-         --features {feature}"
-    )))
+    }
+    Err(Error::not_built_in(format!("the driver for '{scheme}:'")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::FULL_BUILD;
 
     fn refused(url: &str) -> String {
         open(&TargetUrl::parse(url).unwrap()).err().map_or_else(String::new, |e| e.to_string())
@@ -114,15 +117,17 @@ mod tests {
         assert!(error.contains("known: sqlite:"), "{error}");
         let error = refused("sqlite:?sychronous=off");
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");
+        let error = refused("sqlite:?client=driver");
+        assert!(error.contains("no option 'client'") && error.contains("is the only one"), "{error}");
     }
 
     #[test]
-    fn scheme_of_an_engine_that_is_not_built_in_is_refused_with_its_feature() {
-        let left_out: &[(&str, &[&str])] = &[("mysql", &["mysql", "mariadb"]), ("redis", &["redis"])];
+    fn scheme_of_an_engine_that_is_not_built_in_is_refused_with_the_command_that_builds_it() {
+        let left_out: &[&[&str]] = &[&["mysql", "mariadb"], &["redis"]];
         let error = check_not_among(left_out, "mariadb").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         let text = error.to_string();
-        assert!(text.contains("'mariadb:'") && text.contains("--features mysql"), "{text}");
+        assert!(text.contains("'mariadb:'") && text.contains(FULL_BUILD), "{text}");
         assert_eq!(check_not_among(left_out, "sqlite"), Ok(()));
     }
 

@@ -1,7 +1,5 @@
 //! The driver of CouchDB on a real server: its connections, its indexes, its errors.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::durability::DurabilityClass;

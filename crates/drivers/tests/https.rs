@@ -1,7 +1,5 @@
 //! Applications over TLS.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
-
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::operation::Operation;

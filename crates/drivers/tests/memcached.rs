@@ -1,7 +1,5 @@
 //! What of the memcached driver only a real server shows.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
-
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::Driver;
 use kurabe_core::target::TargetUrl;

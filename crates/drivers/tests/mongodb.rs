@@ -1,7 +1,5 @@
 //! What the MongoDB driver has beyond the conformance body: one connection a session, errors, TLS, limits.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests fail by panics")]
-
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session, Support};
 use kurabe_core::durability::DurabilityClass;

@@ -1,8 +1,6 @@
 //! What of the Redis driver only a real server shows: what it refuses, what it says of itself, and that it touches
 //! nothing that is not its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::durability::DurabilityClass;

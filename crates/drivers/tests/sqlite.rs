@@ -1,7 +1,5 @@
 //! SQLite: unusable files, tables of other programs, leases between programs.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
-
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::durability::DurabilityClass;
@@ -12,9 +10,6 @@ use kurabe_core::{Error, ErrorKind};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
-
-#[path = "shared/literals.rs"]
-mod literals;
 
 fn open(path: &Path, options: &str) -> Box<dyn Driver> {
     let url = format!("sqlite:{}{options}", path.display());
@@ -253,6 +248,58 @@ fn literals_equal_their_values_in_every_file_encoding() {
         file.execute_batch(&format!("PRAGMA encoding = '{encoding}'; CREATE TABLE theirs (id INTEGER)"))
             .unwrap();
         file.close().unwrap();
-        literals::check(&*open(&path, ""), true, encoding);
+        crate::literals::check(&*open(&path, ""), true, encoding);
+    }
+}
+
+#[test]
+fn read_only_session_refuses_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    // A switch of the connection is none of the session: statements that write are refused before they are executed.
+    for (journal, last) in [("wal", "PRAGMA query_only"), ("delete", "PRAGMA query_only = OFF")] {
+        let path = folder.path().join(journal);
+        let file = Connection::open(&path).unwrap();
+        let made = "CREATE TABLE theirs (id INTEGER PRIMARY KEY, n INTEGER, j TEXT);
+                    INSERT INTO theirs VALUES (1, 5, '{\"a\": 1}'), (2, 6, '{}');
+                    CREATE VIEW seen AS SELECT n FROM theirs;
+                    CREATE TRIGGER copied INSTEAD OF INSERT ON seen BEGIN INSERT INTO theirs (n) VALUES (new.n); END;";
+        file.execute_batch(made).unwrap();
+        file.close().unwrap();
+        let reads = [
+            "SELECT n FROM theirs WHERE j GLOB '*a*'",
+            "WITH RECURSIVE a (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a WHERE x < 5) SELECT x FROM a",
+            "SELECT rank() OVER (ORDER BY n DESC) FROM theirs",
+            "SELECT j->>'a', json_extract(j, '$.a') FROM theirs",
+            "SELECT id FROM theirs NOT INDEXED",
+            "EXPLAIN DELETE FROM theirs",
+            "PRAGMA table_info(theirs)",
+            "VALUES (1)",
+            last,
+        ];
+        let writes = [
+            "INSERT INTO theirs VALUES (3, 7, NULL)",
+            "INSERT INTO theirs VALUES (1, 7, NULL) ON CONFLICT DO UPDATE SET n = 7",
+            "INSERT INTO seen VALUES (7)",
+            "REPLACE INTO theirs VALUES (1, 7, NULL)",
+            "UPDATE theirs SET n = 0",
+            "DELETE FROM theirs",
+            "WITH d AS (SELECT 1) DELETE FROM theirs",
+            "CREATE TABLE made (a)",
+            "CREATE TABLE made AS SELECT 1",
+            "CREATE INDEX i ON theirs (n)",
+            "DROP TABLE theirs",
+            "ALTER TABLE theirs ADD COLUMN a",
+            "VACUUM",
+            "ANALYZE",
+            "PRAGMA user_version = 5",
+            "BEGIN IMMEDIATE",
+        ];
+        crate::read_only::check(
+            &*open(&path, &format!("?journal_mode={journal}")),
+            journal,
+            &reads,
+            &writes,
+            &[],
+        );
     }
 }

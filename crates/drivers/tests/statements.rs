@@ -1,7 +1,5 @@
 //! Compares the SQL of all statements with golden files. `KURABE_GOLDEN=write` rewrites them.
 
-#![allow(missing_docs, clippy::unwrap_used)]
-
 use kurabe_core::collection::{Charset, Collection, Field, FieldType};
 use kurabe_core::operation::Operation;
 use kurabe_drivers::sql::{Dialect, clear_table, create_indexes, create_table, drop_table, marker, text};

@@ -87,6 +87,7 @@ impl Runner<'_> {
                 executed.and_then(|(executed, stats)| judge(trial, executed, stats, fixture, self.cancel));
             let (judged, disturbed) = self.judge_disturbance(judged, rerun);
             let Some(outcome) = self.outcome(judged) else { return Ok(None) };
+            self.check_refused_write(&self.plan.cells[id.0], &outcome)?;
             outcomes.push((outcome, disturbed));
         }
         let took = started.elapsed() / group.len() as u32;

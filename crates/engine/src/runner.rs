@@ -13,6 +13,7 @@ use crate::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, RunState, 
 use crate::target::{Restart, Restrict, Target};
 use crate::trial::{Clients, Failure, LoadModel, Trial, panicked};
 use kurabe_core::cpus::Placement;
+use kurabe_core::driver::Access;
 use kurabe_core::experiment::{OperationInfo, Prepare, Stop};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
@@ -311,6 +312,7 @@ impl Runner<'_> {
             disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
         }
         let Some(outcome) = self.outcome(outcome) else { return Ok(None) };
+        self.check_refused_write(cell, &outcome)?;
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target uses a new connection and new data.
             fixtures[cell.slot] = None;
@@ -376,6 +378,23 @@ impl Runner<'_> {
                 reason: printable(&failure.error.to_string()).into_owned(),
                 mismatches: failure.mismatches,
             }),
+        }
+    }
+
+    /// Ends the run if a trial failed because the server refused to write in a session that the cell wants to be
+    /// read-only: nothing was changed, and no later trial would do better.
+    pub(crate) fn check_refused_write(&self, cell: &RunCell, outcome: &Outcome) -> Result<()> {
+        let reads = cell.available().is_some_and(|cell| cell.policy.access == Access::ReadOnly);
+        match outcome {
+            Outcome::Failed { kind: ErrorKind::ReadOnly, reason, .. } if reads => {
+                let target = &self.targets[cell.record.target].name;
+                let what = format!("{target}: this statement may change data: {reason}");
+                // A job has no such option.
+                let allowed = cell.available().is_some_and(|cell| matches!(cell.work, Work::Loop(_)));
+                let hint = "allow this with --write, or 'write = true' in the file of the workload";
+                Err(Error::usage(what).hint(if allowed { hint } else { "" }))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -1,7 +1,5 @@
 //! The A/A control of each target's first cell: on a second instance of its server if there is one.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{Driver, Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;

@@ -1,7 +1,5 @@
 //! The measuring loop does not allocate memory per operation.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use allocation_counter::measure;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::{Client, Dataset};

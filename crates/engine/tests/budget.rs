@@ -1,7 +1,5 @@
 //! Time budgets: trials are long enough, and values or rounds are dropped for that.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::axis::AxisValue;
 use kurabe_core::run::{LEAST_TRIAL, RunSpec};
 use kurabe_core::target::TargetUrl;

@@ -1,7 +1,5 @@
 //! Clients on `null:` that connect to a server which refuses them late.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};

@@ -1,7 +1,5 @@
 //! A failed load leaves nothing in the database, even if its transaction is still open.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;

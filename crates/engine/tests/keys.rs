@@ -1,7 +1,5 @@
 //! The keys of a run's trials: no two trials of one target read the same keys, and all targets read the same.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::Result;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};

@@ -1,8 +1,6 @@
 //! One wrong record among many: a server that loses, changes or reverts a single write or loaded record fails the
 //! trial.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;

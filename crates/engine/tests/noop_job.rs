@@ -1,8 +1,6 @@
 //! A minimal job, as an example of the interface: it adds rows over one session, counts them over another, and times
 //! its spans. This file contains everything that such an experiment needs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{ConnectOptions, Session};

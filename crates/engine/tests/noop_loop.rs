@@ -1,8 +1,6 @@
 //! A minimal loop, as an example of the interface: each client repeats the smallest request. This file contains
 //! everything that such an experiment needs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::axis::{AxisInfo, AxisKind, Cell};
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::experiment::{

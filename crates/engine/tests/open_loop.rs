@@ -1,8 +1,6 @@
 //! The open loop: due transactions start on time, waiting shows in response times, and dropped transactions are
 //! counted.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};

@@ -1,8 +1,6 @@
 //! `point-read` and `point-write` through the engine, on `null:` and `sqlite:`; and a server that loses acknowledged
 //! writes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::operation::Operation;

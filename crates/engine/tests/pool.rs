@@ -1,7 +1,5 @@
 //! A connection pool on `null:`: all clients share it, and a lost connection does not block them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Dataset, Stop};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};

@@ -1,7 +1,5 @@
 //! Disturbed trials are repeated once; more rounds are made on request.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::event::Event;

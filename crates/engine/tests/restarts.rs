@@ -1,7 +1,5 @@
 //! Throwaway servers are restarted between blocks of rounds, and reloaded.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};

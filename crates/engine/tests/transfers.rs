@@ -1,7 +1,5 @@
 //! Transfers of many rows on a database that loses, doubles or changes one row: the trial fails.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of a test are a test")]
-
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::run::{CellRecord, Measurement, Outcome, RunSpec};
 use kurabe_core::target::TargetUrl;

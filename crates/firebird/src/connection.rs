@@ -3,6 +3,7 @@
 
 use crate::{CLIENT, Firebird, explain};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
+use kurabe_core::driver::Access;
 use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::Shape;
@@ -52,6 +53,8 @@ pub struct Connection {
     /// The transaction of queries.
     reading: Option<TrHandle>,
     transaction: Option<TrHandle>,
+    /// What its transactions may do.
+    access: Access,
     prepared: HashMap<u64, (StmtType, <RustFbClient as FirebirdClientSqlOps>::StmtHandle)>,
     /// `None`: the connection is not used again.
     watched: Option<Watched>,
@@ -77,6 +80,7 @@ impl Connection {
         let made = within(options.timeout, move || Self::attach(&target, waits, most), drop)?;
         let made = made.unwrap_or_else(|| Err(to.place.unreachable(&TimedOut.into())));
         let (mut new, socket) = made.map_err(|error| error.context(&to.place))?;
+        new.access = options.access;
         new.watched = Some(Watched::new(options.timeout, move || {
             let _ = socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
         })?);
@@ -92,7 +96,8 @@ impl Connection {
                 error => explain(error),
             })?;
         let (reading, transaction, prepared, watched) = (None, None, HashMap::new(), None);
-        let mut new = Self { client, database, waits, reading, transaction, prepared, watched, most };
+        let access = Access::ReadWrite;
+        let mut new = Self { client, database, waits, reading, transaction, access, prepared, watched, most };
         // The client hides its socket. The server knows the socket's address.
         let mut reply = Reply::new();
         let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST') FROM RDB$DATABASE";
@@ -163,9 +168,17 @@ impl Connection {
         }
     }
 
+    /// How transactions begin that are not only of queries.
+    fn writing(&self) -> TrDataAccessMode {
+        match self.access {
+            Access::ReadWrite => TrDataAccessMode::ReadWrite,
+            Access::ReadOnly => TrDataAccessMode::ReadOnly,
+        }
+    }
+
     pub fn begin_transaction(&mut self) -> Result<()> {
         if self.transaction.is_none() {
-            self.transaction = Some(self.begin(TrDataAccessMode::ReadWrite)?);
+            self.transaction = Some(self.begin(self.writing())?);
         }
         Ok(())
     }
@@ -197,7 +210,7 @@ impl Connection {
         }
         let reads = self.prepared.get(&statement.number).is_some_and(|(kind, _)| *kind == StmtType::Select);
         let own = self.transaction.is_none() && !reads;
-        let transaction = if own { self.begin(TrDataAccessMode::ReadWrite)? } else { self.reader()? };
+        let transaction = if own { self.begin(self.writing())? } else { self.reader()? };
         let mut done = self.run(statement, transaction, values, out);
         if own && done.is_ok() {
             done = self.end(transaction, TrOp::Commit);

@@ -70,7 +70,8 @@ impl Driver for Firebird {
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("the crate rsfbclient waits for each answer before the next request");
         let estimates = Support::no("a plan of Firebird 3 has no row estimates");
-        Capabilities { estimates, ..Capabilities::of_sql(pipelining) }
+        let read_only_sessions = Support::Native;
+        Capabilities { estimates, read_only_sessions, ..Capabilities::of_sql(pipelining) }
     }
 
     fn endpoint(&self) -> Endpoint {
@@ -145,7 +146,8 @@ impl Link for FirebirdLink {
 }
 
 /// Parts of messages of Firebird and the client, their meaning, SQLSTATE and hint.
-const KNOWN: [(&str, ErrorKind, &str, &str); 9] = [
+const KNOWN: [(&str, ErrorKind, &str, &str); 10] = [
+    ("read-only transaction", ErrorKind::ReadOnly, "25006", ""),
     ("ContAuth", ErrorKind::Denied, "28000", "the server asks again: check the user and the password"),
     ("Connection closed", ErrorKind::ConnectionLost, "08006", ""),
     ("Error while trying to open", ErrorKind::NotFound, "08001", "does the server have that alias or file?"),

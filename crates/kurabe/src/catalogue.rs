@@ -1,8 +1,8 @@
 //! The text of `kurabe list`: experiments and targets, from the registries.
 
 use kurabe_core::axis::AxisKind;
-use kurabe_core::units;
-use kurabe_drivers::registry::DRIVERS;
+use kurabe_core::{FULL_BUILD, units};
+use kurabe_drivers::registry::{DRIVERS, LEFT_OUT};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
@@ -52,4 +52,42 @@ pub(crate) fn targets() -> String {
         };
     }
     text
+}
+
+/// What this build leaves out, and how to build it in; empty for a full build.
+pub(crate) fn left_out() -> String {
+    let parts = [
+        (cfg!(feature = "fleet"), "--fleet with agent and submit"),
+        (cfg!(feature = "otlp"), "--otlp"),
+        (cfg!(feature = "parquet"), "--format parquet"),
+    ];
+    let parts = parts.into_iter().filter(|(built_in, _)| !built_in).map(|(_, name)| name.to_owned());
+    let engines = LEFT_OUT.iter().map(|schemes| format!("{}:", schemes[0]));
+    let all: Vec<String> = engines.chain(parts).collect();
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!("\nNot built in: {}\n  {FULL_BUILD}\n", all.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_listed_with_the_build_that_has_it() {
+        let text = left_out();
+        assert_eq!(text.is_empty(), cfg!(feature = "full"), "{text}");
+        assert_eq!(text.contains(FULL_BUILD), !cfg!(feature = "full"), "{text}");
+        for (left_out, name) in [
+            (cfg!(not(feature = "mongodb")), "mongodb:"),
+            (cfg!(not(feature = "sqlite")), "sqlite:"),
+            (cfg!(not(feature = "fleet")), "--fleet"),
+            (cfg!(not(feature = "otlp")), "--otlp"),
+            (cfg!(not(feature = "parquet")), "--format parquet"),
+        ] {
+            assert_eq!(text.contains(name), left_out, "{name}: {text}");
+        }
+    }
 }

@@ -77,6 +77,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
         | ErrorKind::Denied
         | ErrorKind::NotFound
         | ErrorKind::NotPermitted
+        | ErrorKind::ReadOnly
         | ErrorKind::NotOurs
         | ErrorKind::InUse
         | ErrorKind::Limit

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "supervisor") {
         return kurabe_testbed::supervisor::run(args);
     }
+    kurabe_testbed::reset_interrupts_for_programs();
     cli::answer_shell();
     let command = match settings::configured(cli::command()) {
         Ok(command) => command,

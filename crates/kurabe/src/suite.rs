@@ -26,14 +26,13 @@ use words::{arrivals, known, parse_requests};
 
 mod claim;
 mod file;
-mod fleet;
+pub(crate) mod fleet;
 mod interleave;
 mod lines;
 mod pgbench;
 mod restarts;
 mod several;
 
-pub(crate) use fleet::labels;
 pub(crate) use interleave::Interleave;
 pub(crate) use several::{Several, SuiteRun};
 pub(crate) mod until;

@@ -1,10 +1,6 @@
 //! Every change of a run file is detected, and files of newer versions are not reported as damaged.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{end, header, resumption, trials};
+use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::run::{Outcome, Run, TrialRecord};
 use kurabe_record::{RUN_FILE, Recorded, RunPath, Store, read};

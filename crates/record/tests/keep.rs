@@ -1,10 +1,6 @@
 //! Runs are removed, annotated, exported and imported.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{end, header, resumption, trials};
+use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::origin::{GitCommit, Origin};
 use kurabe_record::{Entry, Imported, NOTE_FILE, RunPath, Store, export, import, read};

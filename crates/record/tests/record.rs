@@ -1,10 +1,6 @@
 //! A run file returns what was recorded, in any state of the file.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{end, header, resumption, trials};
+use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::name::FileName;
 use kurabe_core::run::{PublishingClause, Run, TrialRecord};

@@ -138,6 +138,7 @@ fn neutral(kind: ErrorKind) -> &'static str {
         ErrorKind::Denied => "the server refused the user",
         ErrorKind::NotFound => "a required object did not exist",
         ErrorKind::NotPermitted => "the user lacked a required permission",
+        ErrorKind::ReadOnly => "the server or the session only reads",
         ErrorKind::NotOurs => "a foreign object had the same name",
         ErrorKind::InUse => "another run was using it",
         ErrorKind::Limit => "a limit was reached",

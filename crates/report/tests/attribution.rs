@@ -1,10 +1,6 @@
 //! The attribution of trials to bottlenecks, and its sentences.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Pattern, Scenario, bottlenecks, observed};
+use crate::common::{INFO, Pattern, Scenario, bottlenecks, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::stats_probe::{EngineWaits, WaitGroup, WaitState};

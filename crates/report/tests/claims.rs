@@ -1,11 +1,7 @@
 //! The answers to claims about fixed runs, and their table, page and JSON. `KURABE_BLESS=1` accepts changes of the golden
 //! files.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Pattern, Scenario, observed};
+use crate::common::{INFO, Pattern, Scenario, observed};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
@@ -193,7 +189,7 @@ fn saturated_client_never_decides_what_its_server_could_still_change() {
 
 #[test]
 fn counters_are_metrics_per_operation_and_per_byte_stored() {
-    let mut run = common::bottlenecks();
+    let mut run = crate::common::bottlenecks();
     for cell in &mut run.header.cells {
         cell.stored_bytes = Some(500);
     }

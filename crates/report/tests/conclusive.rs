@@ -1,10 +1,6 @@
 //! When additional rounds change nothing: the end of `--until conclusive`, and its sentence in the report.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
-mod common;
-
-use common::{INFO, Pattern, Scenario, observed};
+use crate::common::{INFO, Pattern, Scenario, observed};
 use kurabe_core::run::{Outcome, Run, Until};
 use kurabe_report::summary::{Verdict, VerdictResult};
 use kurabe_report::{Summary, analyse};

@@ -1,10 +1,6 @@
 //! Runs of `connect`: metrics that not every trial has, and the comparison with published results.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{At, Scenario};
+use crate::common::{At, Scenario};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
 use kurabe_core::metric::{CLOSE, CONNECT, Metric, MetricValue, Unit};

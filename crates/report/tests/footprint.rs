@@ -1,10 +1,6 @@
 //! Runs of `footprint`: the cost of each connection, in a sentence and in a chart.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::others::{FOOTPRINT as INFO, footprint as run};
+use crate::common::others::{FOOTPRINT as INFO, footprint as run};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;

@@ -1,11 +1,7 @@
 //! Golden files: every format of fixed runs. `KURABE_BLESS=1 cargo test -p kurabe-report` accepts changes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
-use common::{INFO, Scenario, bottlenecks, open_loop, troubled};
+use crate::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footprint, webapp};
+use crate::common::{INFO, Scenario, bottlenecks, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use std::fs;

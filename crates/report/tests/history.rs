@@ -1,10 +1,6 @@
 //! Equal runs over time: which runs changed a result.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{At, INFO, Scenario};
+use crate::common::{At, INFO, Scenario};
 use kurabe_report::history::{Change, Series, history};
 use kurabe_report::{Summary, analyse};
 

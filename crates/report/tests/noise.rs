@@ -1,10 +1,6 @@
 //! The noise floor of each target, and which one applies to a comparison.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
-mod common;
-
-use common::{INFO, Scenario};
+use crate::common::{INFO, Scenario};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
 use kurabe_report::{Summary, analyse};
@@ -74,7 +70,7 @@ fn report_names_instance_of_aa_control() {
 
 #[test]
 fn restarts_are_advised_if_instances_differ_and_more_rounds_would_not_help() {
-    let same = |_: common::At<'_>| 10_000.0;
+    let same = |_: crate::common::At<'_>| 10_000.0;
     let targets = vec!["sqlite", "postgres"];
     let mut run = Scenario { targets, rate: same, noise: 0.005, ..Scenario::default() }.run();
     let advice = |run: &Run| {

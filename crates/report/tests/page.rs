@@ -1,10 +1,6 @@
 //! Properties of the HTML page for all names from servers and users.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Pattern, Scenario, observed, open_loop, troubled};
+use crate::common::{INFO, Pattern, Scenario, observed, open_loop, troubled};
 use kurabe_core::observation::Sample;
 use kurabe_core::run::{Outcome, Run, TailCourse};
 use kurabe_core::stats_probe::{EngineWaits, WaitPoint, WaitState};

@@ -1,10 +1,6 @@
 //! Runs with restarts between blocks of rounds: intervals include differences between starts.
 
-#![allow(clippy::unwrap_used, reason = "helpers of a test are a test")]
-
-mod common;
-
-use common::{INFO, Scenario};
+use crate::common::{INFO, Scenario};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
 use kurabe_report::summary::{Verdict, VerdictResult};

@@ -1,10 +1,6 @@
 //! Throughput by the number of the server's processors: efficiency and the Universal Scalability Law.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Pattern, Scenario, by_cpus, observed};
+use crate::common::{INFO, Pattern, Scenario, by_cpus, observed};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::cpus::CPUS;
 use kurabe_core::experiment::ExperimentInfo;

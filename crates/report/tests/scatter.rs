@@ -1,10 +1,6 @@
 //! Metrics with many values in one trial: a chart with the diagonal, and the points in JSON.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Scenario};
+use crate::common::{INFO, Scenario};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, Points, Source, Unit};
 use kurabe_core::run::{Outcome, Run};

@@ -1,10 +1,6 @@
 //! Verdicts are sentences, hold only for what was tested, and never rank what must not be ranked.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
+use crate::common::{At, INFO, Scenario, bottlenecks, open_loop, plausible, troubled};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;

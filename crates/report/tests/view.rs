@@ -1,11 +1,7 @@
 //! Publishing restrictions are in every format; an anonymous report names no engine; a target that is left out leaves
 //! no trace.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::{INFO, Scenario, troubled};
+use crate::common::{INFO, Scenario, troubled};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::Setting;
 use kurabe_core::run::{Outcome, PublishingClause, Run};

@@ -1,10 +1,6 @@
 //! The raw windows of trials as CSV.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
-mod common;
-
-use common::Scenario;
+use crate::common::Scenario;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::{View, windows};
 

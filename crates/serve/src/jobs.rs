@@ -252,7 +252,8 @@ mod tests {
     fn job_is_found_again_and_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
-        fs::write(&program, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        // Like the program itself, it is interrupted also where these tests ignore that.
+        fs::write(&program, "#!/bin/sh\nexec env --default-signal=INT sleep 60\n").unwrap();
         fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let (dir, jobs) = jobs(program.to_str().unwrap());
         // While another test forks, the kernel takes the new file for one that is still written.

@@ -2,8 +2,6 @@
 //!
 //! Seeds are fixed, so a failure is a change of the rule.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
-
 use kurabe_stats::distribution::normal_quantile;
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, instance_variance, judge, mix};
 

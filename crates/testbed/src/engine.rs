@@ -63,6 +63,8 @@ pub(crate) struct Engine {
     /// The settings for a durability class, by its name, if neither the defaults nor a session provide it; otherwise
     /// empty.
     pub durability: fn(&str) -> &'static [(&'static str, &'static str)],
+    /// The settings with which its files are small, for tests.
+    pub small: &'static [(&'static str, &'static str)],
     /// The limit of concurrent connections; `None` if no setting limits them.
     pub connections: Option<ConnectionLimit>,
     /// The settings for an LRU cache; `None` if it is not a cache.
@@ -113,6 +115,7 @@ impl Engine {
             refuses_root: false,
             reserved: &[],
             durability: |_| &[],
+            small: &[],
             connections: None,
             cache: None,
             links: Vec::new,

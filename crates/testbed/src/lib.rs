@@ -8,7 +8,7 @@
 //!
 //! Environment: `KURABE_TMP`, the parent of the folders; `KURABE_SERVER_PATH`, the only folders to search for server
 //! programs (to choose a version); `KURABE_CACHE`, where `cargo xtask setup` installs servers that the distribution
-//! lacks.
+//! lacks; `KURABE_COUNT_STARTS`, a file to which each start of a server appends a line.
 
 mod affinity;
 mod apache;
@@ -42,6 +42,7 @@ mod redis;
 mod registry;
 mod root;
 mod server;
+mod signals;
 mod stack;
 pub mod supervisor;
 mod tcp;
@@ -55,4 +56,5 @@ pub use error::TestbedError;
 pub use options::StartOptions;
 pub use registry::{available, caches, engines, has_own_host};
 pub use server::{Server, start, sweep};
+pub use signals::{end_by_ignored, reset_interrupts_for_programs};
 pub use stack::{Application, Database, Variant, available_stacks, stacks, variants};

@@ -8,6 +8,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::{mysql_family as family, programs};
 
 pub(crate) static MARIADB: Engine = Engine {
+    small: &[("innodb_log_file_size", "16M")],
     links,
     prepare,
     ..family::engine("mariadb", "apt-get install mariadb-server, or `cargo xtask setup`", find, command)
@@ -55,7 +56,8 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         .path("tmpdir", &instance.tmp())
         .arg("--auth-root-authentication-method=normal")
         .arg("--skip-test-db")
-        .args(family::fixed(instance));
+        .args(family::fixed(instance))
+        .args(family::small(&MARIADB, instance));
     Ok(vec![family::as_root(install)])
 }
 

@@ -10,6 +10,8 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::{mysql_family as family, programs, root};
 
 pub(crate) static MYSQL: Engine = Engine {
+    // A smaller log makes the installation wait for it.
+    small: &[("innodb_redo_log_capacity", "16M")],
     links: || vec![("federated".to_owned(), String::new())],
     prepare,
     // The server creates a new UUID at the start.
@@ -58,7 +60,8 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     let initialize = launch(&instance.installed.program)
         .arg("--initialize-insecure")
         .path("datadir", &instance.data())
-        .args(family::fixed(instance));
+        .args(family::fixed(instance))
+        .args(family::small(&MYSQL, instance));
     Ok(vec![family::as_root(initialize)])
 }
 

@@ -73,6 +73,12 @@ pub(crate) fn fixed(instance: &Instance) -> impl Iterator<Item = String> {
     settings.filter(move |(key, _)| is_fixed(key)).map(|(key, value)| format!("--{key}={value}"))
 }
 
+/// The options with which the data folder of an engine is small, if that is asked for.
+pub(crate) fn small(engine: &Engine, instance: &Instance) -> impl Iterator<Item = String> {
+    let small = if instance.spec.small_files { engine.small } else { &[] };
+    small.iter().map(|(name, value)| format!("--{name}={value}"))
+}
+
 /// The settings for a durability class of InnoDB tables, for both; and of MyISAM tables if possible.
 fn durability(class: &str) -> &'static [(&'static str, &'static str)] {
     match class {

@@ -51,6 +51,11 @@ pub struct StartOptions {
     /// Whether to write the new data folder to disk before the server starts, so that the system does not do it
     /// during a measurement. Tests skip it.
     pub sync_data: bool,
+    /// Whether the data folder is made as small as the engine permits, with small logs. Only tests do this: such a
+    /// server may wait for its log where one with default settings does not.
+    pub small_files: bool,
+    /// Whether several tests use the server one after the other, which the count of starts tells.
+    pub shared: bool,
     /// For an application stack: its database and its data.
     pub application: Option<Application>,
     /// The time limit until the server answers.
@@ -73,6 +78,8 @@ impl StartOptions {
             links: false,
             base: None,
             sync_data: true,
+            small_files: false,
+            shared: false,
             application: None,
             timeout: Duration::from_secs(60),
         }
@@ -129,7 +136,10 @@ impl StartOptions {
         let cache = cache.map(|(cache, (values, bytes))| cache(values, bytes));
         let cache = cache.unwrap_or_default().into_iter().filter(|(name, _)| !known(&name.as_str()));
         let links = engine.filter(|_| self.links).map(|engine| (engine.links)()).unwrap_or_default();
-        more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        let small = engine.filter(|_| self.small_files).map_or(&[][..], |engine| engine.small);
+        let small = small.iter().filter(|(name, _)| !known(name));
+        more.chain(small)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .chain(links)
             .chain(most)
             .chain(cache)
@@ -147,6 +157,8 @@ impl StartOptions {
             password: self.password.clone(),
             base: self.base.clone(),
             sync_data: self.sync_data,
+            small_files: self.small_files,
+            shared: self.shared,
             application: self.application.clone(),
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
         }
@@ -155,6 +167,7 @@ impl StartOptions {
 
 /// The options that the tool sends to the supervisor's standard input, so that the password is in no argument list.
 #[derive(Clone, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Spec {
     pub engine: String,
     pub settings: Vec<(String, String)>,
@@ -165,6 +178,8 @@ pub(crate) struct Spec {
     pub password: Option<String>,
     pub base: Option<PathBuf>,
     pub sync_data: bool,
+    pub small_files: bool,
+    pub shared: bool,
     pub application: Option<Application>,
     pub timeout_ms: u64,
 }

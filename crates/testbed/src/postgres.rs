@@ -24,6 +24,8 @@ pub(crate) static POSTGRES: Engine = Engine {
         "port",
         "unix_socket_directories",
     ],
+    // With small segments, the file of settings that `initdb` writes has a smaller limit than the server's default.
+    small: &[("max_wal_size", "1GB")],
     // A session can choose the other classes.
     durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
     connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),
@@ -77,6 +79,9 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
     let mut initdb = Launch::new(instance.installed.program.with_file_name("initdb"))
         .path("pgdata", &instance.data())
         .args(["--username=kurabe", "--encoding=UTF8", "--no-locale", "--no-instructions", "--no-sync"]);
+    if instance.spec.small_files {
+        initdb = initdb.arg("--wal-segsize=1");
+    }
     if let Some(password) = &instance.spec.password {
         let file = instance.write_secret("password", password)?;
         initdb = initdb.arg("--auth=scram-sha-256").path("pwfile", &file);

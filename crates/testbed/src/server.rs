@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -62,7 +63,7 @@ pub fn start(engine: &str, options: &StartOptions) -> Result<Server, TestbedErro
     match link.receive()? {
         Report::Ready(facts) => {
             link.facts = Some(facts.clone());
-            Ok(Server { facts, died, link: Mutex::new(link) })
+            Ok(Server { facts, died, link: Mutex::new(link), changed: AtomicBool::new(false) })
         }
         Report::Failed(error) => {
             // Waits until its folder is removed, so that nothing is left when the error is shown.
@@ -86,6 +87,8 @@ pub struct Server {
     facts: Facts,
     died: Arc<Mutex<Option<String>>>,
     link: Mutex<Link>,
+    /// Whether it was killed, restarted, paused or restricted.
+    changed: AtomicBool,
 }
 
 impl Server {
@@ -191,6 +194,7 @@ impl Server {
     /// # Errors
     /// If the system refuses.
     pub fn restrict(&self, cpus: &[u32], pinned: bool) -> Result<(), TestbedError> {
+        self.changed.store(true, Ordering::Relaxed);
         let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
         let what = format!("restricting the server to processors {}", numbers.join(","));
         crate::affinity::restrict(self.pid(), cpus, pinned).map_err(TestbedError::io(what))
@@ -204,7 +208,13 @@ impl Server {
         lock(&self.link).wait_for_stop()
     }
 
+    /// Whether it was killed, restarted, paused or restricted, so that it is not as it was started.
+    pub(crate) fn was_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
     fn request(&self, request: Request) -> Result<(), TestbedError> {
+        self.changed.store(true, Ordering::Relaxed);
         let mut link = lock(&self.link);
         let text = serde_json::to_string(&request).map_err(TestbedError::io("writing the request"))?;
         link.send(&text)?;

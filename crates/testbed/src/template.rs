@@ -1,9 +1,12 @@
 //! A cache of empty data folders: creating one takes several times as long as copying it.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
 use crate::engine::Instance;
 use crate::os_user::{OsUser, give};
@@ -19,13 +22,16 @@ fn place(engine: &str, instance: &Instance) -> Option<PathBuf> {
     let bytes = installed.program.metadata().ok()?.len();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
     let version: String = installed.version.chars().map(plain).collect();
-    Some(programs::cache()?.join("templates").join(format!("{engine}-{version}-{bytes}-{user}")))
+    let small = if instance.spec.small_files { "-small" } else { "" };
+    Some(programs::cache()?.join("templates").join(format!("{engine}-{version}-{bytes}-{user}{small}")))
 }
 
 /// Copies a cached folder to the server's. Returns false if there is none; then the server's does not exist either.
 pub(crate) fn fetch(engine: &str, instance: &Instance) -> bool {
     let Some(place) = place(engine, instance).filter(|place| is_ours(place)) else { return false };
-    let copied = copy(&place, &instance.data(), instance.os_user.as_ref());
+    // A sparse file is written more slowly than one that has its blocks, so that only tests have some.
+    let holes = if instance.spec.small_files { Holes::Kept } else { Holes::Filled };
+    let copied = copy(&place, &instance.data(), instance.os_user.as_ref(), holes);
     if copied.is_err() {
         // A partial copy is not usable.
         let _ = fs::remove_dir_all(instance.data());
@@ -45,7 +51,8 @@ pub(crate) fn keep(engine: &str, instance: &Instance) {
         let unfinished =
             tempfile::Builder::new().prefix(UNFINISHED).permissions(private).tempdir_in(parent)?;
         let whole = unfinished.path().join("data");
-        copy(&instance.data(), &whole, None)?;
+        let holes = if instance.spec.small_files { Holes::Made } else { Holes::Filled };
+        copy(&instance.data(), &whole, None, holes)?;
         fs::rename(whole, &place)
     };
     let _ = save();
@@ -67,17 +74,28 @@ fn is_ours(place: &Path) -> bool {
     place.symlink_metadata().is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw())
 }
 
+/// What becomes of the holes in sparse files, and of blocks of zeros.
+#[derive(Clone, Copy)]
+enum Holes {
+    /// There are none: all blocks exist.
+    Filled,
+    /// Holes are holes of the copy.
+    Kept,
+    /// Blocks of zeros become holes too.
+    Made,
+}
+
 /// Copies files and folders with their permissions, for `owner`. New data folders contain no links; others are not
 /// copied.
-fn copy(from: &Path, to: &Path, owner: Option<&OsUser>) -> io::Result<()> {
+fn copy(from: &Path, to: &Path, owner: Option<&OsUser>, holes: Holes) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
-            copy(&entry.path(), &target, owner)?;
+            copy(&entry.path(), &target, owner, holes)?;
         } else if kind.is_file() {
-            fs::copy(entry.path(), &target)?;
+            copy_file(&entry.path(), &target, holes)?;
             give(&target, owner)?;
         } else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -87,9 +105,77 @@ fn copy(from: &Path, to: &Path, owner: Option<&OsUser>) -> io::Result<()> {
     give(to, owner)
 }
 
+fn copy_file(from: &Path, to: &Path, holes: Holes) -> io::Result<()> {
+    if matches!(holes, Holes::Filled) {
+        return fs::copy(from, to).map(drop);
+    }
+    let (mut from, mut to) = (File::open(from)?, File::create_new(to)?);
+    let meta = from.metadata()?;
+    to.set_len(meta.len())?;
+    let mut at = 0;
+    while at < meta.len() {
+        let start = match seek(&from, SeekFrom::Data(at)) {
+            // The rest is a hole.
+            Err(Errno::NXIO) => break,
+            start => start?,
+        };
+        let end = seek(&from, SeekFrom::Hole(start))?;
+        from.seek(io::SeekFrom::Start(start))?;
+        to.seek(io::SeekFrom::Start(start))?;
+        let part = (&mut from).take(end - start);
+        if matches!(holes, Holes::Made) {
+            write_without_zeros(part, &mut to)?;
+        } else {
+            copy_part(part, &mut to)?;
+        }
+        at = end;
+    }
+    to.set_permissions(meta.permissions())
+}
+
+fn copy_part(mut part: impl Read, to: &mut File) -> io::Result<()> {
+    io::copy(&mut part, to).map(drop)
+}
+
+/// Writes the blocks that are not only zeros, and moves over the others.
+fn write_without_zeros(mut part: impl Read, to: &mut File) -> io::Result<()> {
+    const BLOCK: usize = 4_096;
+    let mut block = Vec::with_capacity(BLOCK);
+    loop {
+        block.clear();
+        (&mut part).take(BLOCK as u64).read_to_end(&mut block)?;
+        if block.is_empty() {
+            return Ok(());
+        }
+        if block == [0; BLOCK] {
+            to.seek(io::SeekFrom::Current(BLOCK as i64))?;
+        } else {
+            to.write_all(&block)?;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copy_with_holes_has_the_same_content_and_fewer_blocks() {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        let content = [vec![1; 5_000], vec![0; 500_000], vec![2; 100], vec![0; 300_000]].concat();
+        fs::create_dir(path("full")).unwrap();
+        fs::write(path("full/file"), &content).unwrap();
+        copy(&path("full"), &path("made"), None, Holes::Made).unwrap();
+        copy(&path("made"), &path("kept"), None, Holes::Kept).unwrap();
+        copy(&path("kept"), &path("filled"), None, Holes::Filled).unwrap();
+        for name in ["made", "kept", "filled"] {
+            assert_eq!(fs::read(path(name).join("file")).unwrap(), content, "{name}");
+        }
+        let blocks = |name: &str| path(name).join("file").metadata().unwrap().blocks();
+        assert!(blocks("made") * 10 < blocks("full"), "{} of {}", blocks("made"), blocks("full"));
+        assert!(blocks("kept") * 10 < blocks("full"), "{} of {}", blocks("kept"), blocks("full"));
+    }
 
     #[test]
     fn a_copy_has_the_same_content_and_permissions() {
@@ -100,7 +186,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         fs::set_permissions(from.join("inner"), PermissionsExt::from_mode(0o700)).unwrap();
         fs::set_permissions(from.join("inner/file"), PermissionsExt::from_mode(0o640)).unwrap();
-        copy(&from, &to, None).unwrap();
+        copy(&from, &to, None, Holes::Filled).unwrap();
         assert_eq!(fs::read_to_string(to.join("inner/file")).unwrap(), "text");
         assert_eq!((mode(&to.join("inner")), mode(&to.join("inner/file"))), (0o700, 0o640));
     }
@@ -111,6 +197,6 @@ mod tests {
         let from = base.path().join("from");
         fs::create_dir(&from).unwrap();
         std::os::unix::fs::symlink("/etc", from.join("link")).unwrap();
-        assert!(copy(&from, &base.path().join("to"), None).is_err());
+        assert!(copy(&from, &base.path().join("to"), None, Holes::Kept).is_err());
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn postgres(socket: &Path) -> Result<(), String> {
 }
 
 /// The message (`M`) in the zero-terminated fields of an `ErrorResponse`.
-fn postgres_message(rest: &[u8]) -> String {
+pub(crate) fn postgres_message(rest: &[u8]) -> String {
     let mut fields = rest.get(4..).unwrap_or_default().split(|byte| *byte == 0);
     let message = fields.find_map(|field| field.strip_prefix(b"M"));
     message.map_or_else(|| "it refused".to_owned(), |text| String::from_utf8_lossy(text).into_owned())
@@ -142,35 +142,53 @@ pub(crate) fn firebird(port: u16) -> Result<(), String> {
     }
 }
 
-/// Sends a `ping` to MongoDB or a compatible server on its Unix socket: one message with one document
-/// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
+/// Sends a `ping` to MongoDB or a compatible server on its Unix socket.
 pub(crate) fn mongodb(socket: &Path) -> Result<(), String> {
-    const DOCUMENT: &[u8] = b"\x1e\0\0\0\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
+    mongodb_command(socket, "admin", "ping").map(drop)
+}
+
+/// Sends a command that needs no arguments to MongoDB or a compatible server on its Unix socket, and returns its
+/// answer: one message with one document each
+/// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
+pub(crate) fn mongodb_command(socket: &Path, database: &str, command: &str) -> Result<Vec<u8>, String> {
     const OP_MSG: u32 = 2_013;
+    const LARGEST: u64 = 1 << 20;
+    // The number 1 under the command's name, and a text, whose length includes its zero.
+    let mut document = format!("\x10{command}\0\x01\0\0\0\x02$db\0").into_bytes();
+    document.extend((database.len() as u32 + 1).to_le_bytes());
+    document.extend(format!("{database}\0\0").bytes());
     let answer = on_socket(socket, |mut stream| {
         let mut message = Vec::new();
-        for word in [21 + DOCUMENT.len() as u32, 1, 0, OP_MSG, 0] {
+        for word in [25 + document.len() as u32, 1, 0, OP_MSG, 0] {
             message.extend(word.to_le_bytes());
         }
-        // A section of kind 0: one document.
+        // A section of kind 0: one document, which begins with its length.
         message.push(0);
-        message.extend(DOCUMENT);
+        message.extend((4 + document.len() as u32).to_le_bytes());
+        message.extend(&document);
         stream.write_all(&message)?;
         let mut length = [0; 4];
         stream.read_exact(&mut length)?;
         let mut rest = Vec::new();
-        stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, 4_096) - 4).read_to_end(&mut rest)?;
+        stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, LARGEST) - 4).read_to_end(&mut rest)?;
         Ok(rest)
     })?;
     // `ok` is a double: 1.0.
     let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
-    ok.then_some(()).ok_or_else(|| "the reply to ping is not ok".to_owned())
+    if ok { Ok(answer) } else { Err(format!("the reply to {command} is not ok")) }
 }
 
 /// Requests a path from an HTTP server on a port of 127.0.0.1, and returns the body of a 200 response.
 pub(crate) fn http(port: u16, path: &str) -> Result<String, String> {
+    http_request(port, "GET", path, "")
+}
+
+/// Like [`http`], with a method, and a header line or nothing.
+pub(crate) fn http_request(port: u16, method: &str, path: &str, header: &str) -> Result<String, String> {
     let answer = at(local(port), |mut stream| {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{header}\r\n"
+        );
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.take(65_536).read_to_end(&mut answer)?;

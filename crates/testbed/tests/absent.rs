@@ -1,14 +1,12 @@
 //! Messages for missing servers.
 
-mod common;
-
 use std::process::Command;
 
 use kurabe_testbed::{StartOptions, TestbedError};
 
 /// The tool on a machine without any server.
 fn bare(args: &[&str]) -> Command {
-    let mut command = Command::new(common::PROGRAM);
+    let mut command = Command::new(crate::common::PROGRAM);
     command
         .args(args)
         .env("PATH", "")
@@ -49,7 +47,7 @@ fn available_lists_missing_engines() {
 
 #[test]
 fn unknown_engine_error_lists_known_engines() {
-    let error = kurabe_testbed::start("postgers", &common::options()).unwrap_err();
+    let error = kurabe_testbed::start("postgers", &crate::common::options()).unwrap_err();
     let all =
         "mysql, mysql@5.5, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird, tcp";
     assert!(error.to_string().contains(all), "{error}");
@@ -65,10 +63,10 @@ fn program_without_supervisor_is_detected() {
 
 #[test]
 fn missing_folder_is_reported() {
-    if !common::installed("memcached") {
+    if !crate::common::installed("memcached") {
         return;
     }
-    let error =
-        kurabe_testbed::start("memcached", &common::options().in_folder("/nonexistent/base")).unwrap_err();
+    let error = kurabe_testbed::start("memcached", &crate::common::options().in_folder("/nonexistent/base"))
+        .unwrap_err();
     assert!(error.to_string().contains("/nonexistent/base"), "{error}");
 }

@@ -1,10 +1,8 @@
 //! The tool leaves nothing behind, however it ends.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Tool, alive, base, eventually, installed, send};
+use crate::common::{Tool, alive, base, eventually, installed, send};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// PostgreSQL has several processes and another user; memcached starts immediately.

@@ -8,6 +8,7 @@
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
 //! `fleet [OPTIONS]`: the rate of one agent of a fleet beside that of a run without a fleet; and what 1,000 simulated agents cost.
 //! `net [OPTIONS]`: experiment net beside iperf3, in pairs.
+//! `build [--base REV] [--features LIST]`: the release build from nothing, at a commit and now.
 //! `bulk [OPTIONS]`: the client's CPU time to read a whole table, beside psql and mariadb.
 //! `copy [OPTIONS]`: a table copied from MySQL to PostgreSQL, beside pgloader.
 //! `stacks [OPTIONS]`: the rate of application stacks, beside ab.
@@ -15,6 +16,7 @@
 
 mod aa;
 mod app;
+mod build;
 mod bulk;
 mod copy;
 mod csv;
@@ -38,6 +40,7 @@ pub fn run(args: &[String]) -> Outcome {
         Some("aa") if args.get(1).is_some_and(|arg| arg == "--tools") => pairs::run(&args[2..]),
         Some("aa") => aa::run(&args[1..]),
         Some("app") => app::run(&args[1..]),
+        Some("build") => build::run(&args[1..]),
         Some("bulk") => bulk::run(&args[1..]),
         Some("copy") => copy::run(&args[1..]),
         Some("drivers") => drivers::run(&args[1..]),
@@ -46,7 +49,7 @@ pub fn run(args: &[String]) -> Outcome {
         Some("peers") => peers::run(&args[1..]),
         Some("stacks") => stacks::run(&args[1..]),
         Some("suites") => suites::run(&args[1..]),
-        _ => Err("unknown benchmark; there are: overhead, aa, app, bulk, copy, drivers, fleet, net, peers, stacks, suites"
+        _ => Err("unknown benchmark; there are: overhead, aa, app, build, bulk, copy, drivers, fleet, net, peers, stacks, suites"
             .to_owned()),
     }
 }
@@ -61,7 +64,7 @@ fn program() -> Result<PathBuf, String> {
     if let Some(built) = std::env::var_os("KURABE_PROGRAM") {
         return Ok(PathBuf::from(built));
     }
-    cargo(&["build", "--release", "--package", "kurabe"])?;
+    cargo(&["build", "--release", "--package", "kurabe", "--features", "full"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     Ok(target.join("release/kurabe"))
 }

@@ -5,7 +5,7 @@
 
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
-use crate::families::hostile::{Asking, control, moment};
+use crate::families::hostile::{control, moment};
 use crate::families::words;
 use crate::process::{self, Ran};
 use crate::random::Random;
@@ -129,7 +129,7 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
     let mut random = Random::new(seed);
     let server = context.server(engine)?;
     let which = random.below(2);
-    let (pieces, _) = control(context, server, Asking::native(which))?;
+    let (pieces, _) = control(context, server, which)?;
     let (connection, piece) = moment(&pieces, &mut random);
     let _alone = server.alone();
     let place = context.place()?;

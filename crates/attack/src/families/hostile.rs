@@ -25,22 +25,8 @@ const COMMANDS: [(&str, &str); 3] = [
     ("run point-write", "--rounds 1 --requests 40 --records 50 --no-html -q --seed 1"),
 ];
 
-/// Engines that can also be reached through a well-known crate.
-pub const WITH_DRIVER: [&str; 3] = ["mysql", "mariadb", "postgres"];
-
-/// The number of the command, and whether it uses a third-party crate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Asking {
-    command: usize,
-    driver: bool,
-}
-
-impl Asking {
-    /// With the program's own client: `doctor` (0), a run that reads (1), one that writes (2).
-    pub fn native(command: usize) -> Self {
-        Self { command, driver: false }
-    }
-}
+/// The number of a command: `doctor` (0), a run that reads (1), one that writes (2).
+pub type Asking = usize;
 
 /// The time limit of the program: it waits for one answer, and cleans up over connections that may be as slow. The
 /// machine may be busy.
@@ -81,18 +67,13 @@ pub fn meet(
     deadline: Duration,
     how: How,
 ) -> Result<Met, String> {
-    let driver = WITH_DRIVER.contains(&server.engine.as_str()) && random.below(3) == 0;
-    let asking = Asking { command: random.below(COMMANDS.len()), driver };
-    let (command, _) = COMMANDS[asking.command];
+    let asking = random.below(COMMANDS.len());
+    let (command, _) = COMMANDS[asking];
     let (pieces, control_kb) = control(context, server, asking)?;
     let (connection, piece) = moment(&pieces, random);
     let _alone = (command != "doctor").then(|| server.alone());
-    let what = format!(
-        "{command} of {}{}, connection {connection}, piece {piece}: {}",
-        server.engine,
-        if driver { " client=driver" } else { "" },
-        short(&how)
-    );
+    let what =
+        format!("{command} of {}, connection {connection}, piece {piece}: {}", server.engine, short(&how));
     let plan = Plan { port: server.port, connection, piece, how };
     let (ran, relay) = run(context, server, asking, plan, deadline)?;
     Ok(Met { ran, fired: relay.fired(), control_kb, what })
@@ -159,11 +140,8 @@ fn run(
 ) -> Result<(Ran, Hostile), String> {
     let place = context.place()?;
     let relay = Hostile::start(plan).map_err(|error| error.to_string())?;
-    let mut url = server.through(relay.port());
-    if asking.driver {
-        url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
-    }
-    let (before, behind) = COMMANDS[asking.command];
+    let url = server.through(relay.port());
+    let (before, behind) = COMMANDS[asking];
     let line = format!("{before} {url} --timeout={}s {behind}", deadline.as_secs());
     let ran = process::run(&mut place.command(&words(line.trim_end())), limit(deadline))?;
     Ok((ran, relay))

@@ -7,7 +7,6 @@
 use crate::app::App;
 use crate::case::{Case, Outcome};
 use crate::context::Context;
-use crate::families::hostile::WITH_DRIVER;
 use crate::families::{ENGINES, words};
 use crate::process::{self, Ran};
 use crate::random::Random;
@@ -144,10 +143,6 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
         // A late write creates its collection again, which then has no owner.
         url.push_str(&(seed % 1_000).to_string());
     }
-    let driver = WITH_DRIVER.contains(&engine) && Random::new(seed ^ 0xd).below(3) == 0;
-    if driver {
-        url.push_str(if url.contains('?') { "&client=driver" } else { "?client=driver" });
-    }
     let seed = seed % 1_000_000;
     let cells = trials.saturating_sub(1).max(1);
     let (axis, values): (_, Vec<usize>) = match of.axis {
@@ -169,7 +164,7 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     let command = format!("{} {url} {axis} {values} --rounds 1 {sizes} --no-html -q{limited}", of.args);
     let limit = LIMIT + 2 * timeout * trials as u32;
     let ran = process::run(&mut place.command(&words(&command)), limit)?;
-    let what = format!("{}{}", of.name, if driver { " client=driver" } else { "" });
+    let what = of.name.to_owned();
     Ok(Lied {
         ran,
         trials: runfile::trials(&place.runs()),

@@ -8,7 +8,7 @@
 use crate::case::{Case, Outcome};
 use crate::context::{Context, Place};
 use crate::families::disk::{run_line, show};
-use crate::families::hostile::{Asking, control, moment};
+use crate::families::hostile::{control, moment};
 use crate::families::kill::left;
 use crate::families::words;
 use crate::process::Running;
@@ -128,7 +128,7 @@ fn stalled(context: &Context, target: &str, twice: bool, random: &mut Random) ->
     let place = context.place()?;
     // A separate server, since a killed program keeps its lease for a minute.
     let server = Starting::new(&context.program, target, &place.temporary(), &[])?.ready()?;
-    let (pieces, _) = control(context, &server, Asking::native(2))?;
+    let (pieces, _) = control(context, &server, 2)?;
     let (connection, piece) = moment(&pieces, random);
     let plan = Plan { port: server.port, connection, piece, how: How::Silent };
     let what = format!("silent at connection {connection}, piece {piece}");

@@ -1,4 +1,4 @@
-//! A connection to an SQL server, native or driver-backed, and the session on such a connection.
+//! A connection to an SQL server, and the session on such a connection.
 
 use crate::prelude::*;
 use crate::slots::{Known, Slots};

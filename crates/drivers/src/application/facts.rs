@@ -1,8 +1,7 @@
 //! Facts of an application, from the description pages of its experiments.
 
 use super::INFO;
-use super::client::Request;
-use super::session::ApplicationSession;
+use super::session::{ApplicationSession, Request};
 use crate::prelude::*;
 use serde_json::{Map, Value};
 
@@ -84,7 +83,6 @@ pub(super) fn read(about: &Reported, applications: usize) -> ServerFacts {
         engine: text("engine").map_or_else(|| INFO.engine.to_owned(), |engine| engine + BEHIND),
         version: text("version").unwrap_or_default(),
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", HTTP/1.1 to an application").to_owned(),
-        transport: "TCP".to_owned(),
         // The lowest class if none is known, so that the durability is not overstated.
         durability: Some(durability.unwrap_or(DurabilityClass::Memory)),
         settings: settings.collect(),

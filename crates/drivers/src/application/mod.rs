@@ -3,12 +3,12 @@
 //!
 //! Its sessions only request pages. The application keeps its own data, so nothing is created or removed.
 
-mod client;
 pub(crate) mod facts;
 mod namespace;
 mod session;
 mod several;
 
+use crate::http::Server;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::prelude::*;
 use crate::wire::{Place, tls};
@@ -39,12 +39,11 @@ const PORT_TLS: u16 = 443;
 
 #[derive(Debug)]
 struct Address {
-    place: Place,
+    server: Arc<Server>,
     /// The value of the `Host` header.
     host: String,
     /// Prefix of the paths of all pages: empty, or `/shop`.
     prefix: String,
-    tls: tls::Mode,
 }
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
@@ -71,7 +70,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     }
     let address = |place: Place| {
         let (host, prefix, tls) = (place.to_string(), prefix.clone(), tls.clone());
-        Arc::new(Address { place, host, prefix, tls })
+        Arc::new(Address { server: Arc::new(Server { place, tls }), host, prefix })
     };
     let port = if secure { PORT_TLS } else { PORT };
     let addresses = several::places(&host, url.port, port)?.into_iter().map(address).collect();
@@ -110,9 +109,7 @@ impl Driver for Application {
         let _ = self.database.set(several::database(&reported[0]));
         let _ = self.backends.set(reported.iter().map(several::backends).collect());
         let mut facts = facts::read(&reported[0], reported.len());
-        if !self.addresses[0].tls.is_off() {
-            facts.transport.push_str(" with TLS");
-        }
+        self.addresses[0].server.transport().clone_into(&mut facts.transport);
         Ok(facts)
     }
 
@@ -120,7 +117,7 @@ impl Driver for Application {
         let backends = self.backends.get().map(Vec::as_slice).unwrap_or_default();
         let application = |(number, address): (usize, &Arc<Address>)| {
             let behind = backends.get(number).map(Vec::as_slice).unwrap_or_default();
-            (several::whole(address.place.endpoint(), behind), Tier::Application)
+            (several::whole(address.server.place.endpoint(), behind), Tier::Application)
         };
         let applications = self.addresses.iter().enumerate().map(application);
         let database = self.database.get().cloned().flatten().map(|place| (place, Tier::Database));

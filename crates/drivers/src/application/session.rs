@@ -1,63 +1,63 @@
 //! A session with an application, which reconnects after the application has closed the connection properly.
 
 use super::Address;
-use super::client::{Client, Request};
+use crate::http::Connection;
 use crate::prelude::*;
-use crate::wire::{Peer as _, Place, Stream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// Idle time after which the application may have closed the connection, which is not an error.
-const RESTED: Duration = Duration::from_secs(1);
 /// Maximum length of an error's text, in characters.
 const SHOWN: usize = 300;
 
+/// Options of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) writes: bool,
+    /// The last request of the connection.
+    pub(super) last: bool,
+}
+
 pub(super) struct ApplicationSession {
     address: Arc<Address>,
-    options: ConnectOptions,
-    client: Option<Client<Stream>>,
-    used: Instant,
+    connection: Connection,
+    /// The last request.
+    head: Vec<u8>,
     /// The body of the last answer.
     body: Vec<u8>,
 }
 
 impl ApplicationSession {
     pub(super) fn open(address: &Arc<Address>, options: &ConnectOptions) -> Result<Self> {
-        let client = Some(connect(address, options)?);
-        let (address, used, body) = (Arc::clone(address), Instant::now(), Vec::new());
-        Ok(Self { address, options: *options, client, used, body })
+        let mut connection = Connection::new(&address.server, options);
+        connection.open()?;
+        Ok(Self { address: Arc::clone(address), connection, head: Vec::new(), body: Vec::new() })
     }
 
     /// Requests a page and returns its body.
     pub(super) fn request(&mut self, page: &str, how: Request) -> Result<&[u8]> {
-        let now = Instant::now();
-        if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
-            self.client = None;
+        self.address.write(page, how, &mut self.head);
+        let answer = self.connection.request(&mut self.head, b"", &mut self.body)?;
+        if how.last {
+            self.connection.end();
         }
-        let client = match &mut self.client {
-            Some(client) => client,
-            None => self.client.insert(connect(&self.address, &self.options)?),
-        };
-        let answered = client.request(page, how, &mut self.body);
-        self.used = now;
-        // After an error the state of the connection is unknown.
-        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
-            self.client = None;
-        }
-        match answered?.status {
+        match answer.status {
             200 => Ok(&self.body),
             status => Err(refusal(status, &self.body)),
         }
     }
 }
 
-fn connect(address: &Address, options: &ConnectOptions) -> Result<Client<Stream>> {
-    let mut stream = Stream::connect(&address.place, options)?;
-    if let (false, Place::Tcp { host, .. }) = (address.tls.is_off(), &address.place) {
-        stream = stream.encrypt(&address.tls, host)?;
+impl Address {
+    /// Replaces the contents of `out` by a request for a page.
+    fn write(&self, page: &str, how: Request, out: &mut Vec<u8>) {
+        let Request { writes, last } = how;
+        let (method, length) = if writes { ("POST ", "Content-Length: 0\r\n") } else { ("GET ", "") };
+        let end = if last { "Connection: close\r\n\r\n" } else { "\r\n" };
+        out.clear();
+        let host = [" HTTP/1.1\r\nHost: ", &self.host, "\r\nUser-Agent: kurabe\r\n"];
+        for part in [method, &self.prefix, page].into_iter().chain(host).chain([length, end]) {
+            out.extend_from_slice(part.as_bytes());
+        }
     }
-    stream.ready();
-    Ok(Client::new(stream, &address.host, &address.prefix))
 }
 
 impl Session for ApplicationSession {
@@ -83,9 +83,8 @@ impl Session for ApplicationSession {
         Ok(())
     }
 
-    /// Checks for unrequested data: HTTP has no message that ends a connection.
     fn close_checked(mut self: Box<Self>) -> Result<()> {
-        self.client.as_mut().map_or(Ok(()), Client::check_rest)
+        self.connection.check_rest()
     }
 }
 
@@ -106,6 +105,29 @@ fn refusal(status: u16, body: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Server;
+    use crate::wire::{Place, tls};
+
+    #[test]
+    fn request_names_its_host_and_says_whether_it_is_the_last() {
+        let place = Place::Tcp { host: "a".to_owned(), port: 1 };
+        let server = Arc::new(Server { place, tls: tls::Mode::Off });
+        let address = Address { server, host: "a:1".to_owned(), prefix: "/shop".to_owned() };
+        let mut out = b"before".to_vec();
+        for (how, expected) in [
+            (
+                Request { writes: false, last: true },
+                "GET /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n",
+            ),
+            (
+                Request { writes: true, last: false },
+                "POST /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nContent-Length: 0\r\n\r\n",
+            ),
+        ] {
+            address.write("/kv", how, &mut out);
+            assert_eq!(String::from_utf8(out.clone()).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn refusal_has_only_the_first_line_of_the_body() {

@@ -1,14 +1,13 @@
 //! Connection settings, from the URL. The variables `COUCHDB_USER` and `COUCHDB_PASSWORD`, which CouchDB's container
 //! image uses too, supply what the URL omits.
 
+use crate::http::Server;
 use crate::prelude::*;
 use crate::wire::{Place, UNRESERVED, tls};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::utf8_percent_encode;
-use std::path::Path;
 use std::sync::Arc;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
 const PORT: u16 = 5984;
 const PORT_TLS: u16 = 6984;
@@ -16,16 +15,14 @@ const PORT_TLS: u16 = 6984;
 /// Connection settings. The `Debug` output contains no password.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
-    pub(super) place: Place,
-    /// `http://host:port`
-    pub(super) base: String,
+    pub(super) server: Arc<Server>,
+    /// The rest of the request line, and the header fields that every request has.
+    pub(super) fields: String,
     pub(super) user: Option<String>,
     /// The value of the `Authorization` header, if there is a user.
     pub(super) authorization: Option<Secret>,
     /// Prefix of the database names, before `kurabe_`.
     pub(super) prefix: String,
-    /// `None` for plain HTTP.
-    pub(super) tls: Option<TlsConfig>,
 }
 
 impl Config {
@@ -36,10 +33,10 @@ impl Config {
     fn new(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let tls = tls(url)?;
         let host = url.host.clone().unwrap_or_else(|| "127.0.0.1".to_owned());
-        if host.contains(['/', '\\', '?', '#', '@', ' ']) {
+        if host.contains(['/', '\\', '?', '#', '@', ' ']) || host.contains(char::is_control) {
             return Err(url.wrong(format!("'{host}' is not a host name")));
         }
-        let port = url.port.unwrap_or(if tls.is_some() { PORT_TLS } else { PORT });
+        let port = url.port.unwrap_or(if tls.is_off() { PORT } else { PORT_TLS });
         let place = Place::Tcp { host, port };
         // `couchdb://:@host` connects without a user, even if the environment names one.
         let anonymous =
@@ -64,12 +61,14 @@ impl Config {
             }
         };
         Ok(Self {
-            base: format!("{}://{place}", if tls.is_some() { "https" } else { "http" }),
-            place,
+            fields: format!(
+                " HTTP/1.1\r\nHost: {place}\r\nUser-Agent: kurabe/{}\r\nAccept: application/json\r\n",
+                env!("CARGO_PKG_VERSION")
+            ),
+            server: Arc::new(Server { place, tls }),
             user,
             authorization,
             prefix: prefix(url)?,
-            tls,
         })
     }
 
@@ -101,32 +100,12 @@ fn prefix(url: &TargetUrl) -> Result<String> {
 }
 
 /// TLS settings. `couchdbs:` verifies the server's certificate unless `?tls=` changes this.
-fn tls(url: &TargetUrl) -> Result<Option<TlsConfig>> {
-    match (tls::Mode::from_url(url, url.scheme == "couchdbs")?, url.scheme.as_str()) {
-        (tls::Mode::Off, "couchdbs") => {
-            Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"))
-        }
-        (tls::Mode::Off, _) => Ok(None),
-        (tls::Mode::On { wanted, .. }, _) if wanted.check == tls::Check::Nothing => {
-            Ok(Some(TlsConfig::builder().disable_verification(true).build()))
-        }
-        (tls::Mode::On { wanted, .. }, _) => {
-            let roots = wanted.ca.map_or(Ok(RootCerts::WebPki), |ca| roots(&ca))?;
-            Ok(Some(TlsConfig::builder().root_certs(roots).build()))
-        }
+fn tls(url: &TargetUrl) -> Result<tls::Mode> {
+    let mode = tls::Mode::from_url(url, url.scheme == "couchdbs")?;
+    if mode.is_off() && url.scheme == "couchdbs" {
+        return Err(Error::usage("couchdbs: is CouchDB over TLS, and tls=off is not").hint("write couchdb:"));
     }
-}
-
-fn roots(ca: &Path) -> Result<RootCerts> {
-    let bad = |why: String| Error::new(ErrorKind::Usage, format!("ca={}: {why}", ca.display()));
-    let text = std::fs::read(ca).map_err(|error| bad(error.to_string()))?;
-    let mut certificates: Vec<Certificate<'static>> = Vec::new();
-    for item in ureq::tls::parse_pem(&text) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| bad(error.to_string()))? {
-            certificates.push(certificate);
-        }
-    }
-    Ok(RootCerts::Specific(Arc::new(certificates)))
+    Ok(mode)
 }
 
 #[cfg(test)]
@@ -145,15 +124,18 @@ mod tests {
     #[test]
     fn url_sets_host_prefix_and_user() {
         let one = config("couchdb://al:p%3Aw@db:1234/shop%2Fa_").unwrap();
-        assert_eq!(one.base, "http://db:1234");
+        assert_eq!(one.server.place.to_string(), "db:1234");
         assert_eq!(one.path("kurabe_a"), "/shop%2Fa_kurabe_a");
         assert_eq!(one.authorization.as_ref().map(Secret::expose), Some("Basic YWw6cDp3"));
         assert!(!format!("{one:?}").contains("YWw6cDp3"), "{one:?}");
         let two = config("couchdbs://[::1]").unwrap();
-        assert_eq!((two.base.as_str(), two.tls.is_some()), ("https://[::1]:6984", true));
+        assert_eq!(two.server.place.to_string(), "[::1]:6984");
+        assert!(two.server.tls.checks_host());
         assert_eq!(two.user.as_deref(), Some("env"));
-        assert_eq!(config("couchdb:").unwrap().base, "http://127.0.0.1:5984");
-        assert!(config("couchdb://h?tls=require").unwrap().tls.unwrap().disable_verification());
+        let three = config("couchdb:").unwrap().server;
+        assert!(three.place.to_string() == "127.0.0.1:5984" && three.tls.is_off());
+        let four = config("couchdb://h?tls=require").unwrap().server;
+        assert!(!four.tls.is_off() && !four.tls.checks_host());
     }
 
     #[test]

@@ -2,74 +2,32 @@
 
 use super::config::Config;
 use super::document::{Object, parse};
-use crate::cancel;
-use crate::wire::tls;
 use kurabe_core::{Error, ErrorKind};
-use std::io;
 
 /// The error of a request without an answer.
-pub(super) fn of_ureq(error: ureq::Error, config: &Config) -> Error {
-    let place = &config.place;
-    let at = |error: Error| error.context(format!("CouchDB at {place}"));
-    match error {
-        ureq::Error::Io(error) => match of_io(&error, config) {
-            // Its message has the address already.
-            error if error.kind() == ErrorKind::Unreachable => error,
-            error => at(error),
-        },
-        ureq::Error::Rustls(error) => at(of_tls(&error)),
-        ureq::Error::Timeout(_) => {
-            Error::new(ErrorKind::Timeout, format!("{place} does not answer within the time allowed"))
+pub(super) fn of_exchange(error: Error, config: &Config) -> Error {
+    let plain = config.server.tls.is_off();
+    let (speaks, other) = if plain { ("plain HTTP", "couchdbs:") } else { ("TLS", "couchdb:") };
+    let error = match error.kind() {
+        ErrorKind::ConnectionLost => {
+            let hint = format!("has the server ended, or does it not speak {speaks} there ({other})?");
+            error.hint(hint)
         }
-        ureq::Error::HostNotFound => {
-            Error::new(ErrorKind::Unreachable, format!("the host of '{place}' is unknown"))
-                .hint("is the host right?")
+        ErrorKind::Protocol if plain => {
+            error.context("not CouchDB").hint("are host and port right?; for HTTPS write couchdbs:")
         }
-        ureq::Error::Protocol(error) => at(not_couchdb(&format!("invalid HTTP ({error})"), config)),
-        ureq::Error::LargeResponseHeader(..) => at(not_couchdb("a response header that is too long", config)),
-        // The remaining errors do not concern the target, and contain no password.
-        error => at(Error::new(ErrorKind::Environment, format!("the request could not be made: {error}"))),
-    }
-}
-
-fn of_io(error: &io::Error, config: &Config) -> Error {
-    use io::ErrorKind as Io;
-    if cancel::is_cut() {
-        return cancel::error();
-    }
-    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        return error.clone();
-    }
-    if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        return of_tls(error);
-    }
-    match error.kind() {
-        Io::UnexpectedEof
-        | Io::ConnectionReset
-        | Io::ConnectionAborted
-        | Io::BrokenPipe
-        | Io::NotConnected => {
-            let lost = Error::new(ErrorKind::ConnectionLost, format!("the connection was lost: {error}"));
-            let (speaks, other) =
-                if config.tls.is_some() { ("TLS", "couchdb:") } else { ("plain HTTP", "couchdbs:") };
-            lost.hint(format!("has the server ended, or does it not speak {speaks} there ({other})?"))
-        }
-        _ => config.place.unreachable(error),
-    }
-}
-
-fn of_tls(error: &rustls::Error) -> Error {
-    match error {
-        rustls::Error::InvalidMessage(_) => {
-            Error::new(ErrorKind::Protocol, format!("the server does not speak TLS ({error})"))
-                .hint("for plain HTTP write couchdb: without tls=")
-        }
-        _ => tls::failed(error),
-    }
+        ErrorKind::Protocol => error
+            .context("not CouchDB")
+            .hint("are host and port right?; for plain HTTP write couchdb: without tls="),
+        // Its message has the address already.
+        ErrorKind::Unreachable | ErrorKind::Interrupted => return error,
+        _ => error,
+    };
+    error.context(format!("CouchDB at {}", config.server.place))
 }
 
 fn not_couchdb(what: &str, config: &Config) -> Error {
-    let hint = if config.tls.is_some() { "" } else { "; for HTTPS write couchdbs:" };
+    let hint = if config.server.tls.is_off() { "; for HTTPS write couchdbs:" } else { "" };
     Error::new(ErrorKind::Protocol, format!("not CouchDB: the server sent {what}"))
         .hint(format!("are host and port right?{hint}"))
 }
@@ -83,7 +41,7 @@ pub(super) fn reason(answer: &[u8]) -> Option<String> {
 
 /// The error of an unsuccessful answer.
 pub(super) fn of_answer(status: u16, answer: &[u8], config: &Config) -> Error {
-    let context = format!("CouchDB at {}", config.place);
+    let context = format!("CouchDB at {}", config.server.place);
     let said = parse::<Object<'_>>(answer).ok();
     let code = said.as_ref().and_then(|said| said.text("error"));
     let Some(code) = code else {
@@ -109,7 +67,8 @@ pub(super) fn no_administrator(config: &Config) -> Error {
         Some(user) => format!("user {user} may not create databases"),
         None => "without a user, databases cannot be created".to_owned(),
     };
-    let error = Error::new(ErrorKind::NotPermitted, who).context(format!("CouchDB at {}", config.place));
+    let error =
+        Error::new(ErrorKind::NotPermitted, who).context(format!("CouchDB at {}", config.server.place));
     error.hint("name a server administrator: couchdb://user:password@host")
 }
 
@@ -166,16 +125,27 @@ mod tests {
     }
 
     #[test]
-    fn lost_and_refused_connections_have_different_kinds() {
-        let lost = of_ureq(ureq::Error::Io(io::ErrorKind::ConnectionReset.into()), &config());
-        assert_eq!(lost.kind(), ErrorKind::ConnectionLost, "{lost}");
-        let closed = of_ureq(ureq::Error::Io(io::ErrorKind::ConnectionRefused.into()), &config());
-        assert_eq!(closed.kind(), ErrorKind::Unreachable, "{closed}");
-        let plain = of_io(
-            &io::Error::other(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)),
-            &config(),
-        );
-        assert_eq!(plain.kind(), ErrorKind::Protocol, "{plain}");
-        assert!(plain.to_string().contains("does not speak TLS"), "{plain}");
+    fn failed_exchange_says_which_protocol_was_expected() {
+        let of = |kind, config: &Config| of_exchange(Error::new(kind, "x"), config);
+        let tls = Config::from_url(&TargetUrl::parse("couchdbs://:@h").unwrap()).unwrap();
+        for (kind, config, part) in [
+            (
+                ErrorKind::ConnectionLost,
+                &config(),
+                "CouchDB at h:5984: x; has the server ended, or does it not speak plain HTTP",
+            ),
+            (ErrorKind::ConnectionLost, &tls, "does it not speak TLS there (couchdb:)"),
+            (
+                ErrorKind::Protocol,
+                &config(),
+                "CouchDB at h:5984: not CouchDB: x; are host and port right?; for HTTPS",
+            ),
+            (ErrorKind::Protocol, &tls, "for plain HTTP write couchdb:"),
+            (ErrorKind::Timeout, &tls, "CouchDB at h:6984: x"),
+        ] {
+            let error = of(kind, config);
+            assert!(error.kind() == kind && error.to_string().contains(part), "{error}");
+        }
+        assert_eq!(of(ErrorKind::Unreachable, &tls).to_string(), "x");
     }
 }

@@ -13,10 +13,11 @@
 
 use super::document::{Object, parse};
 use super::http::Client;
-use crate::clients;
 use crate::prelude::*;
 use crate::reported::Reported;
 use serde_json::{Map, Value};
+
+const CLIENT: &str = "Kurabe's lean client";
 
 /// Bytes of a document reserved for names, numbers and the id.
 const AROUND: u64 = 1_024;
@@ -37,7 +38,10 @@ impl Kind {
         Self::of(client.answer()).ok_or_else(|| {
             Error::new(
                 ErrorKind::Protocol,
-                format!("the server at {} is not CouchDB but another HTTP server", client.config().place),
+                format!(
+                    "the server at {} is not CouchDB but another HTTP server",
+                    client.config().server.place
+                ),
             )
             .hint("are host and port right?")
         })
@@ -60,12 +64,11 @@ impl Kind {
 
 /// Queries version, durability, settings and limits.
 pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> {
-    let transport = if client.config().tls.is_some() { "TCP with TLS" } else { "TCP" };
     let mut facts = ServerFacts {
         engine: if kind.stores.is_some() { "PouchDB Server" } else { "CouchDB" }.to_owned(),
         version: kind.version.clone(),
-        client: clients::UREQ.to_owned(),
-        transport: transport.to_owned(),
+        client: CLIENT.to_owned(),
+        transport: client.config().server.transport().to_owned(),
         notes: vec![
             "updates, replacements and deletions are two requests each: one reads the document's revision"
                 .to_owned(),

@@ -1,68 +1,31 @@
-//! One keep-alive HTTP connection to a CouchDB server, through the `ureq` crate.
+//! One keep-alive HTTP connection to a CouchDB server.
 //!
-//! A `ureq` agent keeps idle connections in a pool. Each session has its own agent with a pool of one connection, so
-//! that a session is one connection, as with the other engines. The first request opens it: HTTP has no greeting, and
-//! an application would not send a request only to connect. If the server has closed an idle connection (PouchDB Server
-//! does so after five seconds), the next request opens a new one, as in every HTTP client.
+//! The first request opens it: HTTP has no greeting, and an application would not send a request only to connect. If the
+//! server has closed an idle connection (PouchDB Server does so after five seconds), the next request opens a new one, as
+//! in every HTTP client.
 
 use super::config::Config;
-use super::connection::{Nowhere, Requests, ToServer};
 use super::document::parse;
 use super::errors;
+use crate::http::Connection;
 use crate::prelude::*;
+use crate::wire::push_number;
 use serde::Deserialize;
-use std::io::Read as _;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use ureq::http::{Method, Request};
-use ureq::unversioned::transport::{Connector as _, RustlsConnector};
-use ureq::{Agent, AsSendBody};
-
-/// Size of each of a connection's two buffers, in bytes: enough for every request header and most answers, and 64 MB
-/// for a thousand clients.
-const BUFFER: usize = 32 * 1024;
-/// How long a session may be idle between two requests.
-const IDLE: Duration = Duration::from_secs(24 * 3600);
 
 /// A client of one server. It keeps the last answer's body until the next request.
 pub(super) struct Client {
-    agent: Agent,
     config: Arc<Config>,
-    requests: Requests,
-    url: String,
+    connection: Connection,
+    /// The last request's header section.
+    head: Vec<u8>,
     answer: Vec<u8>,
 }
 
 impl Client {
     pub(super) fn new(config: &Arc<Config>, options: &ConnectOptions) -> Self {
-        let mut builder = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            // The environment's proxy settings do not apply: the server at this address is measured.
-            .proxy(None)
-            .user_agent(concat!("kurabe/", env!("CARGO_PKG_VERSION")))
-            .accept("application/json")
-            .max_idle_connections(1)
-            .max_idle_connections_per_host(1)
-            .max_idle_age(IDLE)
-            .input_buffer_size(BUFFER)
-            .output_buffer_size(BUFFER);
-        if let Some(tls) = &config.tls {
-            builder = builder.tls_config(tls.clone());
-        }
-        let requests = Requests::default();
-        let to_server =
-            ToServer { place: config.place.clone(), options: *options, requests: requests.clone() };
-        let connector = to_server.chain(RustlsConnector::default());
-        Self {
-            agent: Agent::with_parts(builder.build(), connector, Nowhere),
-            config: Arc::clone(config),
-            requests,
-            url: String::new(),
-            answer: Vec::new(),
-        }
+        let connection = Connection::new(&config.server, options);
+        Self { config: Arc::clone(config), connection, head: Vec::new(), answer: Vec::new() }
     }
 
     pub(super) fn config(&self) -> &Arc<Config> {
@@ -74,7 +37,7 @@ impl Client {
     }
 
     pub(super) fn get(&mut self, path: &str) -> Result<u16> {
-        self.send(&Method::GET, path, None)
+        self.send("GET ", path, None)
     }
 
     /// Reads the JSON at a path; any status but 200 is an error.
@@ -90,46 +53,28 @@ impl Client {
     }
 
     pub(super) fn delete(&mut self, path: &str) -> Result<u16> {
-        self.send(&Method::DELETE, path, None)
+        self.send("DELETE ", path, None)
     }
 
     pub(super) fn put(&mut self, path: &str, body: Option<&[u8]>) -> Result<u16> {
-        self.send(&Method::PUT, path, Some(body.unwrap_or_default()))
+        self.send("PUT ", path, Some(body.unwrap_or_default()))
     }
 
     pub(super) fn post(&mut self, path: &str, body: &[u8]) -> Result<u16> {
-        self.send(&Method::POST, path, Some(body))
+        self.send("POST ", path, Some(body))
     }
 
     /// Sends a request, receives the answer, and returns its status.
-    fn send(&mut self, method: &Method, path: &str, body: Option<&[u8]>) -> Result<u16> {
-        self.url.clear();
-        self.url.push_str(&self.config.base);
-        self.url.push_str(path);
-        self.answer.clear();
-        let mut request = Request::builder().method(method).uri(self.url.as_str());
-        if let Some(authorization) = &self.config.authorization {
-            request = request.header("authorization", authorization.expose());
-        }
-        let sent = match body {
-            None => self.run(request.body(())),
-            Some(body) => self.run(request.header("content-type", "application/json").body(body)),
-        };
-        sent.map_err(|error| errors::of_ureq(error, &self.config))
+    fn send(&mut self, method: &str, path: &str, body: Option<&[u8]>) -> Result<u16> {
+        let Self { config, connection, head, answer } = self;
+        write(config, method, path, body.map(<[u8]>::len), head);
+        let answered = connection.request(head, body.unwrap_or_default(), answer);
+        answered.map(|answer| answer.status).map_err(|error| errors::of_exchange(error, config))
     }
 
-    fn run(
-        &mut self,
-        request: Result<Request<impl AsSendBody>, ureq::http::Error>,
-    ) -> Result<u16, ureq::Error> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        let mut response = self.agent.run(request?)?;
-        if let Some(length) = response.body().content_length() {
-            // The length may be false, so at most 1 MiB is reserved.
-            self.answer.reserve(length.min(1 << 20) as usize);
-        }
-        response.body_mut().as_reader().read_to_end(&mut self.answer).map_err(ureq::Error::from)?;
-        Ok(response.status().as_u16())
+    /// Returns an error if the server sent unrequested data.
+    pub(super) fn check_rest(&mut self) -> Result<()> {
+        self.connection.check_rest().map_err(|error| errors::of_exchange(error, &self.config))
     }
 
     /// The error of an unexpected answer.
@@ -149,13 +94,53 @@ impl Client {
     }
 }
 
+/// Replaces the contents of `out` by a header section. `length` is that of the body, if the method has one.
+fn write(config: &Config, method: &str, path: &str, length: Option<usize>, out: &mut Vec<u8>) {
+    out.clear();
+    for part in [method, path, &config.fields] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    if let Some(authorization) = &config.authorization {
+        for part in ["Authorization: ", authorization.expose(), "\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+    if let Some(length) = length {
+        out.extend_from_slice(b"Content-Type: application/json\r\nContent-Length: ");
+        push_number(out, length as u64);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_has_host_user_and_length() {
+        let config = Config::from_url(&TargetUrl::parse("couchdb://al:p%3Aw@db:1234").unwrap()).unwrap();
+        let agent = concat!("User-Agent: kurabe/", env!("CARGO_PKG_VERSION"));
+        let same = format!(
+            " HTTP/1.1\r\nHost: db:1234\r\n{agent}\r\nAccept: application/json\r\nAuthorization: Basic YWw6cDp3\r\n"
+        );
+        let mut out = b"before".to_vec();
+        write(&config, "GET ", "/a", None, &mut out);
+        assert_eq!(String::from_utf8(out.clone()).unwrap(), format!("GET /a{same}\r\n"));
+        write(&config, "PUT ", "/a", Some(12), &mut out);
+        let expected = format!("PUT /a{same}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n");
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
+
 #[cfg(test)]
 mod fuzz {
     use super::super::document::Object;
     use super::*;
-    use crate::wire::Place;
+    use crate::http::Server;
     use crate::wire::script::Parts;
-    use std::io::Write as _;
+    use crate::wire::{Place, tls};
+    use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixListener;
     use std::sync::Mutex;
     use std::thread;
@@ -202,7 +187,8 @@ mod fuzz {
             let (_, with_words) = parts.head();
             *answer.lock().unwrap() = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
             let place = Place::Unix(socket.clone());
-            let config = Arc::new(Config { place, ..Config::from_url(&url).unwrap() });
+            let server = Arc::new(Server { place, tls: tls::Mode::Off });
+            let config = Arc::new(Config { server, ..Config::from_url(&url).unwrap() });
             let client = || Client::new(&config, &ConnectOptions::default());
             let _ = client().read::<Object<'_>>("/a");
             let mut client = client();

@@ -1,4 +1,4 @@
-//! CouchDB and servers with its HTTP API, through the `ureq` crate with keep-alive.
+//! CouchDB and servers with its HTTP API, through a native client with keep-alive.
 //! Source: <https://docs.couchdb.org/en/stable/api/index.html>.
 //!
 //! A collection is a database, a row is a document, the key is its id (`id`), and the other fields are its members
@@ -16,7 +16,6 @@
 //! and does not expire, while a cookie does after ten minutes.
 
 mod config;
-mod connection;
 mod document;
 mod errors;
 mod facts;
@@ -30,6 +29,7 @@ mod write;
 use crate::info::{DriverInfo, OptionInfo};
 use crate::ownership::Owned;
 use crate::prelude::*;
+use crate::wire::tls;
 use config::Config;
 use facts::Kind;
 use http::Client;
@@ -45,7 +45,9 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "couchdb://[user[:password]@]host[:port][/prefix-of-databases]",
     options: &[
         OptionInfo::new("tls", "off (default of couchdb:), require, or verify (default of couchdbs:)"),
-        OptionInfo::new("ca", "file of the authority for tls=verify, in place of Mozilla's list"),
+        tls::CA,
+        tls::CERT,
+        tls::KEY,
     ],
     benchmark_clause: None,
     open,
@@ -81,7 +83,7 @@ impl Driver for CouchDb {
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.config.place.endpoint()
+        self.config.server.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -100,7 +102,7 @@ impl Driver for CouchDb {
 
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("HTTP clients do not use pipelining: they await each answer");
-        Capabilities::without_statements("CouchDB", pipelining)
+        Capabilities::without_statements("CouchDB", pipelining).sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -151,6 +151,10 @@ impl Session for CouchSession {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         self.slots.remove(&prepared).map(drop)
     }
+
+    fn close_checked(mut self: Box<Self>) -> Result<()> {
+        self.client.check_rest()
+    }
 }
 
 /// An operation in progress.

@@ -193,7 +193,7 @@ fn give_way(attempt: u32) {
     if attempt > 1 {
         let most = 1_000_u32 << attempt.min(5);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-        std::thread::sleep(Duration::from_micros(u64::from(now / 7 % most)));
+        kurabe_reactor::sleep(Duration::from_micros(u64::from(now / 7 % most)));
     }
 }
 

@@ -17,8 +17,6 @@ pub(crate) struct Config {
     pub(crate) tls: tls::Mode,
     /// Whether the password may be sent in plain text (`mysql_clear_password`); requires a verified certificate.
     pub(crate) cleartext: bool,
-    /// Whether to use the `mysql` crate instead of the lean client.
-    pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
     /// The storage engine of our tables; `None`: the server's default.
     pub(crate) engine: Option<String>,
@@ -44,14 +42,13 @@ impl Config {
             let what = "enable_cleartext_plugin=true requires a verified certificate";
             return Err(url.wrong(what).hint("add tls=verify"));
         }
-        let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
         let engine = url.option("engine").map(ToOwned::to_owned);
         if let Some(name) = &engine
             && (name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
         {
             return Err(url.wrong(format!("engine={name} is not a valid name of a storage engine")));
         }
-        let charset = Charset::from_url(url, wrapped)?;
+        let charset = Charset::from_url(url)?;
         let user = url.user.clone().or_else(|| file.get("user")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("mysql://user@host/database"))?;
         let of_environment = || variable("MYSQL_PWD").map(Secret::new);
@@ -63,7 +60,7 @@ impl Config {
             .ok_or_else(|| url.wrong("no database is given").hint("mysql://user@host/database"))?;
         let place = place(url, file)?;
         tls.check(&place, url)?;
-        Ok(Self { place, user, password, database, tls, cleartext, wrapped, charset, engine })
+        Ok(Self { place, user, password, database, tls, cleartext, charset, engine })
     }
 }
 
@@ -128,9 +125,7 @@ mod tests {
     fn invalid_options_are_rejected() {
         for (url, part) in [
             ("mysql://u@h", "no database"),
-            ("mysql://u@h/d?client=fast", "client=fast"),
             ("mysql://u@h/d?charset=latin1", "charset=latin1"),
-            ("mysql://u@h/d?client=driver&charset=statement", "its own way"),
             ("mysql://u@h/d?engine=a;b", "storage engine"),
             ("mysql://u@h/d?tls=prefer", "tls=prefer"),
             ("mysql://u@h/d?tls=require&socket=/s", "Unix socket"),

@@ -23,7 +23,9 @@ fn kind(number: u16) -> (ErrorKind, &'static str) {
             ErrorKind::NotPermitted,
             "the user needs CREATE, DROP, INDEX, SELECT, INSERT, UPDATE, DELETE there",
         ),
-        1290 | 1836 => (ErrorKind::NotPermitted, "the server is read-only"),
+        // 1290 is of any option: --read-only, but also --secure-file-priv.
+        1290 | 1836 => (ErrorKind::ReadOnly, "the server is read-only"),
+        1792 => (ErrorKind::ReadOnly, ""),
         1040 => (ErrorKind::Limit, "raise max_connections, or use fewer clients"),
         1203 | 1226 => {
             (ErrorKind::Limit, "raise the user's limit (max_user_connections), or use fewer clients")

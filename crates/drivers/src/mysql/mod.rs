@@ -16,7 +16,6 @@ mod metrics;
 mod namespace;
 mod option_file;
 mod version;
-mod wrapped;
 
 use crate::charset;
 use crate::prelude::*;
@@ -33,7 +32,6 @@ use lean::{Connection, Lean};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use version::Era;
-use wrapped::Wrapped;
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -55,7 +53,6 @@ pub static INFO: DriverInfo = DriverInfo {
             "engine",
             "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
         ),
-        OptionInfo::new("client", "lean (default): Kurabe's own; driver: the mysql crate"),
         charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),
@@ -69,6 +66,9 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let (allowed, remotes) = (Arc::default(), Vec::new());
     Ok(Box::new(Mysql { config, dialect, engine, era, allowed, remotes, takes_files }))
 }
+
+/// Makes every transaction of the session read-only, also those of single statements (manual, "SET TRANSACTION").
+const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 struct Mysql {
     config: Config,
@@ -91,11 +91,7 @@ impl Mysql {
     }
 
     fn link(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        let mut link: Box<dyn Query> = if self.config.wrapped {
-            Box::new(Wrapped::connect(&self.config, options)?)
-        } else {
-            Box::new(self.lean(options)?)
-        };
+        let mut link: Box<dyn Query> = Box::new(self.lean(options)?);
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
             let era = version::check(&value(&mut *link, "SELECT VERSION()")?.unwrap_or_default())?;
@@ -129,9 +125,8 @@ impl Mysql {
 impl Driver for Mysql {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.link(&ConnectOptions::default())?;
-        let client = if self.config.wrapped { wrapped::CLIENT } else { lean::CLIENT };
         let durability = self.durability(&mut *link)?;
-        let facts = facts::read(&mut *link, &durability, client)?;
+        let facts = facts::read(&mut *link, &durability, lean::CLIENT)?;
         link.quit()?;
         Ok(facts)
     }
@@ -162,11 +157,6 @@ impl Driver for Mysql {
     }
 
     fn supports_transfer(&self, transfer: Transfer) -> Support {
-        if self.config.wrapped {
-            return Support::no(
-                "the mysql crate is not used for transfers of many rows; leave client=driver out",
-            );
-        }
         match transfer {
             Transfer::Read(_) => Support::Native,
             Transfer::Write => match self.takes_files() {
@@ -183,9 +173,6 @@ impl Driver for Mysql {
 
     /// Tries it, since a proxy or a setting may decide it.
     fn supports_compression(&self, compression: Compression) -> Support {
-        if self.config.wrapped {
-            return Support::no("the mysql crate is not used with compression; leave client=driver out");
-        }
         let tried = || self.lean(&ConnectOptions { compression, ..ConnectOptions::default() })?.quit();
         match tried() {
             Ok(()) => Support::Native,
@@ -198,19 +185,19 @@ impl Driver for Mysql {
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("the MySQL protocol allows one outstanding command at a time");
         let (estimates, latin1) = (Support::Native, Support::Native);
-        let capabilities = Capabilities { estimates, latin1, ..Capabilities::of_sql(pipelining) };
-        if self.config.wrapped { capabilities } else { capabilities.sharing_threads() }
+        let old = self.era.get() == Some(&Era::Mysql55);
+        let read_only_sessions = Support::unless(old.then_some(
+            "MySQL 5.5 has no read-only transactions; allow writes with --write, or 'write = true' in the file",
+        ));
+        let of_sql = Capabilities::of_sql(pipelining);
+        Capabilities { estimates, latin1, read_only_sessions, ..of_sql }.sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
-        Ok(if self.config.wrapped {
-            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect, supports))
-        } else {
-            Box::new(LinkSession::new(self.lean(options)?, dialect, supports))
-        })
+        Ok(Box::new(LinkSession::new(self.lean(options)?, dialect, supports)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

@@ -15,8 +15,6 @@ pub(crate) struct Config {
     pub(crate) password: Option<Secret>,
     pub(crate) database: String,
     pub(crate) tls: tls::Mode,
-    /// Whether to use the `postgres` crate instead of the lean client.
-    pub(crate) wrapped: bool,
     pub(crate) charset: Charset,
     /// Settings of the session, as `-c name=value` (libpq's `options`).
     pub(crate) options: Option<String>,
@@ -48,8 +46,7 @@ impl Config {
         variable: &dyn Fn(&str) -> Option<String>,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
-        let wrapped = url.choice("client", &[("lean", false), ("driver", true)])?;
-        let charset = Charset::from_url(url, wrapped)?;
+        let charset = Charset::from_url(url)?;
         let user = url.user.clone().or_else(|| variable("PGUSER")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let path = Some(url.path.clone()).filter(|path| !path.is_empty());
@@ -70,7 +67,6 @@ impl Config {
             password,
             database,
             tls,
-            wrapped,
             charset,
             options,
             search_path,
@@ -272,9 +268,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
     #[test]
     fn invalid_options_are_rejected() {
         for (url, part) in [
-            ("postgres://u@h/d?client=fast", "client=fast"),
             ("postgres://u@h/d?charset=latin1", "charset=latin1"),
-            ("postgres://u@h/d?client=driver&charset=statement", "its own way"),
             ("postgres://u@h/d?tls=prefer", "tls=prefer"),
             ("postgres://u@h/d?sslmode=prefer", "two runs could differ"),
             ("postgres://u@h/d?sslcert=/c", "two runs could differ"),

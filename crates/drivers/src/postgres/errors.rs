@@ -17,7 +17,7 @@ fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {
         "3D000" => (ErrorKind::NotFound, "create the database first, or name another"),
         "42P01" | "3F000" => (ErrorKind::NotFound, ""),
         "42501" => (ErrorKind::NotPermitted, "the user needs CREATE on the schema, or must own the tables"),
-        "25006" => (ErrorKind::NotPermitted, "the server or the transaction is read-only"),
+        "25006" => (ErrorKind::ReadOnly, "the server or the transaction is read-only"),
         "53300" => (ErrorKind::Limit, "raise max_connections, or use fewer clients"),
         "53100" => (ErrorKind::Limit, "the server's disk is full"),
         "53200" => (ErrorKind::Limit, "the server is out of memory"),

@@ -1,6 +1,5 @@
 //! PostgreSQL.
 
-mod binary;
 mod config;
 mod dialect;
 mod dump;
@@ -15,9 +14,8 @@ mod metrics;
 mod mysql_fdw;
 mod namespace;
 mod passfile;
+mod read_only;
 mod values;
-mod wrapped;
-mod wrapped_tls;
 
 use crate::charset;
 use crate::prelude::*;
@@ -29,7 +27,6 @@ use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
 use std::sync::Arc;
-use wrapped::Wrapped;
 
 /// The driver, for the registry.
 pub static INFO: DriverInfo = DriverInfo {
@@ -50,7 +47,6 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("sslkey", "as in libpq: file of the client's private key"),
         OptionInfo::new("search_path", "schemas in which tables are created and found: shop,public"),
         OptionInfo::new("options", "as in libpq: settings of the session, as -c name=value"),
-        OptionInfo::new("client", "lean (default): Kurabe's own; driver: the postgres crate"),
         charset::OPTION,
     ],
     benchmark_clause: None,
@@ -71,19 +67,14 @@ struct Postgres {
 
 impl Postgres {
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(if self.config.wrapped {
-            Box::new(Wrapped::connect(&self.config, options)?)
-        } else {
-            Box::new(Lean::connect(&self.config, options)?)
-        })
+        Ok(Box::new(Lean::connect(&self.config, options)?))
     }
 }
 
 impl Driver for Postgres {
     fn describe(&self) -> Result<ServerFacts> {
         let mut link = self.query(&ConnectOptions::default())?;
-        let client = if self.config.wrapped { wrapped::CLIENT } else { lean::CLIENT };
-        let facts = facts::read(&mut *link, client)?;
+        let facts = facts::read(&mut *link, lean::CLIENT)?;
         link.quit()?;
         Ok(facts)
     }
@@ -105,26 +96,18 @@ impl Driver for Postgres {
     }
 
     fn supports_transfer(&self, _: Transfer) -> Support {
-        let why = "the postgres crate is not used for transfers of many rows; leave client=driver out";
-        Support::unless(self.config.wrapped.then_some(why))
+        Support::Native
     }
 
     fn capabilities(&self) -> Capabilities {
-        let of_sql =
-            |pipelining| Capabilities { estimates: Support::Native, ..Capabilities::of_sql(pipelining) };
-        if self.config.wrapped {
-            return of_sql(Support::no("the postgres crate awaits each reply before the next request"));
-        }
-        of_sql(Support::Native).sharing_threads()
+        let of_sql = Capabilities::of_sql(Support::Native);
+        Capabilities { estimates: Support::Native, read_only_sessions: Support::Native, ..of_sql }
+            .sharing_threads()
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(if self.config.wrapped {
-            Box::new(LinkSession::new(Wrapped::connect(&self.config, options)?, dialect, None))
-        } else {
-            Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect, None))
-        })
+        Ok(Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect, None)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

@@ -15,7 +15,8 @@ pub(super) fn explain(error: &rusqlite::Error) -> Error {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
             (ErrorKind::Server, "another connection held the write lock for longer than busy_timeout")
         }
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
+        ErrorCode::ReadOnly => (ErrorKind::ReadOnly, ""),
+        ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
         ErrorCode::CannotOpen => (ErrorKind::Unreachable, ""),
         ErrorCode::NotADatabase => (ErrorKind::Usage, "use a SQLite file, or a new one"),
         ErrorCode::DiskFull => (ErrorKind::Environment, "free space on the file system, or use another path"),

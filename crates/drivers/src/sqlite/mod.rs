@@ -215,11 +215,13 @@ impl Driver for Sqlite {
             "SQLite's EXPLAIN QUERY PLAN has no row estimates, and its scan status, which has them, is not compiled in",
         );
         let is_temporary = self.place.is_temporary();
-        Capabilities { is_temporary, estimates, ..Capabilities::of_sql(pipelining) }
+        let read_only_sessions = Support::Native;
+        Capabilities { is_temporary, estimates, read_only_sessions, ..Capabilities::of_sql(pipelining) }
     }
 
-    fn connect(&self, _: &ConnectOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(session::SqliteSession::new(self.connection()?, Arc::clone(&self.remotes))))
+    fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
+        let (connection, remotes) = (self.connection()?, Arc::clone(&self.remotes));
+        Ok(Box::new(session::SqliteSession::new(connection, remotes, options.access)?))
     }
 
     fn stats_probe(&self, _: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

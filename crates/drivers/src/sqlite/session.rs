@@ -10,6 +10,7 @@ use super::{DIALECT, transfer};
 use crate::prelude::*;
 use crate::slots::{Known, Slots, check_parameters};
 use crate::sql::{Template, shape, text};
+use kurabe_core::driver::Access;
 use kurabe_core::remote::RemoteServer;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row};
@@ -31,6 +32,7 @@ pub(super) struct SqliteSession {
     /// The files that it can attach, and those that are attached.
     remotes: Arc<Remotes>,
     attached: Vec<RemoteServer>,
+    access: Access,
 }
 
 enum Slot {
@@ -51,9 +53,12 @@ struct Statement {
 }
 
 impl SqliteSession {
-    pub(super) fn new(connection: Connection, remotes: Arc<Remotes>) -> Self {
+    pub(super) fn new(connection: Connection, remotes: Arc<Remotes>, access: Access) -> Result<Self> {
         connection.set_prepared_statement_cache_capacity(SPARE);
-        Self {
+        if access == Access::ReadOnly {
+            connection.pragma_update(None, "query_only", true).map_err(|e| explain(&e))?;
+        }
+        Ok(Self {
             connection,
             texts: Known::default(),
             templates: Known::default(),
@@ -64,7 +69,8 @@ impl SqliteSession {
             capacity: SPARE,
             remotes,
             attached: Vec::new(),
-        }
+            access,
+        })
     }
 
     /// Attaches the file that a linked collection is in, once.
@@ -79,7 +85,8 @@ impl SqliteSession {
     }
 
     fn statement(&mut self, operation: &Operation) -> Result<Arc<Statement>> {
-        let known = self.texts.get(operation, || Statement::new(operation))?;
+        let access = self.access;
+        let known = self.texts.get(operation, || Statement::new(operation, access))?;
         // One reference is in `texts`, one is here; another means that the statement is prepared and not released.
         if Arc::strong_count(&known) == 2 {
             return Ok(known);
@@ -92,11 +99,16 @@ impl SqliteSession {
 }
 
 impl Statement {
-    fn new(operation: &Operation) -> Result<Self> {
+    fn new(operation: &Operation, access: Access) -> Result<Self> {
         let shape = shape(operation)?;
+        let sql = match operation {
+            // The usual statement takes the write lock.
+            Operation::Begin if access == Access::ReadOnly => "BEGIN".to_owned(),
+            _ => text(&DIALECT, operation)?,
+        };
         Ok(Self {
             name: operation.name(),
-            sql: text(&DIALECT, operation)?,
+            sql,
             reads: matches!(operation, Operation::Ping) || !shape.gives.is_empty(),
             raw: matches!(operation, Operation::Raw { .. }),
             parameter_types: shape.takes,
@@ -114,7 +126,15 @@ impl Session for SqliteSession {
             self.connection.set_prepared_statement_cache_capacity(self.capacity);
         }
         // Compiles the statement; dropping it puts it into the cache.
-        self.connection.prepare_cached(&statement.sql).map(drop).map_err(|e| explain(&e))?;
+        let compiled = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
+        // `query_only` stops what writes to tables. This is known before, and of more: BEGIN IMMEDIATE, say.
+        if self.access == Access::ReadOnly && !compiled.readonly() && compiled.is_explain() == 0 {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                "sqlite: the statement would write in a read-only session",
+            ));
+        }
+        drop(compiled);
         self.live += 1;
         Ok(self.slots.insert(Slot::Statement(statement)))
     }

@@ -6,11 +6,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
-use kurabe_testbed::Server;
 use std::sync::Arc;
 
 pub const ENGINES: [&str; 3] = ["mysql", "mariadb", "postgres"];
-pub const CLIENTS: [&str; 2] = ["lean", "driver"];
 
 /// The server's URL with one more option.
 pub fn with(url: &str, option: &str) -> String {
@@ -20,11 +18,6 @@ pub fn with(url: &str, option: &str) -> String {
 /// The URL with a password after its user.
 pub fn with_password(url: &str, password: &str) -> String {
     url.replacen('@', &format!(":{password}@"), 1)
-}
-
-/// The server's URL for one of the clients.
-pub fn by(server: &Server, client: &str) -> String {
-    with(server.url(), &format!("client={client}"))
 }
 
 pub fn open(url: &str) -> Result<Box<dyn Driver>> {

@@ -1,10 +1,7 @@
 //! Literals in statements, under all server settings that affect quotes and backslashes.
 
-use crate::common::{CLIENTS, by, open};
+use super::common::open;
 use kurabe_testbed::testing;
-
-#[path = "../shared/literals.rs"]
-mod shared;
 
 /// Engine, settings, and whether its text may contain zero characters.
 type Mode = (&'static str, &'static [(&'static str, &'static str)], bool);
@@ -35,9 +32,7 @@ fn literals_equal_their_values_under_all_server_settings() {
         }) else {
             continue;
         };
-        for client in CLIENTS {
-            let driver = open(&by(&server, client)).unwrap();
-            shared::check(&*driver, zeros, &format!("{engine} {settings:?} {client}"));
-        }
+        let driver = open(server.url()).unwrap();
+        crate::literals::check(&*driver, zeros, &format!("{engine} {settings:?}"));
     }
 }

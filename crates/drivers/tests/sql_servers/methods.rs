@@ -1,6 +1,6 @@
 //! All authentication methods that these servers use.
 
-use crate::common::{CLIENTS, connect, once, refusal, with};
+use super::common::{connect, once, refusal, with};
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
@@ -10,11 +10,11 @@ use kurabe_testbed::{Server, testing};
 use std::process::Command;
 
 /// The server's URL for another user.
-fn as_user(server: &Server, user: &str, client: &str, options: &str) -> String {
+fn as_user(server: &Server, user: &str, options: &str) -> String {
     let mut url = TargetUrl::parse(server.url()).unwrap();
     (url.user, url.password) = (None, None);
     let (scheme, rest) = url.to_string().split_once("//").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    let url = with(&format!("{scheme}//{user}@{rest}"), &format!("client={client}"));
+    let url = format!("{scheme}//{user}@{rest}");
     if options.is_empty() { url } else { with(&url, options) }
 }
 
@@ -59,16 +59,14 @@ fn mysql_authenticates_with_and_without_its_cache() {
          GRANT ALL ON kurabe.* TO full@'%'; GRANT ALL ON kurabe.* TO nopass@'%';",
     );
     let socket = format!("socket={}", server.socket().unwrap().display());
-    for client in CLIENTS {
-        for options in ["", "tls=require", &socket] {
-            // Clears the password cache, so that the first of two connections does full authentication.
-            administer(&server, "FLUSH PRIVILEGES");
-            works(&as_user(&server, "full:pass%20word", client, options));
-        }
-        works(&as_user(&server, "nopass", client, ""));
-        let error = refusal(&as_user(&server, "full:wrong", client, ""));
-        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
+    for options in ["", "tls=require", &socket] {
+        // Clears the password cache, so that the first of two connections does full authentication.
+        administer(&server, "FLUSH PRIVILEGES");
+        works(&as_user(&server, "full:pass%20word", options));
     }
+    works(&as_user(&server, "nopass", ""));
+    let error = refusal(&as_user(&server, "full:wrong", ""));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 
 fn testing_tls(options: kurabe_testbed::StartOptions) -> kurabe_testbed::StartOptions {
@@ -88,12 +86,67 @@ fn mariadb_authenticates_with_old_and_new_method() {
          CREATE USER modern@'%' IDENTIFIED VIA ed25519 USING PASSWORD('pass word');
          GRANT ALL ON kurabe.* TO native@'%'; GRANT ALL ON kurabe.* TO modern@'%';",
     );
-    for client in CLIENTS {
-        works(&as_user(&server, "native:pass%20word", client, ""));
-        works(&as_user(&server, "modern:pass%20word", client, ""));
-        for user in ["native", "modern"] {
-            let error = refusal(&as_user(&server, &format!("{user}:wrong"), client, ""));
-            assert_eq!(error.kind(), ErrorKind::Denied, "{client} {user}: {error}");
+    works(&as_user(&server, "native:pass%20word", ""));
+    works(&as_user(&server, "modern:pass%20word", ""));
+    for user in ["native", "modern"] {
+        let error = refusal(&as_user(&server, &format!("{user}:wrong"), ""));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{user}: {error}");
+    }
+}
+
+/// Has the server ask for all passwords over TCP by one method. The socket stays open.
+fn set_rules(server: &Server, session: &mut dyn Session, method: &str) {
+    let asked = once(session, &super::tables::raw(&["SHOW hba_file"]), &[]).unwrap();
+    let file = String::from_utf8(asked.field_bytes(0, 0).unwrap().to_vec()).unwrap();
+    let address = TargetUrl::parse(server.url()).unwrap().host.unwrap();
+    std::fs::write(file, format!("local all all trust\nhost all all {address}/32 {method}\n")).unwrap();
+    once(session, &super::tables::raw(&["SELECT pg_reload_conf()"]), &[]).unwrap();
+}
+
+fn socket_url(server: &Server) -> String {
+    with(server.url(), &format!("socket={}", server.socket().unwrap().display()))
+}
+
+#[test]
+fn postgres_authenticates_with_md5_and_scram() {
+    let Some(server) = testing::server("postgres") else { return };
+    let mut session = connect(&socket_url(&server)).unwrap();
+    // The characters of the last one have another normal form (RFC 4013).
+    let passwords = [
+        ("pass word", "pass%20word", "pass%20word"),
+        ("pässwörd", "p%C3%A4ssw%C3%B6rd", "p%C3%A4ssw%C3%B6rd"),
+        ("Ⅸ\u{a0}ª", "%E2%85%A8%C2%A0%C2%AA", "IX%20a"),
+    ];
+    for (at, (password, ..)) in passwords.iter().enumerate() {
+        for method in ["md5", "scram-sha-256"] {
+            once(
+                &mut *session,
+                &super::tables::raw(&[&format!("SET password_encryption = '{method}'")]),
+                &[],
+            )
+            .unwrap();
+            let role = format!("CREATE ROLE \"{method} {at}\" LOGIN PASSWORD '{password}'");
+            once(&mut *session, &super::tables::raw(&[&role]), &[]).unwrap();
+        }
+    }
+    for method in ["md5", "scram-sha-256"] {
+        set_rules(&server, &mut *session, method);
+        for (at, (_, escaped, normal)) in passwords.iter().enumerate() {
+            let user = |password: &str| as_user(&server, &format!("{method}%20{at}:{password}"), "");
+            // The server may still be reloading its rules.
+            let refused = (0..100).find_map(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                connect(&user("wrong")).err()
+            });
+            let error = refused.unwrap_or_else(|| panic!("{method} {at} accepts any password"));
+            assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("28P01")), "{error}");
+            if method == "md5" {
+                // MD5 knows no normal form.
+                works(&user(escaped));
+            } else {
+                works(&user(normal));
+                works(&user(escaped));
+            }
         }
     }
 }
@@ -114,24 +167,15 @@ fn password_is_sent_in_plain_text_only_if_url_allows_it() {
     );
     let socket = format!("socket={}", server.socket().unwrap().display());
     let verified = format!("tls=verify&ca={}", server.ca().unwrap().display());
-    for client in CLIENTS {
-        for options in ["", "tls=require", &socket, &verified] {
-            let error = refusal(&as_user(&server, "pam:secret", client, options));
-            assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
-            assert!(
-                error.to_string().contains("enable_cleartext_plugin=true"),
-                "{client} {options}: {error}"
-            );
-        }
-        // Now the server receives the password, and rejects it because PAM has no such service.
-        let allowed = format!("{verified}&enable_cleartext_plugin=true");
-        let error = refusal(&as_user(&server, "pam:secret", client, &allowed));
-        assert_eq!(
-            (error.kind(), error.server_code()),
-            (ErrorKind::Denied, Some("1045")),
-            "{client}: {error}"
-        );
+    for options in ["", "tls=require", &socket, &verified] {
+        let error = refusal(&as_user(&server, "pam:secret", options));
+        assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, None), "{options}: {error}");
+        assert!(error.to_string().contains("enable_cleartext_plugin=true"), "{options}: {error}");
     }
+    // Now the server receives the password, and rejects it because PAM has no such service.
+    let allowed = format!("{verified}&enable_cleartext_plugin=true");
+    let error = refusal(&as_user(&server, "pam:secret", &allowed));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 
 #[test]
@@ -141,19 +185,17 @@ fn user_without_privileges_gets_not_permitted() {
         return;
     }
     administer(&server, "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%';");
-    for client in CLIENTS {
-        let driver = crate::common::open(&as_user(&server, "reader:x", client, "")).unwrap();
-        let mut namespace = driver.namespace().unwrap();
-        let error = namespace.create(&crate::common::table("kurabe_denied")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotPermitted, "{client}: {error}");
-    }
+    let driver = super::common::open(&as_user(&server, "reader:x", "")).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    let error = namespace.create(&super::common::table("kurabe_denied")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotPermitted, "{error}");
 }
 
 #[test]
 fn silent_server_times_out_and_killed_server_loses_connection() {
-    for engine in crate::common::ENGINES {
+    for engine in super::common::ENGINES {
         let Some(server) = testing::server(engine) else { continue };
-        let driver = crate::common::open(server.url()).unwrap();
+        let driver = super::common::open(server.url()).unwrap();
         let options = ConnectOptions::within(std::time::Duration::from_millis(700));
         let mut session = driver.connect(&options).unwrap();
         let ping = session.prepare(&Operation::Ping).unwrap();
@@ -206,28 +248,21 @@ fn payload_over_server_limit_is_rejected_with_setting() {
         else {
             continue;
         };
-        for client in CLIENTS {
-            let url = with(server.url(), &format!("client={client}"));
-            let driver = crate::common::open(&url).unwrap();
-            assert_eq!(
-                driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most),
-                Some(2_097_152)
-            );
-            let mut namespace = driver.namespace().unwrap();
-            let table = crate::common::table("kurabe_limit");
-            namespace.create(&table).unwrap();
-            let mut session = connect(&url).unwrap();
-            let insert = Operation::Insert { collection: table };
-            let row = |body| {
-                [Value::Text("a"), Value::Bytes(body), Value::Null, Value::Null, Value::Null, Value::Time(0)]
-            };
-            let error = once(&mut *session, &insert, &row(&body)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Limit, "{engine} {client}: {error}");
-            assert!(error.to_string().contains("max_allowed_packet"), "{engine} {client}: {error}");
-            if client == "lean" {
-                once(&mut *session, &insert, &row(&body[..1_500_000])).unwrap();
-            }
-            namespace.remove("kurabe_limit").unwrap();
-        }
+        let url = server.url();
+        let driver = super::common::open(url).unwrap();
+        assert_eq!(driver.describe().unwrap().limits.value_bytes.map(|limit| limit.most), Some(2_097_152));
+        let mut namespace = driver.namespace().unwrap();
+        let table = super::common::table("kurabe_limit");
+        namespace.create(&table).unwrap();
+        let mut session = connect(url).unwrap();
+        let insert = Operation::Insert { collection: table };
+        let row = |body| {
+            [Value::Text("a"), Value::Bytes(body), Value::Null, Value::Null, Value::Null, Value::Time(0)]
+        };
+        let error = once(&mut *session, &insert, &row(&body)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{engine}: {error}");
+        assert!(error.to_string().contains("max_allowed_packet"), "{engine}: {error}");
+        once(&mut *session, &insert, &row(&body[..1_500_000])).unwrap();
+        namespace.remove("kurabe_limit").unwrap();
     }
 }

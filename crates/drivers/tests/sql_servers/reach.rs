@@ -1,6 +1,6 @@
 //! Transports to a server: TCP, TLS, Unix sockets.
 
-use crate::common::{CLIENTS, ENGINES, by, connect, once, open, refusal, with, with_password};
+use super::common::{ENGINES, connect, once, open, refusal, with, with_password};
 use kurabe_core::ErrorKind;
 use kurabe_core::operation::Operation;
 use kurabe_testbed::{StartOptions, testing};
@@ -13,28 +13,20 @@ fn tls_is_used_if_requested_and_certificate_is_verified() {
             continue;
         };
         let ca = server.ca().unwrap().display().to_string();
-        for client in CLIENTS {
-            let url = with_password(&by(&server, client), "secret");
-            let context = format!("{engine} {client}");
-            for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
-                let url = with(&url, &option);
-                let facts =
-                    open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{context} {option}: {e}"));
-                assert!(
-                    facts.transport.starts_with("TCP with TLS"),
-                    "{context} {option}: {}",
-                    facts.transport
-                );
-                let mut session = connect(&url).unwrap();
-                once(&mut *session, &Operation::Ping, &[]).unwrap();
-                session.close().unwrap();
-            }
-            let error = refusal(&with(&url, "tls=verify"));
-            assert_eq!(error.kind(), ErrorKind::Denied, "{context}: {error}");
-            assert!(error.to_string().contains("ca=FILE"), "{context}: {error}");
-            let facts = open(&with(&url, "tls=off")).unwrap().describe().unwrap();
-            assert_eq!(facts.transport, "TCP", "{context}");
+        let url = with_password(server.url(), "secret");
+        for option in ["tls=require".to_owned(), format!("tls=verify&ca={ca}")] {
+            let url = with(&url, &option);
+            let facts = open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{engine} {option}: {e}"));
+            assert!(facts.transport.starts_with("TCP with TLS"), "{engine} {option}: {}", facts.transport);
+            let mut session = connect(&url).unwrap();
+            once(&mut *session, &Operation::Ping, &[]).unwrap();
+            session.close().unwrap();
         }
+        let error = refusal(&with(&url, "tls=verify"));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{engine}: {error}");
+        assert!(error.to_string().contains("ca=FILE"), "{engine}: {error}");
+        let facts = open(&with(&url, "tls=off")).unwrap().describe().unwrap();
+        assert_eq!(facts.transport, "TCP", "{engine}");
     }
 }
 
@@ -42,11 +34,9 @@ fn tls_is_used_if_requested_and_certificate_is_verified() {
 fn required_tls_fails_with_server_without_tls() {
     // MySQL and MariaDB create a certificate by default.
     let Some(server) = testing::server("postgres") else { return };
-    for client in CLIENTS {
-        let error = refusal(&with(&by(&server, client), "tls=require"));
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{client}: {error}");
-        assert!(error.to_string().contains("does not support TLS"), "{client}: {error}");
-    }
+    let error = refusal(&with(server.url(), "tls=require"));
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("does not support TLS"), "{error}");
 }
 
 #[test]
@@ -54,13 +44,11 @@ fn named_unix_socket_is_used() {
     for engine in ENGINES {
         let Some(server) = testing::server(engine) else { continue };
         let Some(socket) = server.socket() else { panic!("{engine} has no socket") };
-        for client in CLIENTS {
-            let url = with(&by(&server, client), &format!("socket={}", socket.display()));
-            let facts = open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{url}: {e}"));
-            assert_eq!(facts.transport, "Unix socket");
-            let error = refusal(&url.replace(".sock", ".nothing").replace(".s.PGSQL.", ".nothing/.s.PGSQL."));
-            assert_eq!(error.kind(), ErrorKind::Unreachable, "{engine} {client}: {error}");
-        }
+        let url = with(server.url(), &format!("socket={}", socket.display()));
+        let facts = open(&url).unwrap().describe().unwrap_or_else(|e| panic!("{url}: {e}"));
+        assert_eq!(facts.transport, "Unix socket");
+        let error = refusal(&url.replace(".sock", ".nothing").replace(".s.PGSQL.", ".nothing/.s.PGSQL."));
+        assert_eq!(error.kind(), ErrorKind::Unreachable, "{engine}: {error}");
     }
 }
 
@@ -75,14 +63,14 @@ fn client_sends_its_certificate_if_server_requests_one() {
                 let hba = server.ca().unwrap().with_file_name("data").join("pg_hba.conf");
                 std::fs::write(hba, "local all all trust\nhostssl all all 127.0.0.1/32 cert\n").unwrap();
                 let socket = with(server.url(), &format!("socket={}", server.socket().unwrap().display()));
-                let reload = crate::tables::raw(&["SELECT pg_reload_conf()"]);
+                let reload = super::tables::raw(&["SELECT pg_reload_conf()"]);
                 once(&mut *connect(&socket).unwrap(), &reload, &[]).unwrap();
                 ("kurabe", "28000")
             }
-            _ if !crate::methods::has_mariadb_program() => continue,
+            _ if !super::methods::has_mariadb_program() => continue,
             _ => {
                 let made = "CREATE USER shows@'%' REQUIRE X509; GRANT ALL ON kurabe.* TO shows@'%'";
-                crate::methods::administer(&server, made);
+                super::methods::administer(&server, made);
                 ("shows:", "1045")
             }
         };
@@ -99,26 +87,23 @@ fn client_sends_its_certificate_if_server_requests_one() {
                 format!("sslmode=verify-full&sslrootcert={ca}&sslcert={certificate}&sslkey={key}"),
             ));
         }
-        for client in CLIENTS {
-            let url = with(&url, &format!("client={client}"));
-            for (without, showing) in &ways {
-                // The server may still be reloading its rules.
-                let error = (0..100)
-                    .find_map(|_| {
-                        std::thread::sleep(std::time::Duration::from_millis(50));
-                        connect(&with(&url, without)).err()
-                    })
-                    .unwrap();
-                assert_eq!(
-                    (error.kind(), error.server_code()),
-                    (ErrorKind::Denied, Some(code)),
-                    "{engine} {client}: {error}"
-                );
-                let mut session = connect(&with(&url, showing))
-                    .unwrap_or_else(|e| panic!("{engine} {client} {showing}: {e}"));
-                once(&mut *session, &Operation::Ping, &[]).unwrap();
-                session.close().unwrap();
-            }
+        for (without, showing) in &ways {
+            // The server may still be reloading its rules.
+            let error = (0..100)
+                .find_map(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                    connect(&with(&url, without)).err()
+                })
+                .unwrap();
+            assert_eq!(
+                (error.kind(), error.server_code()),
+                (ErrorKind::Denied, Some(code)),
+                "{engine}: {error}"
+            );
+            let mut session =
+                connect(&with(&url, showing)).unwrap_or_else(|e| panic!("{engine} {showing}: {e}"));
+            once(&mut *session, &Operation::Ping, &[]).unwrap();
+            session.close().unwrap();
         }
         let error = open(&with(&url, &format!("cert={ca}&key={key}"))).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
@@ -145,38 +130,34 @@ fn only_sslmode_verify_full_checks_host_name() {
             }
         }
     });
-    for client in CLIENTS {
-        let url = with(&elsewhere, &format!("client={client}&sslrootcert={ca}"));
-        connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{client}: {error}"));
-        let error = refusal(&with(&url, "sslmode=verify-full"));
-        assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
-        // No certificate authority of this system signed the certificate.
-        let error =
-            refusal(&with(&elsewhere, &format!("client={client}&sslmode=verify-ca&sslrootcert=system")));
-        assert_eq!(error.kind(), ErrorKind::Denied, "{client}: {error}");
-    }
+    let url = with(&elsewhere, &format!("sslrootcert={ca}"));
+    connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{error}"));
+    let error = refusal(&with(&url, "sslmode=verify-full"));
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    // No certificate authority of this system signed the certificate.
+    let error = refusal(&with(&elsewhere, "sslmode=verify-ca&sslrootcert=system"));
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
 }
 
 #[test]
 fn target_sets_postgres_session_settings() {
     let Some(server) = testing::server("postgres") else { return };
     let mut session = connect(server.url()).unwrap();
-    once(&mut *session, &crate::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();
-    for client in CLIENTS {
-        let options = "search_path=%22my%20shop%22,public&options=-c%20work_mem%3D7MB%20-c%20application_name%3Da\\%20b";
-        let url = with(&by(&server, client), options);
-        let driver = open(&url).unwrap();
-        let mut namespace = driver.namespace().unwrap();
-        let table = crate::common::table("kurabe_schema");
-        namespace.create(&table).unwrap();
-        let mut session = connect(&url).unwrap();
-        let found = crate::tables::raw(&[
-            "SELECT schemaname, current_setting('work_mem') FROM pg_tables WHERE tablename = 'kurabe_schema'",
-        ]);
-        let found = once(&mut *session, &found, &[]).unwrap();
-        let field = |n| found.field_bytes(0, n).map(String::from_utf8_lossy);
-        assert_eq!((field(0).as_deref(), field(1).as_deref()), (Some("my shop"), Some("7MB")), "{client}");
-        namespace.remove("kurabe_schema").unwrap();
-        namespace.finish().unwrap();
-    }
+    once(&mut *session, &super::tables::raw(&["CREATE SCHEMA \"my shop\""]), &[]).unwrap();
+    let options =
+        "search_path=%22my%20shop%22,public&options=-c%20work_mem%3D7MB%20-c%20application_name%3Da\\%20b";
+    let url = with(server.url(), options);
+    let driver = open(&url).unwrap();
+    let mut namespace = driver.namespace().unwrap();
+    let table = super::common::table("kurabe_schema");
+    namespace.create(&table).unwrap();
+    let mut session = connect(&url).unwrap();
+    let found = super::tables::raw(&[
+        "SELECT schemaname, current_setting('work_mem') FROM pg_tables WHERE tablename = 'kurabe_schema'",
+    ]);
+    let found = once(&mut *session, &found, &[]).unwrap();
+    let field = |n| found.field_bytes(0, n).map(String::from_utf8_lossy);
+    assert_eq!((field(0).as_deref(), field(1).as_deref()), (Some("my shop"), Some("7MB")));
+    namespace.remove("kurabe_schema").unwrap();
+    namespace.finish().unwrap();
 }

@@ -4,6 +4,7 @@ use super::expression::Expr;
 use super::rows::Generator;
 use super::section::{position, variable};
 use crate::prelude::*;
+use kurabe_core::driver::Access;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 
 #[derive(Debug, Default)]
@@ -11,9 +12,39 @@ pub(super) struct Declared {
     pub(super) relations: Vec<Relation>,
     pub(super) variables: Variables,
     pub(super) programs: Vec<Program>,
+    /// What the statements of its transactions may do.
+    pub(super) access: Access,
 }
 
 impl Declared {
+    /// Decides whether the sessions of the transactions only read: they do if some statement of the user must, and no
+    /// step may change anything. `hint` says how to allow a statement that is not known to read beside steps that do.
+    pub(super) fn decide_access(&mut self, hint: &str) -> Result<()> {
+        let steps = self.programs.iter_mut().flat_map(|program| &mut program.steps);
+        let mut executes: Vec<&mut Box<Execute>> = Vec::new();
+        for step in steps {
+            if let Step::Execute(execute) = step {
+                executes.push(execute);
+            }
+        }
+        let must_read = |execute: &Execute| matches!(&execute.request, Request::Raw(raw) if raw.must_read);
+        if !executes.iter().any(|execute| must_read(execute)) {
+            return Ok(());
+        }
+        let writes = executes.iter().any(|execute| !must_read(execute) && execute.request.writes());
+        for execute in executes {
+            let Request::Raw(raw) = &mut execute.request else { continue };
+            if let Some(why) = raw.may_change.take_if(|_| raw.must_read).filter(|_| writes) {
+                let what = "this statement may change data, and the sessions of this workload write to its collections";
+                return Err(Error::usage(format!("{what}: {why}")).context(&execute.place).hint(hint));
+            }
+        }
+        if !writes {
+            self.access = Access::ReadOnly;
+        }
+        Ok(())
+    }
+
     /// The number of a collection or table; `what` is what the name must be of.
     pub(super) fn relation(&self, name: &str, what: &str) -> Result<usize> {
         let names: Vec<&str> = self.relations.iter().map(|relation| relation.name.as_str()).collect();
@@ -303,7 +334,10 @@ pub(super) enum Request {
 #[derive(Debug, Default)]
 pub(super) struct Raw {
     pub(super) texts: Vec<(Option<String>, Vec<Piece>)>,
-    pub(super) writes: bool,
+    /// Why it may change data, where no server prevents it.
+    pub(super) may_change: Option<String>,
+    /// Whether it must only read: it names no collection of the run, and nothing allows it to write.
+    pub(super) must_read: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -326,7 +360,7 @@ impl Request {
     pub(super) fn writes(&self) -> bool {
         match self {
             Self::Insert(_) | Self::Put(_) | Self::Update(..) | Self::Delete(_) => true,
-            Self::Raw(raw) => raw.writes,
+            Self::Raw(raw) => raw.may_change.is_some(),
             _ => false,
         }
     }

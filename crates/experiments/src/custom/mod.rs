@@ -13,6 +13,7 @@ mod read;
 pub(crate) mod reads;
 mod relations;
 pub(crate) mod rows;
+mod scan;
 mod script;
 mod section;
 mod slot;

@@ -78,6 +78,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         }
     }
     declared.programs.retain(|program| program.weight > 0);
+    declared.decide_access(steps::WRITE)?;
     declared.note_changes();
     let question =
         top.text("question")?.map_or_else(|| format!("How does '{name}' perform, and where?"), str::to_owned);

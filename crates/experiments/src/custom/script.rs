@@ -6,7 +6,7 @@ use super::declared::{
 };
 use super::expression::{self, Expr, word};
 use super::read::name_of;
-use super::reads::may_change;
+use super::reads::{asks_for_write, may_change};
 use super::relations;
 use super::section::{position, variable};
 use super::sql::{self, Naming};
@@ -19,6 +19,9 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("simple-update", include_str!("pgbench/simple-update.sql")),
     ("select-only", include_str!("pgbench/select-only.sql")),
 ];
+
+/// How to allow a statement that may write.
+const WRITE: &str = "allow this with --write, or use --init to create pgbench's tables for the run";
 
 /// The variable that holds the scale.
 const SCALE: &str = "scale";
@@ -87,6 +90,7 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
             declared.programs.push(Program { name, weight: file.weight, steps, retry: Vec::new() });
         }
     }
+    declared.decide_access(WRITE)?;
     let names: Vec<&str> = declared.programs.iter().map(|program| program.name.as_str()).collect();
     let question = format!("How fast are pgbench's scripts ({}), and where?", names.join(", "));
     let about = "pgbench scripts, unchanged.".to_owned();
@@ -310,13 +314,13 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let pieces = sql::pieces(text, &Naming::Plain(&find))?;
     let on = declared::tables(&pieces);
-    let why = may_change(&pieces, None);
-    let writes = why.is_some();
-    if let Some(why) = why.filter(|_| on.is_empty() && !write) {
-        return Err(Error::usage(format!("this statement may change data: {why}"))
-            .hint("allow this with --write, or use --init to create pgbench's tables for the run"));
+    let must_read = on.is_empty() && !write;
+    if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {
+        return Err(Error::usage(format!("this statement may change data: {why}")).hint(WRITE));
     }
-    let raw = Raw { texts: vec![(None, pieces)], writes };
+    let may_change = may_change(&pieces, None);
+    let writes = may_change.is_some();
+    let raw = Raw { texts: vec![(None, pieces)], may_change, must_read };
     let mut execute = Execute::plain(Request::Begin, place);
     execute.parameters = raw.parameters(&declared.variables)?;
     // Rows that are added to the history table are counted after each trial.
@@ -367,7 +371,7 @@ mod tests {
             ),
         ];
         assert_eq!(made.iter().map(shown).collect::<Vec<_>>(), expected);
-        let declared = Declared { relations: made, variables, programs: Vec::new() };
+        let declared = Declared { relations: made, variables, ..Declared::default() };
         let known = super::super::known::Known::of(&declared, &declared.variables.initial);
         let sequence = Generator::Sequence(1);
         let (zero, null) = (Generator::Always(Constant::Int(0)), Generator::Always(Constant::Null));

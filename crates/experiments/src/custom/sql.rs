@@ -167,7 +167,7 @@ mod tests {
                 let sql = String::from_utf8_lossy(input);
                 let _ = (control(&sql), read(&sql));
                 if let Ok(pieces) = pieces(&sql, &Naming::Plain(&|_| None)) {
-                    let _ = reads::may_change(&pieces, None);
+                    let _ = (reads::asks_for_write(&pieces, None), reads::may_change(&pieces, None));
                     let text = |piece: &Piece| match piece {
                         Piece::Text(text) => text.clone(),
                         Piece::Variable(name) => format!(":{name}"),

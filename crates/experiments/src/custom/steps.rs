@@ -4,7 +4,7 @@ use super::declared::{
     Constant, Declared, Execute, Parameter, Raw, Request, Step, Wanted, tables, variables,
 };
 use super::expression::Expr;
-use super::reads::may_change;
+use super::reads::{asks_for_write, may_change};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
 use crate::prelude::*;
@@ -13,6 +13,10 @@ use toml::Value;
 const VERBS: [&str; 8] = ["get", "find-equal", "insert", "put", "update", "delete", "count", "sql"];
 const KEYS: [&str; 9] = ["sleep", "key", "fields", "where", "values", "set", "rows", "affected", "check"];
 const ANSWER_KEYS: [&str; 4] = ["keep", "columns", "adds", "removes"];
+
+/// How to allow a statement that may write.
+pub(super) const WRITE: &str =
+    "set 'write = true' at the top of the file, or --write, or name a collection in braces";
 
 /// Parses one step. `engines` are the valid names of engines; `write` allows statements to change data that are not
 /// Kurabe's.
@@ -236,21 +240,21 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
         }
         let find = |name: &str| declared.relation(name, "collection or table");
         let pieces = section.at(sql::pieces(text, &Naming::Braces(&find)))?;
-        let why = may_change(&pieces, engine.as_deref());
-        let writes = why.is_some();
         let on = tables(&pieces);
-        let ours = on.iter().any(|relation| declared.relations[*relation].write);
-        if let Some(why) = why.filter(|_| !write && !ours) {
+        let allowed = write || on.iter().any(|relation| declared.relations[*relation].write);
+        if let Some(why) = asks_for_write(&pieces, engine.as_deref()).filter(|_| !allowed) {
             return Err(section
                 .error(format!("this statement may change data that Kurabe did not create: {why}"))
-                .hint("set 'write = true' at the top of the file, or name a collection in braces"));
+                .hint(WRITE));
         }
-        if writes {
+        let why = may_change(&pieces, engine.as_deref());
+        if why.is_some() {
             for relation in on {
                 declared.relations[relation].disturbed = true;
             }
         }
-        made.writes |= writes;
+        made.may_change = made.may_change.or(why);
+        made.must_read |= !allowed;
         made.texts.push((engine, pieces));
     }
     let own: Vec<&str> = made.variables();

@@ -9,6 +9,7 @@ use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES, check_count, fill, rows_of_a_request};
 use crate::prelude::*;
 use crate::readback::returned;
+use kurabe_core::driver::Access;
 
 /// What the clients of a cell share.
 pub(super) struct Shared {
@@ -135,7 +136,8 @@ impl CustomCell {
         let shared = Arc::new(Shared::new(declared, dataset)?);
         let workload = Self { shared, bind: Bind::parse(cell.word("statement")?)? };
         let (demand, verifies_reads) = (workload.demand(), workload.verifies_reads());
-        let policy = LoopPolicy { verifies_reads, ..axes::policy(cell)? };
+        let access = workload.shared.declared.access;
+        let policy = LoopPolicy { verifies_reads, access, ..axes::policy(cell)? };
         Ok(PlannedCell::new("custom", demand, policy, workload))
     }
 
@@ -169,9 +171,11 @@ impl CustomCell {
         }
         let value_bytes = self.made().map(|(_, store)| store.row_bytes).max().unwrap_or(0);
         let parameters = operations.iter().map(Operation::parameters).max().unwrap_or(0) as u64;
+        let prepares = (self.bind != Bind::Once).then_some(Capability::PreparedStatements);
+        let reads = (self.shared.declared.access == Access::ReadOnly).then_some(Capability::ReadOnlySessions);
         Demand {
             operations,
-            capabilities: Vec::from_iter((self.bind != Bind::Once).then_some(Capability::PreparedStatements)),
+            capabilities: prepares.into_iter().chain(reads).collect(),
             value_bytes,
             request_bytes: value_bytes.max(REQUEST_BYTES),
             parameters: parameters.max(PARAMETERS),

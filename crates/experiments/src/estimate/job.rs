@@ -41,6 +41,7 @@ impl Estimating {
         Self(Source::Own(Box::new([select, count])))
     }
 
+    /// The kind of data on which conditions are; empty for a table of the user.
     fn data(&self) -> &str {
         match &self.0 {
             Source::Generated(_, data) => data,
@@ -71,11 +72,8 @@ impl Prepare for Estimating {
                     counted.by_data.insert(data.clone(), count_generated(table, data, &rows, session)?);
                 }
             }
-            Source::Own(queries) => {
-                let [select, count] = &**queries;
-                let query = Query { select: select.clone(), rows: count_rows(session, count)? };
-                counted.by_data.insert(String::new(), vec![query]);
-            }
+            // Counted by the job: only its session reads a user's table.
+            Source::Own(_) => {}
         }
         Ok(())
     }
@@ -130,9 +128,16 @@ fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
 
 impl Job for Estimating {
     fn run(&self, _operation: &str, state: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
-        let counted = state.get::<Counted>()?;
-        let queries = counted.by_data.get(self.data()).map_or(&[][..], Vec::as_slice);
         let session = context.session("planner")?;
+        let own = match &self.0 {
+            Source::Own(queries) => {
+                let [select, count] = &**queries;
+                vec![Query { select: select.clone(), rows: count_rows(session, count)? }]
+            }
+            Source::Generated(..) => Vec::new(),
+        };
+        let counted = state.get::<Counted>()?.by_data.get(self.data());
+        let queries = counted.map_or(&own[..], Vec::as_slice);
         // The first plan of a session reads the catalogue.
         if let Some(first) = queries.first() {
             session.estimate(&first.select, &[])?;

@@ -4,12 +4,13 @@ use super::job::Estimating;
 use super::{demand, raw};
 use crate::custom::reads;
 use crate::prelude::*;
+use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
 
 /// Plans a cell that estimates `SELECT * FROM text`.
 pub(super) fn plan(text: &str) -> Result<PlannedCell> {
     let query = |sql: String| {
-        if let Some(why) = reads::text_may_change(&sql) {
+        if let Some(why) = reads::text_asks_for_write(&sql) {
             let message = format!("--data {text}: the query may change data: {why}");
             return Err(Error::usage(message).hint("write TABLE WHERE CONDITION"));
         }
@@ -18,10 +19,10 @@ pub(super) fn plan(text: &str) -> Result<PlannedCell> {
     let select = query(format!("SELECT * FROM {text}"))?;
     // The line break ends a comment of the user.
     let count = query(format!("SELECT COUNT(*) FROM (SELECT 1 AS one FROM {text}\n) counted"))?;
-    Ok(PlannedCell::job(
-        format!("estimate of {text}"),
-        demand(select.clone()),
-        1,
-        Estimating::own(select, count),
-    ))
+    let mut demand = demand(select.clone());
+    demand.capabilities.push(Capability::ReadOnlySessions);
+    let mut planned =
+        PlannedCell::job(format!("estimate of {text}"), demand, 1, Estimating::own(select, count));
+    planned.policy.access = Access::ReadOnly;
+    Ok(planned)
 }

@@ -81,10 +81,7 @@ pub(super) fn judged(
     }
     let markdown = files.markdown.as_ref().map(|file| (file, compare::pull_request(&compared)));
     let json = files.json.as_ref().map(|file| (file, compare::json(&compared)));
-    let junit = match &files.junit {
-        Some(file) => Some((file, compare::junit(&compared, &first.experiment)?)),
-        None => None,
-    };
+    let junit = files.junit.as_ref().map(|file| (file, compare::junit(&compared, &first.experiment)));
     let mut printed = false;
     for (file, text) in [markdown, json, junit].into_iter().flatten() {
         if is_output(file) {

@@ -1,11 +1,13 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::fleet;
+use super::fleet::{self, Agents};
+use super::pause::Pause;
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
+use super::push::{self, Collector};
+use super::report;
 use super::scale;
 use super::stopping_rule::StoppingRule;
 use super::warnings::{refuse_unseen, scattered, warnings};
-use super::{push, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -25,8 +27,6 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
 use kurabe_engine::{overhead, preflight};
 use kurabe_experiments::registry;
-use kurabe_export::otlp::Collector;
-use kurabe_fleet::Agents;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
 use serde_json::json;
@@ -436,6 +436,7 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
+    let mut pause = Pause::asked_for();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
         if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
@@ -447,6 +448,9 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
             made.push((*record).clone());
+            if let Some(pause) = &mut pause {
+                pause.after_trial();
+            }
         }
         tell_what_a_stop_waits_for(&event, header);
         if let Event::RoundsEnd { rounds, further } = event {

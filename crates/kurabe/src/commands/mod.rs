@@ -1,6 +1,5 @@
 //! The commands, one module each.
 
-mod agent;
 mod app;
 mod claims;
 mod compare;
@@ -8,14 +7,12 @@ mod conformance;
 mod copy;
 mod doctor;
 mod execute;
-mod fleet;
 mod gate;
 mod join;
 mod listen;
 mod messages;
+mod pause;
 mod planned;
-mod push;
-mod queue;
 mod report;
 mod run;
 mod runs;
@@ -30,7 +27,31 @@ mod suite;
 mod up;
 mod warnings;
 mod wire;
-mod worker;
+
+// What a build may leave out has a stand-in that refuses. Tests of every build test that.
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
+#[cfg(any(test, not(feature = "fleet")))]
+#[cfg_attr(feature = "fleet", allow(dead_code))]
+pub(crate) mod fleet_left_out;
+#[cfg(not(feature = "fleet"))]
+pub(crate) use fleet_left_out as fleet;
+
+#[cfg(feature = "otlp")]
+mod push;
+#[cfg(any(test, not(feature = "otlp")))]
+#[cfg_attr(feature = "otlp", allow(dead_code))]
+mod push_left_out;
+#[cfg(not(feature = "otlp"))]
+use push_left_out as push;
+
+#[cfg(feature = "parquet")]
+use kurabe_export::parquet;
+#[cfg(any(test, not(feature = "parquet")))]
+#[cfg_attr(feature = "parquet", allow(dead_code))]
+mod parquet_left_out;
+#[cfg(not(feature = "parquet"))]
+use parquet_left_out as parquet;
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
@@ -54,13 +75,14 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     match matches.subcommand() {
         Some(("run", matches)) => {
-            worker::end_with_worker()?;
+            fleet::end_with_worker()?;
             run::run(matches, output)
         }
         Some(("rerun", matches)) => run::rerun(matches, output),
         Some(("resume", matches)) => run::resume(matches, output),
         Some(("list", _)) => {
-            output.result(&format!("{}\n{}", catalogue::experiments(), catalogue::targets()))?;
+            let (experiments, targets) = (catalogue::experiments(), catalogue::targets());
+            output.result(&format!("{experiments}\n{targets}{}", catalogue::left_out()))?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),
@@ -68,8 +90,8 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("app", matches)) => app::app(matches, output),
         Some(("stack", matches)) => stack::stack(matches, output),
         Some(("copy", matches)) => copy::copy(matches, output),
-        Some(("agent", matches)) => agent::agent(matches, output),
-        Some(("submit", matches)) => queue::submit(matches, output),
+        Some(("agent", matches)) => fleet::agent(matches, output),
+        Some(("submit", matches)) => fleet::submit(matches, output),
         Some(("listen", matches)) => listen::listen(matches, output),
         Some(("claims", matches)) => claims::claims(matches, output),
         Some(("wire", matches)) => wire::wire(matches, output),

@@ -1,4 +1,4 @@
-//! `--otlp` and `kurabe runs push`: runs for a collector of OpenTelemetry.
+//! `--otlp` and `kurabe runs push`: runs for a collector of OpenTelemetry. `push_left_out.rs` stands in for it.
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
@@ -6,7 +6,8 @@ use crate::places;
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::run::Run;
-use kurabe_export::otlp::{Collector, Parent, Sent};
+pub(super) use kurabe_export::otlp::Collector;
+use kurabe_export::otlp::{Parent, Sent};
 
 /// The variable of further fields of requests, as OpenTelemetry's own programs read it.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";

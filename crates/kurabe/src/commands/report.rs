@@ -1,6 +1,6 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
-use super::named_run;
+use super::{named_run, parquet};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::targets;
@@ -10,7 +10,6 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::registry;
-use kurabe_export::parquet;
 use kurabe_record::RunPath;
 use kurabe_report::{View, ab, csv, hgrm, html, json, markdown, terminal, windows};
 use std::fs;

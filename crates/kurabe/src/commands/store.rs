@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match matches.subcommand() {
-        Some(("ls", matches)) if matches.contains_id("fleet") => super::queue::list(matches, output),
-        Some(("fetch", matches)) => super::queue::fetch(matches, output),
-        Some(("cancel", matches)) => super::queue::cancel(matches, output),
+        Some(("ls", matches)) if matches.contains_id("fleet") => super::fleet::list(matches, output),
+        Some(("fetch", matches)) => super::fleet::fetch(matches, output),
+        Some(("cancel", matches)) => super::fleet::cancel(matches, output),
         Some(("ls", matches)) => list(matches, output),
         Some(("rm", matches)) => remove(matches, output),
         Some(("note", matches)) => note(matches, output),

@@ -1,9 +1,9 @@
 //! `--fleet`, and the options that belong to it.
 
 use super::Request;
+use crate::commands::fleet::shown;
 use kurabe_core::fleet::FleetSpec;
 use kurabe_core::{Error, Result};
-use kurabe_fleet::FleetUrl;
 use std::collections::BTreeMap;
 
 /// The maximum number of agents: more would need more ports of the coordinator's broker than one process may open.
@@ -44,7 +44,7 @@ impl Request {
         if self.agents.is_some_and(|agents| !(1..=MOST).contains(&agents)) {
             return Err(Error::usage("--agents is out of range").hint(format!("from 1 to {MOST}")));
         }
-        let url = FleetUrl::parse(url)?.shown();
+        let url = shown(url)?;
         let agents = self.agents.map(|agents| agents as u32);
         let on_lost_agent = self.on_lost_agent.unwrap_or_default();
         Ok(Some(FleetSpec { url, agents, labels: self.labels.clone(), on_lost_agent }))

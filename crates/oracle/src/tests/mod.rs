@@ -1,7 +1,8 @@
-//! Tests without a server: statements, with an independent parser and golden files; errors, with listeners that refuse
+//! Tests without a server: statements, with an independent grammar and golden files; errors, with listeners that refuse
 //! connections; and sessions, with a fake server that implements the necessary part of the protocol. The fake server
 //! cannot show how Oracle replies.
 
+mod grammar;
 mod listener;
 mod peer;
 mod refusals;

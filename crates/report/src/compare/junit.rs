@@ -2,27 +2,41 @@
 
 use super::render::change;
 use super::{Compared, Judgement, Row};
-use kurabe_core::{Error, ErrorKind, Result};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use kurabe_core::text::printable;
+use std::fmt::Write as _;
 
 /// The comparison as `JUnit` XML. Results that are slower are failures. Results that are inconclusive or not judged are
 /// skipped, because `JUnit` has no third outcome.
-///
-/// # Errors
-/// [`Internal`](ErrorKind::Internal) if it cannot be serialised.
-pub fn junit(compared: &Compared, experiment: &str) -> Result<String> {
-    let mut suite = TestSuite::new(format!("kurabe {experiment}"));
+pub fn junit(compared: &Compared, experiment: &str) -> String {
+    let (mut cases, mut tests, mut failures, mut skipped) = (String::new(), 0_u32, 0_u32, 0_u32);
     for row in &compared.rows {
         let Some(judgement) = row.gate else { continue };
-        let mut case = TestCase::new(name(row), status(row, judgement, compared));
-        case.set_classname(format!("kurabe.{experiment}.{}", row.target));
-        suite.add_test_case(case);
+        tests += 1;
+        let class = escaped(&format!("kurabe.{experiment}.{}", row.target));
+        let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped(&name(row)));
+        let margin = compared.gate.as_ref().map_or(0.0, |gate| gate.margin * 100.0);
+        match judgement {
+            Judgement::Passed => cases.push_str("/>\n"),
+            Judgement::Slower => {
+                failures += 1;
+                let message = escaped(&format!("{}, beyond {margin} %", change(row)));
+                let text = escaped(&interval(row));
+                let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
+                let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
+            }
+            Judgement::Inconclusive | Judgement::NotJudged => {
+                skipped += 1;
+                let why = format!("{}: {}; margin {margin} %", judgement.words(), interval(row));
+                let _ = writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(&why));
+            }
+        }
     }
-    let mut report = Report::new("kurabe");
-    report.add_test_suite(suite);
-    report
-        .to_string()
-        .map_err(|error| Error::new(ErrorKind::Internal, format!("JUnit XML cannot be written: {error}")))
+    let suite = escaped(&format!("kurabe {experiment}"));
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kurabe\" {counts}>\n  \
+         <testsuite name=\"{suite}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n"
+    )
 }
 
 /// `read, payload 10 kB, layout blob: throughput on sqlite`.
@@ -31,28 +45,40 @@ fn name(row: &Row) -> String {
     format!("{}{}: {} on {}", row.operation, axes.collect::<String>(), row.metric, row.target)
 }
 
-fn status(row: &Row, judgement: Judgement, compared: &Compared) -> TestCaseStatus {
-    let margin = compared.gate.as_ref().map_or(0.0, |gate| gate.margin * 100.0);
-    let interval = match (row.ratio, row.low, row.high) {
+fn interval(row: &Row) -> String {
+    match (row.ratio, row.low, row.high) {
         (Some(ratio), Some(low), Some(high)) => {
             format!("second ÷ first is {ratio:.3} ({low:.3} to {high:.3})")
         }
         (Some(ratio), ..) => format!("second ÷ first is {ratio:.3}, without an interval"),
         _ => "the runs cannot be compared here".to_owned(),
-    };
-    let mut status = match judgement {
-        Judgement::Passed => return TestCaseStatus::success(),
-        Judgement::Slower => {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_type("slower").set_message(format!("{}, beyond {margin} %", change(row)));
-            status
+    }
+}
+
+/// A text for an element or an attribute, without the characters that XML 1.0 does not allow.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
         }
-        Judgement::Inconclusive | Judgement::NotJudged => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("{}: {interval}; margin {margin} %", judgement.words()));
-            return status;
-        }
-    };
-    status.set_description(interval);
-    status
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_characters_that_xml_forbids_are_escaped() {
+        assert_eq!(escaped("a<b>&\"c\" 5 %"), "a&lt;b&gt;&amp;&quot;c&quot; 5 %");
+        assert_eq!(escaped("\u{1b}[31m\n\0é"), r"\u{1b}[31m\n\u{0}é");
+        assert_eq!(escaped("\u{ffff}"), "\u{fffd}");
+    }
 }

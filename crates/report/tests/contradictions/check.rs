@@ -1,6 +1,6 @@
 //! What the results must be for each kind of finding.
 
-use crate::figures::{Compared, Figures, points, target_pair, targets, within};
+use super::figures::{Compared, Figures, points, target_pair, targets, within};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_report::attribution::Confidence;

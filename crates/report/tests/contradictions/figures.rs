@@ -1,6 +1,6 @@
 //! The results that a finding refers to.
 
-use crate::INFO;
+use super::INFO;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;

@@ -44,6 +44,8 @@ fn up(engine: &str, settings: &[OsString]) -> Result<(), Box<dyn std::error::Err
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         options = options.set(key, value);
     }
+    // It is started and stopped like a program in the foreground, also by tests that run in the background.
+    kurabe_testbed::end_by_ignored()?;
     let server = kurabe_testbed::start(engine, &options)?;
     println!("{}\n{}\n{}\n{}", server.url(), server.dir().display(), server.pid(), server.supervisor_pid());
     std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())?;

@@ -1,5 +1,5 @@
 //! A wrapper between the supervisor and a server. The process changes to the server's user, sets its parent death
-//! signal, and then executes the server.
+//! signal, resets ignored signals, and then executes the server.
 //!
 //! The order matters, since a change of user resets the parent death signal. `std::process::Command` cannot set it
 //! after the change without unsafe code.
@@ -13,7 +13,7 @@ use rustix::process::{Gid, Pid, Signal, Uid, getppid, set_parent_process_death_s
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use crate::engine::{Instance, Launch};
-use crate::{TestbedError, host};
+use crate::{TestbedError, host, signals};
 
 pub(super) const EXEC: &str = "exec";
 
@@ -89,6 +89,7 @@ fn replace(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     if getppid().map(|pid| Pid::as_raw_nonzero(pid).get() as u32) != parent {
         return Err("the supervisor has exited".to_owned());
     }
+    signals::reset_all_for_programs();
     let error = Command::new(&program).args(args).exec();
     Ok(format!("{} cannot be run: {error}", program.to_string_lossy()))
 }

@@ -205,9 +205,22 @@ impl Supervisor {
         if result.is_err() {
             running.kill();
         } else {
+            if first {
+                self.count(running.pid());
+            }
             self.running = Some(running);
         }
         result
+    }
+
+    /// Counts this server, if somebody counts. Errors are the counter's own.
+    fn count(&self, pid: u32) {
+        let Some(path) = std::env::var_os(super::COUNT).filter(|path| !path.is_empty()) else { return };
+        let whose = if self.instance.spec.shared { "shared" } else { "own" };
+        let line = format!("{} {whose} {pid}\n", self.engine.name);
+        // One write, so that lines of others do not come between.
+        let file = fs::OpenOptions::new().append(true).create(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 
     fn wait_until_ready(&self, running: &mut ChildProcess, deadline: Instant) -> Result<(), TestbedError> {

@@ -43,19 +43,18 @@ struct Sample {
     server: f64,
 }
 
-/// A running tool: a peer, or Kurabe with one of its clients.
+/// A running tool.
 #[derive(Clone, Copy)]
 enum Contender {
     Peer(&'static Tool),
-    Ours { driver: bool },
+    Ours,
 }
 
 impl Contender {
     fn name(self) -> &'static str {
         match self {
             Self::Peer(tool) => tool.name,
-            Self::Ours { driver: false } => "kurabe",
-            Self::Ours { driver: true } => "kurabe, ?client=driver",
+            Self::Ours => "kurabe",
         }
     }
 }
@@ -146,10 +145,7 @@ impl Bench {
                     (tool.least_clients..=tool.most_clients).contains(&clients) && (few || tool.always)
                 };
                 let peers = tools.iter().filter(fits).map(|tool| Contender::Peer(tool));
-                let driver = few && engine.has_driver;
-                let ours = [Contender::Ours { driver: false }, Contender::Ours { driver: true }];
-                let contenders: Vec<Contender> =
-                    peers.chain(ours.into_iter().take(1 + usize::from(driver))).collect();
+                let contenders: Vec<Contender> = peers.chain([Contender::Ours]).collect();
                 let rows = self.group(&server, &contenders, clients)?;
                 let group = Group { engine: engine.name, clients, apart, rows };
                 println!("{}", group.markdown());
@@ -201,7 +197,7 @@ impl Bench {
     ) -> Result<(Report, f64, f64), String> {
         let program = match contender {
             Contender::Peer(tool) => Path::new(tool.program),
-            Contender::Ours { .. } => &self.program,
+            Contender::Ours => &self.program,
         };
         let mut command = Command::new("taskset");
         command.args(["-c", CLIENT]).arg(program);
@@ -210,16 +206,13 @@ impl Bench {
             Contender::Peer(tool) => {
                 (tool.command)(server, clients, length, &mut command, &self.scratch);
             }
-            Contender::Ours { driver } => {
-                let url = format!("{}{}", server.url, if driver { "?client=driver" } else { "" });
-                ours::command(&mut command, &url, clients, length, &runs);
-            }
+            Contender::Ours => ours::command(&mut command, &server.url, clients, length, &runs),
         }
         let before = server.cpu();
         let ran = process::run(&mut command, &self.scratch)?;
         let used = server.cpu() - before;
         let report = match contender {
-            Contender::Ours { .. } => ours::read(&self.program, &runs)?,
+            Contender::Ours => ours::read(&self.program, &runs)?,
             Contender::Peer(_) if length == Length::Nothing => {
                 Report { reads: f64::from(clients), per_second: 0.0, cpu: None }
             }

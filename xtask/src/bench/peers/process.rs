@@ -55,6 +55,11 @@ pub fn cpu_below(pid: u32) -> f64 {
     used.sum::<u64>() as f64 / TICKS
 }
 
+/// Seconds of CPU of the children of this process that have ended, and of their children.
+pub fn cpu_of_ended_children() -> f64 {
+    stat(std::process::id()).map_or(0, |stat| stat.of_ended_children) as f64 / TICKS
+}
+
 /// Pins all threads of all descendants of a process to these processors.
 pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
     for pid in descendants(pid) {

@@ -122,7 +122,7 @@ shown. Below 1, kurabe's client costs less; above 1, its rate is higher.
   mean of two halves of a second.
 - **mysqlslap** draws no keys: it repeats a thousand statements whose keys are spread over the table. Its rate is 16,000 reads divided by
   the time that it reports, which is rounded to a thousandth of a second and includes the start of its threads.
-- **Left out**: memcaslap above 16 clients, where it does not end reliably; text protocols and `?client=driver` above 16
+- **Left out**: memcaslap above 16 clients, where it does not end reliably; text protocols above 16
   clients and with processors free.
 
 To install the peers on Debian: `apt-get install sysbench mariadb-client postgresql-contrib libmemcached-tools redis-tools`.

@@ -41,8 +41,6 @@ pub struct Engine {
     pub name: &'static str,
     pub settings: &'static [&'static str],
     pub most_clients: u32,
-    /// Whether Kurabe has another client for it (`?client=driver`).
-    pub has_driver: bool,
     pub tools: &'static [Tool],
     pub load: fn(&Server) -> Option<Command>,
 }
@@ -78,7 +76,6 @@ pub const ENGINES: &[Engine] = &[
         name: "mysql",
         settings: &["max_connections=1200"],
         most_clients: 1_000,
-        has_driver: true,
         tools: &[
             SYSBENCH,
             Tool {
@@ -106,7 +103,6 @@ pub const ENGINES: &[Engine] = &[
         name: "mariadb",
         settings: &["max_connections=1200"],
         most_clients: 1_000,
-        has_driver: false,
         tools: &[SYSBENCH],
         load: SYSBENCH_LOAD,
     },
@@ -114,7 +110,6 @@ pub const ENGINES: &[Engine] = &[
         name: "postgres",
         settings: &["max_connections=1200"],
         most_clients: 1_000,
-        has_driver: true,
         tools: &[
             Tool {
                 name: "pgbench, prepared, one thread",
@@ -163,7 +158,6 @@ pub const ENGINES: &[Engine] = &[
         name: "memcached",
         settings: &["c=1200"],
         most_clients: 1_000,
-        has_driver: false,
         tools: &[Tool {
             name: "memcaslap, one thread",
             program: "memcaslap",
@@ -189,7 +183,6 @@ pub const ENGINES: &[Engine] = &[
         name: "redis",
         settings: &[],
         most_clients: 1_000,
-        has_driver: false,
         tools: &[Tool {
             name: "redis-benchmark, one thread",
             program: "redis-benchmark",

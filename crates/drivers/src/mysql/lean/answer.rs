@@ -283,7 +283,7 @@ impl<S: Peer> Packets<S> {
 }
 
 /// The error of a statement with more than one set of rows.
-pub(crate) fn several_sets() -> Error {
+fn several_sets() -> Error {
     Error::unsupported("the statement returns several sets of rows; one is supported")
         .hint("change the procedure to return one")
 }

@@ -1,11 +1,10 @@
 //! Authentication ("Authentication Method"; MariaDB Knowledge Base, "Authentication Plugin - ed25519").
 
-use super::key;
 use super::packets::Packets;
+use super::{ed25519, key, scramble};
 use crate::mysql::config::Config;
 use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
-use mysql_common::scramble::{create_response_for_ed25519, scramble_native, scramble_sha256};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plugin {
@@ -49,12 +48,10 @@ impl Plugin {
     pub(super) fn first_answer(self, config: &Config, nonce: &[u8], private: bool) -> Result<Vec<u8>> {
         let password = config.password.expose().as_bytes();
         Ok(match self {
-            Self::Native => scramble_native(nonce, password).map(|proof| proof.to_vec()).unwrap_or_default(),
-            Self::CachingSha2 => {
-                scramble_sha256(nonce, password).map(|proof| proof.to_vec()).unwrap_or_default()
-            }
+            Self::Native => scramble::native(password, nonce),
+            Self::CachingSha2 => scramble::caching_sha2(password, nonce),
             Self::Ed25519 if password.is_empty() => Vec::new(),
-            Self::Ed25519 => create_response_for_ed25519(password, nonce).to_vec(),
+            Self::Ed25519 => ed25519::sign(password, nonce).to_vec(),
             Self::Clear if private && config.cleartext => [password, b"\0"].concat(),
             Self::Clear => return Err(cleartext_refused()),
         })
@@ -62,7 +59,7 @@ impl Plugin {
 }
 
 /// The error if the server requests a plain-text password and the user has not allowed that.
-pub(crate) fn cleartext_refused() -> Error {
+fn cleartext_refused() -> Error {
     Error::new(ErrorKind::Denied, "the server requests the password in plain text (mysql_clear_password)")
         .hint("add enable_cleartext_plugin=true and tls=verify if you trust this server with the password")
 }

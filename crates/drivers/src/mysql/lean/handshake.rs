@@ -6,11 +6,13 @@ use super::compressed::{Framed, ZSTD_LEVEL};
 use super::packets::{Packets, push_length};
 use super::{COM_QUERY, Connection, Lean};
 use crate::charset::Charset;
+use crate::mysql::READ_ONLY;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::compression::Compression;
+use kurabe_core::driver::Access;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -78,6 +80,10 @@ impl Lean<Connection> {
         let mut lean = Self::over(packets, ours.agreed(), allowed);
         if config.charset == Charset::Statement {
             lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
+            times.set_up += laps.lap();
+        }
+        if options.access == Access::ReadOnly {
+            lean.simple(COM_QUERY, READ_ONLY.as_bytes(), &mut Reply::new())?;
             times.set_up += laps.lap();
         }
         lean.times = Some(times);

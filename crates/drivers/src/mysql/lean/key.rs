@@ -1,12 +1,12 @@
 //! Encryption of a password with the server's RSA key, for an unencrypted connection ("`Caching_sha2_password`
 //! information", "RSA Public Key-based password exchange").
 
-use crate::contain::contain;
+use super::rsa::{PADDING, PublicKey};
 use crate::prelude::*;
-use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
-
-/// Overhead of OAEP with SHA-1 in a block, in bytes (RFC 8017, section 7.1.1).
-const PADDING: usize = 42;
+use crate::wire::malformed;
+use ring::rand::{SystemRandom, generate};
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject as _;
 
 /// Masks the password with the nonce and encrypts it with the key.
 pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8>> {
@@ -15,23 +15,22 @@ pub(super) fn encrypt(password: &str, nonce: &[u8], pem: &[u8]) -> Result<Vec<u8
     for (byte, mask) in secret.iter_mut().zip(nonce.iter().cycle()) {
         *byte ^= mask;
     }
-    if secret.len() + PADDING > key.num_octets() {
+    if secret.len() + PADDING > key.length() {
         return Err(Error::new(ErrorKind::Denied, "the password is too long for the server's RSA key")
             .hint("use tls=require or tls=verify"));
     }
-    Ok(key.encrypt_block(secret, Pkcs1OaepPadding::new(GetRandom)))
+    let failed = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
+    let random = generate(&SystemRandom::new()).map_err(failed)?.expose();
+    Ok(key.encrypt(&secret, random))
 }
 
-/// Parses a key. The parser panics on invalid ones.
 fn read(pem: &[u8]) -> Result<PublicKey> {
-    let bad = || malformed("the server sent an invalid RSA public key");
-    let parsed = contain("mysql_common", "reading the server's key", || PublicKey::from_pem(pem));
-    let key = parsed.map_err(|_| bad())?;
-    // Reject weak keys, and keys too large for reasonable computing time.
-    if !(1_024..=16_384).contains(&key.modulus().bits()) || !(2..=64).contains(&key.exponent().bits()) {
-        return Err(bad());
-    }
-    Ok(key)
+    let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).ok();
+    let key = der.and_then(|der| PublicKey::parse(&der)).filter(|key| {
+        // Weak keys, and keys too large for reasonable computing time, are rejected.
+        (1_024..=16_384).contains(&key.modulus_bits()) && (2..=64).contains(&key.exponent_bits())
+    });
+    key.ok_or_else(|| malformed("the server sent an invalid RSA public key"))
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@
 mod answer;
 mod authentication;
 mod compressed;
+mod ed25519;
 mod execute;
 mod handshake;
 mod key;
 mod load;
 mod packets;
+mod rsa;
+mod scramble;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,9 +23,7 @@ use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
-pub(super) use answer::several_sets;
 use answer::{Agreed, Kind, Rows};
-pub(super) use authentication::cleartext_refused;
 use compressed::Framed;
 use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};

@@ -5,8 +5,17 @@ use crate::wire::Wire;
 use crate::wire::script::{Parts, Script};
 use kurabe_core::compression::Compression;
 use kurabe_core::target::TargetUrl;
-use mysql_common::scramble::create_response_for_ed25519;
 use proptest::prelude::*;
+
+/// The bytes of hexadecimal digits.
+pub(super) fn bytes(digits: &str) -> Vec<u8> {
+    digits.as_bytes().as_chunks().0.iter().map(|two| crate::wire::unhex(*two).unwrap()).collect()
+}
+
+/// The hexadecimal digits of bytes.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().flat_map(|byte| crate::wire::hex(*byte)).map(char::from).collect()
+}
 
 const AGREED: Agreed = Agreed { no_eof: true, cached_columns: false, compressed: false };
 
@@ -341,7 +350,7 @@ fn password_is_sent_in_plain_text_only_if_url_allows_it() {
 #[test]
 fn ed25519_signs_whole_nonce_with_trailing_zero_byte() {
     let nonce = [&[7; 31][..], &[0]].concat();
-    let proof = create_response_for_ed25519(b"secret", &nonce);
+    let proof = ed25519::sign(b"secret", &nonce);
     let switch = [&b"\xfeclient_ed25519\0"[..], &nonce].concat();
     let switched = [packets(0, &[greeting()]), packets(2, &[switch]), packets(4, &[OK.to_vec()])].concat();
     let by_default = greeting_of("client_ed25519", &nonce);

@@ -1,10 +1,11 @@
 //! Replies of the server, up to `ReadyForQuery`.
 
-use crate::postgres::errors;
 use crate::postgres::values::Form;
+use crate::postgres::{errors, read_only};
 use crate::prelude::*;
 use crate::wire::link::Outcome;
 use crate::wire::{Peer, Wire, malformed};
+use kurabe_core::driver::Access;
 
 /// Maximum message other than a row: the description of 65,535 columns with long names is shorter.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -26,8 +27,14 @@ pub(super) enum Rows<'a> {
     Described(&'a mut Described),
 }
 
-/// Reads messages up to the `syncs`th `ReadyForQuery`, one for each Sync or Query sent.
-pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: usize) -> Outcome<()> {
+/// Reads messages up to the `syncs`th `ReadyForQuery`, one for each Sync or Query sent. In a read-only session a statement
+/// that makes later transactions write is an error.
+pub(super) fn read<S: Peer>(
+    wire: &mut Wire<S>,
+    rows: &mut Rows<'_>,
+    mut syncs: usize,
+    access: Access,
+) -> Outcome<()> {
     let mut ended = Ok(());
     loop {
         let (kind, length) = match header(wire) {
@@ -67,6 +74,13 @@ pub(super) fn read<S: Peer>(wire: &mut Wire<S>, rows: &mut Rows<'_>, mut syncs: 
                     }
                 }
                 wire.consume(length);
+            }
+            b'S' if access == Access::ReadOnly => {
+                let writes = read_only::reported(body(wire, length)?) == Some(false);
+                wire.consume(length);
+                if writes {
+                    ended = ended.and(Err(read_only::switched_off()));
+                }
             }
             // Parse, Bind and Close completed; NoData; EmptyQueryResponse; ParameterStatus; notices, notifications.
             b'1' | b'2' | b'3' | b'n' | b'I' | b'S' | b'N' | b'A' => wire.skip(length)?,

@@ -1,22 +1,22 @@
 //! Authentication: trust, password, MD5, SCRAM-SHA-256 (manual, "Message Flow", "Start-up"; "SASL Authentication").
 
+use super::scram::{self, Begun, Proved};
 use super::{answer, request};
 use crate::postgres::config::Config;
 use crate::wire::{Peer, Wire, malformed};
-use kurabe_core::{Error, ErrorKind, Result};
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kurabe_core::{Error, ErrorKind, Result, md5};
+use ring::rand::{SystemRandom, generate};
 use std::time::{Duration, Instant};
-
-/// Maximum number of SCRAM iterations that a server may request: they use CPU time, and no deadline interrupts them.
-/// PostgreSQL's default is 4,096 (`scram_iterations`).
-const MAX_ITERATIONS: u64 = 1_000_000;
 
 enum Scram {
     NotRequested,
-    Begun(Box<ScramSha256>),
-    /// The server has also proved that it knows the password.
-    Proved,
+    Begun(Begun),
+    /// The client has proved that it knows the password.
+    Proved(Proved),
+    /// The server has proved it too.
+    Done,
 }
 
 /// Responds to the server until it accepts or rejects the login. `private`: whether a password may be sent in plain
@@ -47,7 +47,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             .ok_or_else(|| malformed("an authentication request without a type"))?;
         out.clear();
         match u32::from_be_bytes(*number) {
-            0 if matches!(scram, Scram::Begun(_)) => {
+            0 if matches!(scram, Scram::Begun(_) | Scram::Proved(_)) => {
                 return Err(malformed("the server did not prove that it knows the password"));
             }
             0 => {
@@ -63,24 +63,24 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                     .hint("connect with tls=verify, with tls=require or over a Unix socket"));
             }
             5 => {
-                let salt = data.try_into().map_err(|_| malformed("a salt that is not four bytes"))?;
-                let mut hash = md5_hash(config.user.as_bytes(), password(config)?, salt).into_bytes();
-                hash.push(0);
-                request::password(&mut out, &hash)?;
+                let salt: &[u8; 4] =
+                    data.try_into().map_err(|_| malformed("a salt that is not four bytes"))?;
+                let hash = md5_response(&config.user, password(config)?, *salt);
+                request::password(&mut out, hash.as_bytes())?;
             }
             10 => scram = Scram::Begun(begin(data, config, &mut out)?),
-            11 => match &mut scram {
-                Scram::Begun(scram) => {
-                    check_iterations(data)?;
-                    scram.update(data).map_err(|e| malformed(format!("SCRAM: {e}")))?;
-                    request::password(&mut out, scram.message())?;
+            11 => match &scram {
+                Scram::Begun(begun) => {
+                    let proved = begun.prove(password(config)?, data)?;
+                    request::password(&mut out, proved.message.as_bytes())?;
+                    scram = Scram::Proved(proved);
                 }
                 _ => return Err(malformed("SCRAM continues before its start")),
             },
-            12 => match &mut scram {
-                Scram::Begun(begun) => {
-                    begun.finish(data).map_err(|e| malformed(format!("SCRAM: {e}")))?;
-                    scram = Scram::Proved;
+            12 => match &scram {
+                Scram::Proved(proved) => {
+                    proved.check(data)?;
+                    scram = Scram::Done;
                 }
                 _ => return Err(malformed("SCRAM ends before its start")),
             },
@@ -98,16 +98,6 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
     }
 }
 
-/// Rejects a `server-first-message` (RFC 5802, section 7) that requests too many iterations.
-fn check_iterations(message: &[u8]) -> Result<()> {
-    let count = message.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
-    let count: Option<u64> = count.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    match count.filter(|count| *count > MAX_ITERATIONS) {
-        Some(count) => Err(malformed(format!("SCRAM: the server requests {count} iterations"))),
-        None => Ok(()),
-    }
-}
-
 fn password(config: &Config) -> Result<&[u8]> {
     let missing = || {
         Error::new(ErrorKind::Denied, "the server requires a password, but none is given")
@@ -116,17 +106,39 @@ fn password(config: &Config) -> Result<&[u8]> {
     config.password.as_ref().map(|secret| secret.expose().as_bytes()).ok_or_else(missing)
 }
 
+/// The answer to the MD5 request, ended by a zero byte: `md5` and the digits of `MD5(MD5(password + user) + salt)`.
+fn md5_response(user: &str, password: &[u8], salt: [u8; 4]) -> String {
+    let inner = md5::hex(&[password, user.as_bytes()].concat());
+    format!("md5{}\0", md5::hex(&[inner.as_bytes(), &salt].concat()))
+}
+
 /// `SASLInitialResponse`.
-fn begin(mechanisms: &[u8], config: &Config, out: &mut Vec<u8>) -> Result<Box<ScramSha256>> {
-    if !mechanisms.split(|b| *b == 0).any(|name| name == SCRAM_SHA_256.as_bytes()) {
+fn begin(mechanisms: &[u8], config: &Config, out: &mut Vec<u8>) -> Result<Begun> {
+    if !mechanisms.split(|b| *b == 0).any(|name| name == scram::MECHANISM.as_bytes()) {
         let names = String::from_utf8_lossy(mechanisms).replace('\0', " ");
         return Err(Error::new(ErrorKind::Denied, format!("the server offers only {}", names.trim()))
             .hint("supported: SCRAM-SHA-256"));
     }
-    let scram = Box::new(ScramSha256::new(password(config)?, ChannelBinding::unsupported()));
-    let mut text = [SCRAM_SHA_256.as_bytes(), b"\0"].concat();
-    text.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
-    text.extend_from_slice(scram.message());
+    // Fails before the exchange begins if there is no password.
+    password(config)?;
+    let none = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
+    let random: [u8; 18] = generate(&SystemRandom::new()).map_err(none)?.expose();
+    let begun = Begun::new("", STANDARD.encode(random));
+    let message = begun.message();
+    let mut text = [scram::MECHANISM.as_bytes(), b"\0"].concat();
+    text.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    text.extend_from_slice(message.as_bytes());
     request::password(out, &text)?;
-    Ok(scram)
+    Ok(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by Python's `hashlib` with the formula of the manual ("Message Flow", "`AuthenticationMD5Password`").
+    #[test]
+    fn md5_response_is_the_one_of_the_manual() {
+        assert_eq!(md5_response("user", b"secret", [1, 2, 3, 4]), "md5fccef98e4f1cf6cbe96b743fad4e8bd0\0");
+    }
 }

@@ -5,6 +5,7 @@
 mod answer;
 mod authentication;
 mod request;
+mod scram;
 mod startup;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
+use kurabe_core::driver::Access;
 use kurabe_driver_common::usable;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
@@ -36,6 +38,8 @@ pub(crate) struct Lean<S> {
     syncs: usize,
     /// Whether a reply was lost or malformed: later bytes cannot be matched to requests.
     broken: bool,
+    /// What the session's statements may do. The server says if one changes that.
+    access: Access,
     times: Option<ConnectTimes>,
 }
 
@@ -59,7 +63,16 @@ impl Statement {
 impl<S: Peer> Lean<S> {
     fn over(wire: Wire<S>) -> Self {
         let (out, closes) = (Vec::new(), Vec::new());
-        Self { wire, out, prepared: 0, closes, syncs: 0, broken: false, times: None }
+        Self {
+            wire,
+            out,
+            prepared: 0,
+            closes,
+            syncs: 0,
+            broken: false,
+            access: Access::ReadWrite,
+            times: None,
+        }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -94,7 +107,7 @@ impl<S: Peer> Lean<S> {
             usable!(request::prepare(&mut this.out, &name, sql));
             this.send()?;
             let mut described = Described::default();
-            let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1)?;
+            let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1, this.access)?;
             Ok(ended.map(|()| (name, described)))
         })
     }
@@ -109,7 +122,7 @@ impl<S: Peer> Lean<S> {
             }
             usable!(request::query(&mut this.out, sql));
             this.send()?;
-            answer::read(&mut this.wire, &mut Rows::Text(out), syncs)
+            answer::read(&mut this.wire, &mut Rows::Text(out), syncs, this.access)
         })
     }
 }
@@ -186,7 +199,7 @@ impl<S: Peer + Send> Link for Lean<S> {
             request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
             outbox.text.extend_from_slice(&statement.tail);
             outbox.flush()?;
-            answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, out), 1)
+            answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, out), 1, this.access)
         })
     }
 
@@ -222,8 +235,12 @@ impl<S: Peer + Send> Link for Lean<S> {
             this.send()?;
             let mut ended = Ok(());
             for reply in out {
-                let result =
-                    answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, reply), 1)?;
+                let result = answer::read(
+                    &mut this.wire,
+                    &mut Rows::Typed(&statement.column_forms, reply),
+                    1,
+                    this.access,
+                )?;
                 if result.is_err() {
                     reply.clear();
                 }

@@ -3,9 +3,10 @@
 use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
 use crate::postgres::config::Config;
-use crate::postgres::wrapped::with_hint;
+use crate::postgres::read_only;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
+use kurabe_core::driver::Access;
 use std::time::Duration;
 
 /// Protocol 3.0.
@@ -29,12 +30,19 @@ impl Lean<Stream> {
             times.tls = Some(laps.lap());
         }
         let private = wire.stream().is_private();
-        let started = log_in(&mut wire, config, private).and_then(|took| {
+        let started = log_in(&mut wire, config, private, options.access).and_then(|took| {
             times.authenticate = took;
             until_ready(&mut wire)
         });
-        started.map_err(|error| with_hint(error, config))?;
+        let read_only = started.map_err(|error| with_hint(error, config))?;
         let mut lean = Self::over(wire);
+        if options.access == Access::ReadOnly {
+            lean.access = Access::ReadOnly;
+            // Reported since PostgreSQL 14.
+            if read_only != Some(true) {
+                read_only::check(&mut lean)?;
+            }
+        }
         if config.charset == Charset::Statement {
             lean.simple("SET client_encoding TO 'UTF8'", &mut Reply::new())?;
         }
@@ -43,6 +51,16 @@ impl Lean<Stream> {
         lean.times = Some(times);
         lean.wire.ready();
         Ok(lean)
+    }
+}
+
+/// Adds the reason why a password file was ignored, if the password is missing.
+fn with_hint(error: Error, config: &Config) -> Error {
+    match &config.password_hint {
+        Some(hint) if error.kind() == ErrorKind::Denied && config.password.is_none() => {
+            error.hint(hint.as_str())
+        }
+        _ => error,
     }
 }
 
@@ -61,7 +79,7 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 }
 
 /// Sends `StartupMessage` and authenticates; returns the time that authentication took.
-fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
+fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: Access) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
     let settings =
@@ -71,8 +89,11 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
     let options = config.options.as_deref().map(|value| ("options", value));
     let search_path = config.search_path.as_deref().map(|value| ("search_path", value));
+    // RESET ALL returns to what was set here, unlike to what SET changed; and a pooler refuses what it does not know.
+    let read_only = (access == Access::ReadOnly).then_some((read_only::SETTING, "on"));
     // The server applies `options` first, at any position, and then the others.
-    let all = settings.iter().chain(&encoding).chain(&options).chain(&search_path).chain(&commit);
+    let all = settings.iter().chain(&encoding).chain(&options).chain(&search_path);
+    let all = all.chain(&commit).chain(&read_only);
     for text in all.flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(text.as_bytes());
         out.push(0);
@@ -83,18 +104,24 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result
     authentication::authenticate(wire, config, private)
 }
 
-fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
+/// Waits until the server is ready. Returns whether transactions only read, if it says so.
+fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
+    let mut read_only = None;
     loop {
         let (kind, length) = answer::header(wire)?;
         match kind {
-            b'Z' => return wire.skip(length),
+            b'Z' => return wire.skip(length).map(|()| read_only),
+            b'S' => {
+                read_only = read_only::reported(answer::body(wire, length)?).or(read_only);
+                wire.consume(length);
+            }
             b'E' => {
                 let error = answer::error(answer::body(wire, length)?)?;
                 wire.consume(length);
                 return Err(error);
             }
-            // ParameterStatus, BackendKeyData, NoticeResponse, NegotiateProtocolVersion.
-            b'S' | b'K' | b'N' | b'v' => wire.skip(length)?,
+            // BackendKeyData, NoticeResponse, NegotiateProtocolVersion.
+            b'K' | b'N' | b'v' => wire.skip(length)?,
             other => {
                 return Err(malformed(format!(
                     "unexpected message '{}' during start-up",
@@ -108,6 +135,6 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 /// Logs in and waits until the server is ready; tests use it with a scripted stream.
 #[cfg(test)]
 pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
-    log_in(wire, config, private)?;
-    until_ready(wire)
+    log_in(wire, config, private, Access::ReadWrite)?;
+    until_ready(wire).map(drop)
 }

@@ -57,7 +57,12 @@ impl<S: Peer + Send> Lean<S> {
             request::close(&mut this.out, &name);
             request::sync(&mut this.out);
             this.wire.send(&this.out)?;
-            let synced = answer::read(&mut this.wire, &mut Rows::Described(&mut Described::default()), 1)?;
+            let synced = answer::read(
+                &mut this.wire,
+                &mut Rows::Described(&mut Described::default()),
+                1,
+                this.access,
+            )?;
             Ok(ended.and(synced).map(|()| Moved { rows: received, round_trips: Some(round_trips) }))
         })
     }

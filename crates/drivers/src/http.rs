@@ -1,0 +1,419 @@
+//! HTTP/1.1 (RFC 9112): a client with one write for a request and usually one read for its answer, and connections that
+//! are kept alive and opened again after the server has closed them.
+
+use crate::prelude::*;
+use crate::wire::{LONG, Peer, Place, Stream, Wire, malformed, tls};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Size limit of an answer's header section, in bytes.
+const HEAD: usize = 16 * 1024;
+/// Maximum number of header fields.
+const FIELDS: usize = 64;
+/// Size limit of a body, in bytes.
+const BODY: u64 = 1 << 30;
+/// What every answer begins with.
+const BEGINNING: &[u8] = b"HTTP/";
+/// Idle time after which the server may have closed the connection, which is not an error.
+const RESTED: Duration = Duration::from_secs(1);
+
+/// The status of an answer, and whether the connection persists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Whether the connection can be reused.
+    pub(crate) stays: bool,
+}
+
+/// How an answer's body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    Chunked,
+    /// It ends with the connection.
+    Close,
+}
+
+/// Where requests are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) tls: tls::Mode,
+}
+
+impl Server {
+    /// The transport to it.
+    pub(crate) fn transport(&self) -> &'static str {
+        self.tls.transport(&self.place)
+    }
+}
+
+/// A connection that is kept alive. It is opened by the first request, with which it shares a deadline, or by
+/// [`Connection::open`].
+pub(crate) struct Connection {
+    server: Arc<Server>,
+    options: ConnectOptions,
+    client: Option<Client<Stream>>,
+    used: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(server: &Arc<Server>, options: &ConnectOptions) -> Self {
+        Self { server: Arc::clone(server), options: *options, client: None, used: Instant::now() }
+    }
+
+    /// Opens the connection before the first request.
+    pub(crate) fn open(&mut self) -> Result<()> {
+        let mut client = connect(&self.server, &self.options)?;
+        client.wire.ready();
+        (self.client, self.used) = (Some(client), Instant::now());
+        Ok(())
+    }
+
+    /// Sends a request, whose header section is `head` with its empty line, and replaces the contents of `out` by the body
+    /// of the answer.
+    pub(crate) fn request(&mut self, head: &mut Vec<u8>, body: &[u8], out: &mut Vec<u8>) -> Result<Answer> {
+        let now = Instant::now();
+        if now.duration_since(self.used) > RESTED && self.client.as_mut().is_some_and(Client::is_stirred) {
+            self.client = None;
+        }
+        let client = match &mut self.client {
+            Some(client) => client,
+            None => self.client.insert(connect(&self.server, &self.options)?),
+        };
+        let answered = client.request(head, body, out);
+        client.wire.ready();
+        self.used = now;
+        // After an error the state of the connection is unknown.
+        if !answered.as_ref().is_ok_and(|answer| answer.stays) {
+            self.client = None;
+        }
+        answered
+    }
+
+    /// Closes the connection after the last answer, and opens another one for the next request.
+    pub(crate) fn end(&mut self) {
+        self.client = None;
+    }
+
+    /// Returns an error if the server sent unrequested data: HTTP has no message that ends a connection.
+    pub(crate) fn check_rest(&mut self) -> Result<()> {
+        self.client.as_mut().map_or(Ok(()), Client::check_rest)
+    }
+}
+
+fn connect(server: &Server, options: &ConnectOptions) -> Result<Client<Stream>> {
+    let mut stream = Stream::connect(&server.place, options)?;
+    if let (false, Place::Tcp { host, .. }) = (server.tls.is_off(), &server.place) {
+        stream = stream.encrypt(&server.tls, host)?;
+    }
+    Ok(Client::new(stream))
+}
+
+/// A client on one connection.
+struct Client<S> {
+    wire: Wire<S>,
+}
+
+impl Client<Stream> {
+    /// Whether the server has closed the connection or sent unrequested data.
+    fn is_stirred(&mut self) -> bool {
+        !self.wire.buffered().is_empty() || self.wire.stream_mut().stirred()
+    }
+
+    /// Returns an error if the server sent unrequested data.
+    fn check_rest(&mut self) -> Result<()> {
+        let quiet = !self.is_stirred();
+        if quiet || self.wire.has_ended()? { Ok(()) } else { Err(self.wire.surplus()) }
+    }
+}
+
+impl<S: Peer> Client<S> {
+    fn new(stream: S) -> Self {
+        Self { wire: Wire::new(stream) }
+    }
+
+    /// Sends a request, and replaces the contents of `out` by the body of the answer.
+    fn request(&mut self, head: &mut Vec<u8>, body: &[u8], out: &mut Vec<u8>) -> Result<Answer> {
+        if !self.wire.buffered().is_empty() {
+            return Err(self.wire.surplus());
+        }
+        self.wire.begin()?;
+        if body.len() < LONG {
+            head.extend_from_slice(body);
+            self.wire.push(head)?;
+        } else {
+            self.wire.push_parts([head, body, b""])?;
+        }
+        out.clear();
+        let (mut answer, framing) = loop {
+            self.check_beginning()?;
+            let end = self.until(b"\r\n\r\n")?;
+            let head = parse(&self.wire.buffered()[..end])?;
+            self.wire.consume(end);
+            // An interim answer has no body, and another answer follows.
+            if head.0.status >= 200 {
+                break head;
+            }
+        };
+        match framing {
+            Framing::Length(length) => self.wire.take_into(length as usize, out)?,
+            Framing::Chunked => self.chunks(out)?,
+            Framing::Close => {
+                self.until_close(out)?;
+                answer.stays = false;
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Returns an error as soon as an answer cannot be HTTP: another protocol's may not end.
+    fn check_beginning(&mut self) -> Result<()> {
+        let mut seen = 0;
+        while seen < BEGINNING.len() {
+            self.wire.peek(seen + 1)?;
+            seen = self.wire.buffered().len().min(BEGINNING.len());
+            if self.wire.buffered()[..seen] != BEGINNING[..seen] {
+                return Err(malformed("the server's answer is not HTTP"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until `mark`, and returns the number of bytes up to and including it.
+    fn until(&mut self, mark: &[u8]) -> Result<usize> {
+        let mut seen = 0;
+        loop {
+            let buffered = self.wire.buffered();
+            if let Some(at) = buffered[seen..].windows(mark.len()).position(|bytes| bytes == mark) {
+                return Ok(seen + at + mark.len());
+            }
+            let length = buffered.len();
+            if length >= HEAD {
+                return Err(malformed(format!("the server's answer has no end within {HEAD} bytes")));
+            }
+            // The mark may begin in the received bytes.
+            seen = (length + 1).saturating_sub(mark.len());
+            self.wire.peek(length + 1)?;
+        }
+    }
+
+    fn chunks(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let wrong = || malformed("the server's answer has an invalid chunk size");
+        loop {
+            let end = self.until(b"\r\n")?;
+            let line = &self.wire.buffered()[..end];
+            let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(line) else {
+                return Err(wrong());
+            };
+            self.wire.consume(end);
+            if size == 0 {
+                break;
+            }
+            if size > BODY || out.len() as u64 + size > BODY {
+                return Err(too_long());
+            }
+            self.wire.take_into(size as usize, out)?;
+            if self.until(b"\r\n")? != 2 {
+                return Err(wrong());
+            }
+            self.wire.consume(2);
+        }
+        // Trailer fields may follow, then an empty line.
+        loop {
+            let end = self.until(b"\r\n")?;
+            self.wire.consume(end);
+            if end == 2 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn until_close(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        loop {
+            match self.wire.peek(1) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionLost => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let length = self.wire.buffered().len();
+            if (out.len() + length) as u64 > BODY {
+                return Err(too_long());
+            }
+            self.wire.take_into(length, out)?;
+        }
+    }
+}
+
+fn too_long() -> Error {
+    malformed(format!("the server's answer is longer than {BODY} bytes"))
+}
+
+/// Reads a header section.
+fn parse(bytes: &[u8]) -> Result<(Answer, Framing)> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut response = httparse::Response::new(&mut fields);
+    match response.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => {
+            return Err(malformed("the server's answer has an incomplete header section"));
+        }
+        Err(error) => return Err(malformed(format!("the server's answer is not HTTP: {error}"))),
+    }
+    let status = response.code.unwrap_or_default();
+    let old = response.version == Some(0);
+    let mut stays = !old;
+    let bodiless = status < 200 || matches!(status, 204 | 304);
+    let mut framing = if bodiless { Framing::Length(0) } else { Framing::Close };
+    for field in response.headers.iter() {
+        let value = field.value.trim_ascii();
+        if field.name.eq_ignore_ascii_case("content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            let length: u64 = length.ok_or_else(|| malformed("the server's answer has no valid length"))?;
+            match framing {
+                _ if length > BODY => return Err(too_long()),
+                Framing::Length(other) if !bodiless && other != length => {
+                    return Err(malformed("the server's answer has two different lengths"));
+                }
+                Framing::Close => framing = Framing::Length(length),
+                _ => {}
+            }
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            if !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(malformed("the server's answer has an unsupported transfer encoding"));
+            }
+            framing = Framing::Chunked;
+        } else if field.name.eq_ignore_ascii_case("connection") {
+            for word in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                if word.eq_ignore_ascii_case(b"close") {
+                    stays = false;
+                } else if word.eq_ignore_ascii_case(b"keep-alive") && old {
+                    stays = true;
+                }
+            }
+        }
+    }
+    Ok((Answer { status, stays }, framing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::script::{Parts, Script};
+    use proptest::prelude::*;
+
+    const HEAD_SENT: &[u8] = b"GET /kv HTTP/1.1\r\nHost: a:1\r\n\r\n";
+
+    fn ask(answers: &[u8], piece: usize) -> Result<(Answer, Vec<u8>)> {
+        let mut client = Client::new(Script::in_pieces(answers.to_vec(), piece));
+        let mut out = b"before".to_vec();
+        let answer = client.request(&mut HEAD_SENT.to_vec(), b"", &mut out)?;
+        Ok((answer, out))
+    }
+
+    /// Complete answers with each of the three framings.
+    const WHOLE: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nTrailer: z\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nhello",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 5\r\nConnection: close\r\n\r\nhello",
+    ];
+
+    #[test]
+    fn short_body_is_sent_with_its_head_and_a_long_one_beside_it() {
+        for length in [0, 5, LONG, 3 * LONG] {
+            let body = vec![b'x'; length];
+            let mut client = Client::new(Script::new(WHOLE[0].to_vec()));
+            client.request(&mut HEAD_SENT.to_vec(), &body, &mut Vec::new()).unwrap();
+            assert_eq!(client.wire.stream().sent, [HEAD_SENT, &body].concat(), "{length}");
+        }
+    }
+
+    #[test]
+    fn unrequested_data_is_not_the_next_answer() {
+        let twice = [WHOLE[0], WHOLE[0]].concat();
+        let mut client = Client::new(Script::new(twice));
+        let mut ask = || client.request(&mut HEAD_SENT.to_vec(), b"", &mut Vec::new());
+        assert_eq!(ask().unwrap().status, 200);
+        let error = ask().unwrap_err();
+        assert!(error.to_string().contains("more than was asked for"), "{error}");
+    }
+
+    #[test]
+    fn every_framing_is_parsed_in_pieces_of_any_size() {
+        for (answer, stays) in WHOLE.into_iter().zip([true, true, false, false]) {
+            for piece in 1..=answer.len() {
+                let (head, body) = ask(answer, piece).unwrap();
+                assert_eq!((head, body.as_slice()), (Answer { status: 200, stays }, &b"hello"[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_answers_are_protocol_errors() {
+        for bytes in [
+            // It does not wait for the end of what cannot be HTTP.
+            &b"SSH-2.0-OpenSSH_9\r\n"[..],
+            b"HTTQ",
+            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n",
+        ] {
+            let error = ask(bytes, 1_000).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+        }
+        let endless =
+            b"HTTP/1.1 200 OK\r\n".iter().copied().chain(b"a: b\r\n".iter().copied().cycle().take(40_000));
+        assert_eq!(ask(&endless.collect::<Vec<u8>>(), 1_000).unwrap_err().kind(), ErrorKind::Protocol);
+    }
+
+    mod fuzz {
+        use super::*;
+
+        const WORDS: &[&str] = &[
+            "\r\n",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.0 200 OK\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 204 \r\n",
+            "Content-Length: ",
+            "Transfer-Encoding: ",
+            "chunked\r\n",
+            "gzip, ",
+            "Connection: ",
+            "close\r\n",
+            "keep-alive\r\n",
+            "18446744073709551615\r\n",
+            "0\r\n\r\n",
+            "5\r\nhello\r\n",
+            "3;x=y\r\n",
+            "Trailer: z\r\n",
+        ];
+
+        /// The answers, to two requests, are the input itself, or text with words of HTTP.
+        #[test]
+        fn any_answers_are_answers_or_an_error() {
+            bolero::check!(name = "http-answers").for_each(|input: &[u8]| {
+                let mut parts = Parts::new(input);
+                let (piece, with_words) = parts.head();
+                let bytes = if with_words { parts.words(WORDS) } else { parts.rest().to_vec() };
+                let mut client = Client::new(Script::in_pieces(bytes, piece));
+                for _ in 0..2 {
+                    let _ = client.request(&mut HEAD_SENT.to_vec(), b"", &mut Vec::new());
+                }
+            });
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn truncated_answer_is_an_error(which in prop::sample::select(vec![0usize, 1, 3]), cut: prop::sample::Index) {
+            let whole = WHOLE[which];
+            let cut = cut.index(whole.len());
+            prop_assert!(ask(&whole[..cut], 7).is_err());
+        }
+    }
+}

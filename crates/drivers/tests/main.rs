@@ -1,0 +1,15 @@
+//! The drivers' tests, on embedded databases, real servers, and servers of the tests that misbehave.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod couchdb;
+mod hostile;
+mod https;
+mod literals;
+mod memcached;
+#[cfg(feature = "mongodb")]
+mod mongodb;
+mod read_only;
+mod redis;
+mod sql_servers;
+mod sqlite;
+mod statements;

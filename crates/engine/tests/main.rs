@@ -1,0 +1,18 @@
+//! The measuring loop's tests: plans, clients, rounds and verification, on experiments and drivers of their own.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod aa_control;
+mod allocations;
+mod budget;
+mod connecting;
+mod fixture;
+mod keys;
+mod lies;
+mod noop_job;
+mod noop_loop;
+mod open_loop;
+mod point;
+mod pool;
+mod reruns;
+mod restarts;
+mod transfers;

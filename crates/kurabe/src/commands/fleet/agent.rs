@@ -1,0 +1,49 @@
+//! `kurabe agent`: runs clients, and observes servers of this host, for a run on another host.
+
+use crate::exit::{self, Exit};
+use crate::output::Output;
+use crate::{signals, suite};
+use anyhow::Result;
+use clap::ArgMatches;
+use kurabe_core::{Error, ErrorKind};
+use kurabe_fleet::{FleetUrl, Roles};
+use std::collections::BTreeMap;
+use std::io;
+
+pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let name = matches.get_one::<String>("name").cloned();
+    let mut labels = BTreeMap::new();
+    for text in matches.get_many::<String>("label").into_iter().flatten() {
+        labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--label"))?);
+    }
+    if matches
+        .get_one::<String>("role")
+        .is_some_and(|roles| roles.split(',').any(|role| role.trim() == "run"))
+    {
+        return super::worker::work(matches, &kurabe_fleet::own_name(name.as_deref()), output);
+    }
+    let roles = matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
+    // The environment may name a broker for all agents of a host, and those of runs too.
+    if let Some(url) = matches.get_one::<String>("nats").filter(|_| !matches.get_flag("stdio")) {
+        let url = FleetUrl::parse(url)
+            .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
+        let stop = signals::watch(exit::DONE, output)?;
+        signals::wait_for("the connections of the current run to close");
+        kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &stop, &|text| output.note(text))?;
+        return Ok(exit::DONE);
+    }
+    match kurabe_fleet::serve(io::stdin(), io::stdout(), name.as_deref(), labels) {
+        Ok(()) => Ok(exit::DONE),
+        // The run has ended.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::DONE),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(Error::usage(format!("agent: {error}"))
+                .hint("a run starts the agent: see ?observe and --fleet")
+                .into())
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err(Error::new(ErrorKind::Unreachable, format!("agent: {error}")).into())
+        }
+        Err(error) => Err(Error::new(ErrorKind::Environment, format!("agent: {error}")).into()),
+    }
+}

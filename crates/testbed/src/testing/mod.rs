@@ -1,0 +1,186 @@
+//! Servers for the tests of all crates, or a visible skip.
+//!
+//! ```no_run
+//! # use kurabe_testbed::testing;
+//! let Some(server) = testing::server("postgres") else { return };
+//! println!("{}", server.url());
+//! ```
+
+mod pool;
+mod reset;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+pub use pool::Lease;
+
+use crate::{Server, StartOptions, TestbedError, start};
+
+/// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
+pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
+
+/// The free bytes of the file system in memory from which servers of tests are there. Some six run at once, of 20 to
+/// 100 MB each, and the largest tests fill one with half a gigabyte.
+const ROOM: u64 = 4 << 30;
+
+/// A server with default settings, for this test alone until the value is dropped; `None`, and a line on standard
+/// error, if it is not installed. It may be one that an earlier test has used, and is like a new one: see [`Lease`].
+///
+/// # Panics
+/// If it is installed and does not start, or is not installed and [`REQUIRE`] is set.
+#[must_use]
+pub fn server(engine: &str) -> Option<Lease> {
+    server_with(engine, |options| options)
+}
+
+/// Like [`server`], with options.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+pub fn server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Lease> {
+    or_skipped(options().and_then(|options| pool::lease(engine, &choose(options))))
+}
+
+/// Like [`server_with`], but a server that no other test has used or will use: for tests that send signals to its
+/// processes, or look at what a whole life of a server adds up to.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+pub fn own_server_with(engine: &str, choose: impl FnOnce(StartOptions) -> StartOptions) -> Option<Server> {
+    or_skipped(options().and_then(|options| start(engine, &choose(options))))
+}
+
+/// Like [`own_server_with`], with default settings.
+///
+/// # Panics
+/// Like [`server`].
+#[must_use]
+pub fn own_server(engine: &str) -> Option<Server> {
+    own_server_with(engine, |options| options)
+}
+
+/// The options of a server for tests: small files, in memory if there is room, that are not written to disk first.
+fn options() -> Result<StartOptions, TestbedError> {
+    let options = StartOptions::new(supervisor_program()?);
+    Ok(StartOptions { sync_data: false, small_files: true, base: memory().map(Path::to_owned), ..options })
+}
+
+/// The folder of the file system in memory, if it has room for the servers of tests and no other folder is chosen.
+pub fn memory() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<&Path>> = OnceLock::new();
+    let find = || {
+        let folder = Path::new("/dev/shm");
+        let room = rustix::fs::statvfs(folder).is_ok_and(|found| found.f_bavail * found.f_frsize >= ROOM);
+        let chosen = std::env::var_os("KURABE_TMP").is_some_and(|value| !value.is_empty());
+        (room && !chosen && tempfile::tempdir_in(folder).is_ok()).then_some(folder)
+    };
+    *FOLDER.get_or_init(find)
+}
+
+#[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
+fn or_skipped<T>(started: Result<T, TestbedError>) -> Option<T> {
+    match started {
+        Ok(server) => Some(server),
+        Err(error) if error.is_not_installed() && !required() => {
+            skipped(&error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether missing servers fail tests.
+pub fn required() -> bool {
+    std::env::var_os(REQUIRE).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Prints on the real standard error, which the test harness does not capture, that a test was skipped, and why. Also
+/// used if servers [are required](REQUIRE), for servers that cannot be installed.
+pub fn skipped(why: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = std::io::stderr().write_all(format!("skipped {test}: {why}\n").as_bytes());
+}
+
+/// Prints on the real standard error how the servers of tests are used, for those who look for the reason of a start.
+fn note(what: &str) {
+    if std::env::var_os(crate::supervisor::COUNT).is_some() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let _ = std::io::stderr().write_all(format!("{test}: {what}\n").as_bytes());
+    }
+}
+
+/// The supervisor program for tests, built by cargo if needed: `kurabe-testbed` of this crate, in the folder of the
+/// running test.
+///
+/// # Errors
+/// If it cannot be built.
+pub fn supervisor_program() -> Result<PathBuf, TestbedError> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = PROGRAM.get_or_init(build);
+    built.clone().map_err(|what| TestbedError::Supervisor { engine: "tests".to_owned(), what })
+}
+
+/// A test is TARGET/PROFILE/deps/NAME-HASH, a program TARGET/PROFILE/NAME.
+fn build() -> Result<PathBuf, String> {
+    let test = std::env::current_exe().map_err(|error| error.to_string())?;
+    let odd = || format!("{} is not where cargo puts tests", test.display());
+    let profile =
+        test.ancestors().find(|dir| dir.ends_with("deps")).and_then(Path::parent).ok_or_else(odd)?;
+    let target = profile.parent().ok_or_else(odd)?;
+    let name = match profile.file_name().and_then(|name| name.to_str()).ok_or_else(odd)? {
+        "debug" => "dev",
+        other => other,
+    };
+    let program = profile.join("kurabe-testbed");
+    // Only built if needed: for one package alone cargo may choose other features of dependencies than for the
+    // workspace, and compile them again.
+    let source = newest(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
+    if program
+        .metadata()
+        .and_then(|m| m.modified())
+        .is_ok_and(|built| source.is_some_and(|source| built > source))
+    {
+        return Ok(program);
+    }
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Cargo's variables for a test would make build scripts run again, with everything that depends on them.
+    let variables = [
+        "CARGO_PKG_",
+        "CARGO_BIN_",
+        "CARGO_MANIFEST_",
+        "CARGO_CRATE_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+        "OUT_DIR",
+    ];
+    for (name, _) in std::env::vars_os() {
+        if variables.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            cargo.env_remove(name);
+        }
+    }
+    let output = cargo
+        .args(["build", "--quiet", "--package", "kurabe-testbed", "--bin", "kurabe-testbed"])
+        .args(["--profile", name, "--target-dir"])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .map_err(|error| format!("cargo cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("it cannot be built: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(program)
+}
+
+/// The time of the last change in a folder.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let times = entries.filter_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => newest(&entry.path()),
+        _ => entry.metadata().and_then(|meta| meta.modified()).ok(),
+    });
+    times.max()
+}

@@ -1,0 +1,263 @@
+//! MySQL and MariaDB, on their Unix socket, whose user `root` has no password (MySQL's internals manual, "Client/Server
+//! Protocol").
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use super::{Reset, State, TIMEOUT, changed, until};
+use crate::Server;
+
+pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
+
+/// Databases that belong to the server.
+const OF_SERVER: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+/// Variables that the server changes.
+const OF_ITSELF: [&str; 2] = ["gtid_", "innodb_thread_sleep_delay"];
+const VARIABLE: &str = "variable ";
+
+fn state(server: &Server) -> Result<State, String> {
+    let mut session = Session::open(server)?;
+    let mut state = variables(&mut session)?;
+    for (what, query, needed) in [
+        ("database", "SHOW DATABASES", true),
+        ("user", "SELECT * FROM mysql.user", true),
+        ("plugin", "SHOW PLUGINS", true),
+        ("privileges", "SELECT COUNT(*) FROM mysql.db", true),
+        ("link", "SELECT Server_name FROM mysql.servers", true),
+        ("function", "SELECT name FROM mysql.func", true),
+        (
+            "system table",
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'mysql'",
+            true,
+        ),
+        ("logged", "SELECT COUNT(*) FROM mysql.general_log", true),
+        ("logged as slow", "SELECT COUNT(*) FROM mysql.slow_log", true),
+        ("prepared transaction", "XA RECOVER", true),
+        // Not in all versions of both.
+        ("component", "SELECT component_urn FROM mysql.component", false),
+        ("redo log", "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'", false),
+        ("consumer", "SELECT name, enabled FROM performance_schema.setup_consumers", false),
+        ("instruments", INSTRUMENTS, false),
+    ] {
+        match session.query(query) {
+            Ok(rows) => {
+                state.extend(rows.iter().map(|row| (format!("{what} {}", row.join("/")), String::new())));
+            }
+            Err(why) if needed => return Err(why),
+            Err(_) => {}
+        }
+    }
+    // The last one of this client may not have ended yet.
+    until("other sessions end", || Ok(others(&mut session)?.is_empty()))?;
+    Ok(state)
+}
+
+const INSTRUMENTS: &str = "SELECT enabled, timed, COUNT(*) FROM performance_schema.setup_instruments \
+     GROUP BY enabled, timed";
+
+fn variables(session: &mut Session) -> Result<State, String> {
+    let rows = session.query("SHOW GLOBAL VARIABLES")?.into_iter();
+    let rows = rows.filter_map(|row| <[String; 2]>::try_from(row).ok());
+    let rows = rows.filter(|[name, _]| !OF_ITSELF.iter().any(|prefix| name.starts_with(prefix)));
+    Ok(rows.map(|[name, value]| (format!("{VARIABLE}{name}"), value)).collect())
+}
+
+/// The sessions of clients but this one.
+fn others(session: &mut Session) -> Result<Vec<String>, String> {
+    let own = session.query("SELECT CONNECTION_ID()")?.concat().concat();
+    let mut rows = session.query("SHOW PROCESSLIST")?;
+    rows.retain(|row| {
+        let user = row.get(1).map(String::as_str);
+        row.first() != Some(&own) && !matches!(user, Some("event_scheduler" | "system user"))
+    });
+    Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).collect())
+}
+
+fn clean(server: &Server, first: &State) -> Result<(), String> {
+    let mut session = Session::open(server)?;
+    let s = &mut session;
+    until("its sessions end", || {
+        let others = others(s)?;
+        for id in &others {
+            // It may have ended meanwhile.
+            let _ = s.query(&format!("KILL {id}"));
+        }
+        Ok(others.is_empty())
+    })?;
+    for (name, value) in changed(first, &variables(s)?, VARIABLE) {
+        let number = value.parse::<f64>().is_ok();
+        let value = if number { value } else { quoted(&value) };
+        s.query(&format!("SET GLOBAL {name} = {value}"))?;
+    }
+    for database in s.query("SHOW DATABASES")?.concat() {
+        if !OF_SERVER.contains(&&*database) {
+            s.query(&format!("DROP DATABASE `{}`", database.replace('`', "``")))?;
+        }
+    }
+    s.query("CREATE DATABASE kurabe CHARACTER SET utf8mb4")?;
+    for link in s.query("SELECT Server_name FROM mysql.servers")?.concat() {
+        s.query(&format!("DROP SERVER `{}`", link.replace('`', "``")))?;
+    }
+    let known: Vec<&str> = first.keys().filter_map(|name| name.strip_prefix("user ")).collect();
+    for row in s.query("SELECT * FROM mysql.user")? {
+        if let ([host, user, ..], false) = (&row[..], known.contains(&&*row.join("/"))) {
+            s.query(&format!("DROP USER {}@{}", quoted(user), quoted(host)))?;
+        }
+    }
+    for log in ["general_log", "slow_log"] {
+        if s.query(&format!("SELECT COUNT(*) FROM mysql.{log}"))?.concat() != ["0"] {
+            s.query(&format!("TRUNCATE mysql.{log}"))?;
+        }
+    }
+    s.query("FLUSH STATUS")?;
+    // What only some have: a server without it has nothing to reset either.
+    for statement in [
+        "RESET PERSIST",
+        "ALTER INSTANCE ENABLE INNODB REDO_LOG",
+        "RESET BINARY LOGS AND GTIDS",
+        "TRUNCATE performance_schema.events_statements_summary_by_digest",
+    ] {
+        let _ = s.query(statement);
+    }
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    crate::mysql_family::quoted(text)
+}
+
+struct Session(UnixStream);
+
+impl Session {
+    fn open(server: &Server) -> Result<Self, String> {
+        let path = server.socket().ok_or("it has no socket")?;
+        let open = || {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            Ok(Self(stream))
+        };
+        let mut session = open().map_err(|error: io::Error| format!("{} ({error})", path.display()))?;
+        session.log_in()?;
+        Ok(session)
+    }
+
+    fn log_in(&mut self) -> Result<(), String> {
+        // Long password, protocol 4.1, authentication of 4.1, name of the method.
+        const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
+        const UTF8MB4: u8 = 45;
+        let (mut number, greeting) = self.receive()?;
+        if let Some(why) = failure(&greeting) {
+            return Err(why);
+        }
+        let mut answer = CAPABILITIES.to_le_bytes().to_vec();
+        answer.extend((1_u32 << 24).to_le_bytes());
+        answer.push(UTF8MB4);
+        answer.extend([0; 23]);
+        // The user, an empty password, and a method that the server replaces where it has another one.
+        answer.extend(b"root\0\0mysql_native_password\0");
+        loop {
+            self.send(number.wrapping_add(1), &answer)?;
+            let reply;
+            (number, reply) = self.receive()?;
+            match reply.first() {
+                Some(0) => return Ok(()),
+                // Another method: its answer for an empty password is empty.
+                Some(0xfe) => answer.clear(),
+                _ => return Err(failure(&reply).unwrap_or_else(|| "unknown answer to a login".to_owned())),
+            }
+        }
+    }
+
+    fn query(&mut self, statement: &str) -> Result<Vec<Vec<String>>, String> {
+        self.rows(statement).map_err(|why| format!("{statement}: {why}"))
+    }
+
+    /// The rows, with NULL as an empty text.
+    fn rows(&mut self, statement: &str) -> Result<Vec<Vec<String>>, String> {
+        const COM_QUERY: u8 = 3;
+        self.send(0, &[&[COM_QUERY], statement.as_bytes()].concat())?;
+        let (_, head) = self.receive()?;
+        if let Some(why) = failure(&head) {
+            return Err(why);
+        }
+        if head.first() == Some(&0) {
+            return Ok(Vec::new());
+        }
+        // The columns, and then the rows; a packet ends each.
+        while !is_end(&self.receive()?.1) {}
+        let mut rows = Vec::new();
+        loop {
+            let (_, packet) = self.receive()?;
+            if let Some(why) = failure(&packet) {
+                return Err(why);
+            }
+            if is_end(&packet) {
+                return Ok(rows);
+            }
+            rows.push(row(&packet).ok_or("a row is cut off")?);
+        }
+    }
+
+    fn send(&mut self, number: u8, packet: &[u8]) -> Result<(), String> {
+        let [a, b, c, _] = (packet.len() as u32).to_le_bytes();
+        self.0.write_all(&[&[a, b, c, number], packet].concat()).map_err(|error| error.to_string())
+    }
+
+    fn receive(&mut self) -> Result<(u8, Vec<u8>), String> {
+        let read = |this: &mut Self| -> io::Result<(u8, Vec<u8>)> {
+            let mut head = [0; 4];
+            this.0.read_exact(&mut head)?;
+            let [a, b, c, number] = head;
+            let mut packet = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
+            this.0.read_exact(&mut packet)?;
+            Ok((number, packet))
+        };
+        read(self).map_err(|error| error.to_string())
+    }
+}
+
+fn is_end(packet: &[u8]) -> bool {
+    packet.first() == Some(&0xfe) && packet.len() < 9
+}
+
+/// The message of an error packet, after its number and the marked state.
+fn failure(packet: &[u8]) -> Option<String> {
+    let text = packet.strip_prefix(&[0xff])?.get(2..).unwrap_or_default();
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+fn row(mut packet: &[u8]) -> Option<Vec<String>> {
+    const NULL: u8 = 0xfb;
+    let mut values = Vec::new();
+    while let Some((first, rest)) = packet.split_first() {
+        let bytes = match *first {
+            0xfc => 2,
+            0xfd => 3,
+            0xfe => 8,
+            _ => 0,
+        };
+        let (length, rest) = rest.split_at_checked(bytes)?;
+        let length = match (*first, bytes) {
+            (NULL, _) => 0,
+            (short, 0) => usize::from(short),
+            _ => length.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte)),
+        };
+        let (value, rest) = rest.split_at_checked(length)?;
+        values.push(String::from_utf8_lossy(value).into_owned());
+        packet = rest;
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_has_values_of_any_length() {
+        let long = "x".repeat(300);
+        let packet = [&[1, b'a', 0xfb, 0, 0xfc, 44, 1], long.as_bytes()].concat();
+        assert_eq!(row(&packet).unwrap(), ["a", "", "", &long]);
+        assert_eq!(row(&packet[..100]), None);
+    }
+}

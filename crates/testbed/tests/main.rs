@@ -1,0 +1,7 @@
+//! The testbed's tests: what its servers leave behind, and what it says without them.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod absent;
+mod common;
+mod servers;
+mod supervisor;

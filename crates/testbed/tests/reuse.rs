@@ -1,0 +1,249 @@
+//! A server that several tests use, one after the other, is like a new one for each.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use kurabe_testbed::testing::{self, Lease};
+
+/// What the engine's own client program prints; `None` if it is not installed.
+fn ask(server: &Lease, statements: &str) -> Option<String> {
+    let socket = server.socket().unwrap();
+    let mut command = if server.url().starts_with("postgres") {
+        let mut command = Command::new("psql");
+        command.arg("-h").arg(socket.parent().unwrap()).arg("-p").arg(server.port().to_string());
+        command.args(["-U", "kurabe", "-d", "kurabe", "-XAt", "-v", "ON_ERROR_STOP=1", "-c", statements]);
+        command
+    } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
+        let mut command = Command::new("redis-cli");
+        command.arg("-s").arg(socket).args(statements.split(' '));
+        command
+    } else {
+        let mut command = Command::new("mariadb");
+        command
+            .args(["--no-defaults", "-u", "root", "-BN", "kurabe", "-e", statements])
+            .arg("--socket")
+            .arg(socket);
+        command
+    };
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            testing::skipped(&format!("{:?}: {error}", command.get_program()));
+            return None;
+        }
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{statements}: {errors}");
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Sends bytes to a server's port, and returns what it answers until it closes the connection.
+fn raw(server: &Lease, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Soils a server, gives it back, and checks that the next user gets the same server as it was.
+fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
+    let Some(server) = testing::server(engine) else { return };
+    let all = |server: &Lease| look.iter().map(|what| ask(server, what)).collect::<Option<Vec<_>>>();
+    let Some(before) = all(&server) else { return };
+    for statements in soil {
+        ask(&server, statements);
+    }
+    assert_ne!(all(&server).unwrap(), before, "{engine}: nothing was changed");
+    let pid = server.pid();
+    drop(server);
+    let server = testing::server(engine).unwrap();
+    assert_eq!(server.pid(), pid, "{engine}: it is another server");
+    assert_eq!(all(&server).unwrap(), before, "{engine}");
+}
+
+#[test]
+fn postgres_is_as_before() {
+    is_as_before(
+        "postgres",
+        &[
+            "CREATE TABLE t (id int)",
+            "CREATE DATABASE other",
+            "CREATE ROLE reader LOGIN PASSWORD 'x'; GRANT SELECT ON t TO reader",
+            "ALTER SYSTEM SET work_mem = '77MB'",
+            "SELECT pg_reload_conf(), pg_sleep(0.1)",
+            "ALTER ROLE kurabe SET statement_timeout = 99999; ALTER DATABASE kurabe SET lock_timeout = 9",
+            "SELECT pg_create_physical_replication_slot('slot')",
+        ],
+        &[
+            "SELECT count(*) FROM pg_class",
+            "SELECT datname, datacl FROM pg_database ORDER BY 1",
+            "SELECT rolname FROM pg_roles ORDER BY 1",
+            "SHOW work_mem",
+            "SHOW statement_timeout",
+            "SHOW lock_timeout",
+            "SELECT slot_name FROM pg_replication_slots",
+        ],
+    );
+}
+
+#[test]
+fn mysql_and_mariadb_are_as_before() {
+    for engine in ["mysql", "mariadb"] {
+        is_as_before(
+            engine,
+            &[
+                "CREATE TABLE t (id INT PRIMARY KEY)",
+                "CREATE DATABASE `o``ther`",
+                "CREATE USER reader@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO reader@'%'",
+                "SET GLOBAL max_connections = 77; SET GLOBAL long_query_time = 0.25; SET GLOBAL slow_query_log = ON",
+                "SET GLOBAL sql_mode = ''; SET GLOBAL init_connect = 'SELECT 1'; SET GLOBAL log_output = 'TABLE'",
+                "CREATE SERVER far FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1', DATABASE 'x')",
+                "ALTER DATABASE kurabe CHARACTER SET latin1",
+            ],
+            &[
+                "SHOW TABLES",
+                "SHOW DATABASES",
+                "SHOW CREATE DATABASE kurabe",
+                "SELECT user, host FROM mysql.user ORDER BY 1, 2",
+                "SHOW GLOBAL VARIABLES WHERE variable_name IN ('max_connections', 'long_query_time', 'slow_query_log', \
+                 'sql_mode', 'init_connect', 'log_output')",
+                "SELECT server_name FROM mysql.servers",
+                "SELECT COUNT(*) FROM mysql.slow_log",
+            ],
+        );
+    }
+}
+
+#[test]
+fn mysql_has_its_redo_log_again() {
+    is_as_before(
+        "mysql",
+        &["ALTER INSTANCE DISABLE INNODB REDO_LOG"],
+        &["SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'"],
+    );
+}
+
+#[test]
+fn redis_and_valkey_are_as_before() {
+    for engine in ["redis", "valkey"] {
+        is_as_before(
+            engine,
+            &[
+                "SET key value",
+                "CONFIG SET maxmemory 77mb maxmemory-policy allkeys-lru",
+                "ACL SETUSER reader on nopass ~* +get",
+                "CLIENT PAUSE 100 WRITE",
+            ],
+            &["DBSIZE", "CONFIG GET maxmemory*", "ACL USERS"],
+        );
+    }
+}
+
+#[test]
+fn memcached_is_as_before() {
+    let Some(server) = testing::server("memcached") else { return };
+    let pid = server.pid();
+    assert_eq!(raw(&server, "set a 0 0 1\r\nx\r\nquit\r\n"), "STORED\r\n");
+    drop(server);
+    let server = testing::server("memcached").unwrap();
+    assert_eq!(server.pid(), pid);
+    let answer = raw(&server, "get a\r\nstats\r\nquit\r\n");
+    assert!(answer.starts_with("END\r\n") && answer.contains("STAT curr_items 0\r\n"), "{answer}");
+    assert!(answer.contains("STAT cmd_set 0\r\n"), "{answer}");
+}
+
+#[test]
+fn couchdb_is_as_before() {
+    let Some(server) = testing::server("couchdb") else { return };
+    let http = |server: &Lease, method: &str, path: &str| {
+        let admin = server.url().contains("kurabe:kurabe@");
+        let user = if admin { "\r\nAuthorization: Basic a3VyYWJlOmt1cmFiZQ==" } else { "" };
+        let head = format!("Host: localhost\r\nConnection: close\r\nContent-Length: 0{user}");
+        raw(server, &format!("{method} {path} HTTP/1.1\r\n{head}\r\n\r\n"))
+    };
+    let pid = server.pid();
+    let before = http(&server, "GET", "/_all_dbs");
+    let made = http(&server, "PUT", "/some_db");
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    assert!(http(&server, "GET", "/_all_dbs").contains("some_db"));
+    drop(server);
+    let server = testing::server("couchdb").unwrap();
+    assert_eq!(server.pid(), pid);
+    let names = |answer: &str| answer.rsplit("\r\n\r\n").next().unwrap().trim().to_owned();
+    assert_eq!(names(&http(&server, "GET", "/_all_dbs")), names(&before));
+}
+
+#[test]
+fn session_of_earlier_test_is_closed() {
+    let Some(server) = testing::server("mariadb") else { return };
+    let mut left = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    left.read_exact(&mut [0; 4]).unwrap();
+    let pid = server.pid();
+    drop(server);
+    let server = testing::server("mariadb").unwrap();
+    assert_eq!(server.pid(), pid);
+    let mut rest = Vec::new();
+    // The rest of the greeting, and the end; a reset is an end too.
+    let _ = left.read_to_end(&mut rest);
+    assert!(ask(&server, "SHOW PROCESSLIST").is_none_or(|list| !list.contains("unauthenticated")));
+}
+
+#[test]
+fn server_that_cannot_be_reset_or_was_changed_is_not_used_again() {
+    type Change = fn(&Lease);
+    let changes: [(&str, Change); 4] = [
+        ("redis", |server| server.restart().unwrap()),
+        ("redis", |server| server.kill_hard().unwrap()),
+        ("memcached", |server| server.pause().unwrap()),
+        ("memcached", |server| server.restrict(&[0], true).unwrap()),
+    ];
+    for (engine, change) in changes {
+        let Some(server) = testing::server(engine) else { continue };
+        change(&server);
+        let (pid, dir) = (server.pid(), server.dir().to_owned());
+        drop(server);
+        assert!(!dir.exists(), "it was not removed");
+        assert_ne!(testing::server(engine).unwrap().pid(), pid);
+    }
+    // No statement takes a plugin's data out of the server again.
+    let Some(server) = testing::server("mariadb") else { return };
+    if ask(&server, "INSTALL SONAME 'auth_ed25519'").is_some() {
+        let pid = server.pid();
+        drop(server);
+        let next = testing::server("mariadb").unwrap();
+        assert_ne!(next.pid(), pid);
+    }
+}
+
+#[test]
+fn server_of_failed_test_is_not_used_again() {
+    if !common::installed("memcached") {
+        return;
+    }
+    let failed = std::thread::spawn(|| {
+        let server = testing::server("memcached").unwrap();
+        std::panic::panic_any(server.dir().to_owned());
+    });
+    let dir = *failed.join().unwrap_err().downcast::<std::path::PathBuf>().unwrap();
+    assert!(!dir.exists());
+}
+
+#[test]
+fn two_users_at_once_have_two_servers_and_options_make_kinds() {
+    let with_memory = || testing::server_with("memcached", |options| options.set("m", 77));
+    let (Some(one), Some(two), Some(other)) =
+        (testing::server("memcached"), testing::server("memcached"), with_memory())
+    else {
+        return;
+    };
+    assert!(one.pid() != two.pid() && one.pid() != other.pid());
+    let pid = other.pid();
+    drop(other);
+    assert_eq!(with_memory().unwrap().pid(), pid);
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask lint`: clippy and the documentation, where a warning is an error.
+//!
+//! Both use the selection of packages and features of the tests, and so the same artefacts of `cargo check`. What people
+//! build has other features: the default ones, which clippy reads too, so that nothing is left over there, or few engines.
+
+use crate::Outcome;
+use crate::shell::cargo;
+use crate::test::{FULL, Tier, named_only, repository, selection};
+
+/// The program with its default features.
+const PROGRAM: [&str; 3] = ["--locked", "-p", "kurabe"];
+/// A few engines, which must compile alone.
+const FEW: [&str; 3] = ["--no-default-features", "--features", "sqlite,postgres"];
+
+pub fn run(args: &[String]) -> Outcome {
+    let tier = match args {
+        [] => Tier::Default,
+        [option] if option == FULL => Tier::Full,
+        _ => return Err(format!("it takes only {FULL}")),
+    };
+    let warnings = ["--", "-D", "warnings"].map(str::to_owned);
+    let all = ["--all-targets".to_owned()];
+    step("clippy", &[&selection(tier), &all[..], &warnings].concat(), &[])?;
+    let named = named_only();
+    if tier == Tier::Full && !named.is_empty() {
+        let named: Vec<String> = named.into_iter().flat_map(|name| ["--test".to_owned(), name]).collect();
+        step("clippy", &[&selection(tier), &named, &warnings[..]].concat(), &[])?;
+    }
+    step(
+        "doc",
+        &[&selection(tier)[..], &["--no-deps".to_owned()]].concat(),
+        &[("RUSTDOCFLAGS", "-Dwarnings")],
+    )?;
+    let program = PROGRAM.map(str::to_owned);
+    step("clippy", &[&program[..], &warnings].concat(), &[])?;
+    step("check", &[&program[..], &FEW.map(str::to_owned)].concat(), &[])
+}
+
+fn step(task: &str, args: &[String], environment: &[(&str, &str)]) -> Outcome {
+    println!("cargo {task} {}", args.join(" "));
+    let mut command = cargo();
+    command.arg(task).args(args).envs(environment.iter().copied()).current_dir(repository());
+    let status = command.status().map_err(|error| format!("cargo {task}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {task} ended with {status}")) }
+}
