@@ -65,7 +65,7 @@ impl Broker {
     }
 
     /// Publishes a message. It has arrived when this returns.
-    pub(super) fn publish(&self, subject: &str, reply: Option<&str>, payload: &[u8]) {
+    pub(crate) fn publish(&self, subject: &str, reply: Option<&str>, payload: &[u8]) {
         let (mut stream, mut lines) = self.client("nothing");
         write!(stream, "PUB {subject} {} {}\r\n", reply.unwrap_or_default(), payload.len()).unwrap();
         stream.write_all(payload).unwrap();
@@ -95,7 +95,7 @@ impl Broker {
     }
 
     /// The subject of the agent that answers a call; the only one.
-    pub(super) fn agent(&self, name: &str) -> String {
+    pub(crate) fn agent(&self, name: &str) -> String {
         let here = self.request("kurabe.fleet.call", r#"{"kurabe_fleet":3}"#);
         let about = &here["message"]["here"];
         assert_eq!(about["agent"]["name"], name, "{here}");
@@ -103,7 +103,7 @@ impl Broker {
     }
 
     /// The number of messages in the queue, without those of some lanes.
-    pub(super) fn waiting(&self, without: &[&str]) -> Option<u64> {
+    pub(crate) fn waiting(&self, without: &[&str]) -> Option<u64> {
         let info = self.request("$JS.API.STREAM.INFO.KURABE_QUEUE", r#"{"subjects_filter":">"}"#);
         let subjects = info["state"]["subjects"].as_object().cloned().unwrap_or_default();
         let of = |lane: &str| {

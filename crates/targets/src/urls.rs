@@ -157,7 +157,7 @@ mod tests {
     fn driver_options_reach_driver_and_others_reach_server() {
         let url = TargetUrl::parse("up:mysql?engine=MyISAM&max_connections=300&charset=statement").unwrap();
         let names: Vec<String> = driver_options(&url).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["client", "engine"]);
+        assert_eq!(names, ["charset", "engine"]);
     }
 
     #[test]
