@@ -39,6 +39,10 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// Its foreign keys.
     pub foreign: Vec<ForeignKey>,
+    /// The name of a hidden whole number that is unique, by which rows can be read in order.
+    pub hidden: Option<&'static str>,
+    /// Whether reading it by its name alone would read tables that inherit from it too.
+    pub inherited: bool,
 }
 
 impl Table {

@@ -5,8 +5,9 @@ use crate::ddl;
 use crate::engines::{Engine, Identity, TargetFacts};
 use crate::issue::{Issue, IssueKind};
 use crate::names::Names;
-use crate::plan::{ColumnPlan, TablePlan};
-use crate::scan::{Scanned, ScannedColumn, scan};
+use crate::plan::{ColumnPlan, Resume, TablePlan};
+use crate::rows::PageSize;
+use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
 use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -23,6 +24,8 @@ pub struct OneTable<'a> {
     pub table: &'a Table,
     /// The names of all tables that are copied.
     pub copied: &'a [&'a str],
+    /// How many rows are inserted together.
+    pub page: PageSize,
     /// Takes what does not map.
     pub issues: &'a mut Vec<Issue>,
 }
@@ -34,7 +37,7 @@ struct Types {
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
     /// The class that a column has in fact, and the number of values that are not of the declared one.
-    corrected: Vec<Option<(Class, u64)>>,
+    corrected: Vec<Correction>,
 }
 
 impl OneTable<'_> {
@@ -48,21 +51,32 @@ impl OneTable<'_> {
         let table = self.table;
         let columns = (0..table.columns.len()).map(|at| self.column(at, &types, &scanned.columns[at]));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let key = key(table, &columns);
         let foreign = ddl::foreign_keys(self.target, table, self.copied, names, self.issues);
         let is_inline = self.target.foreign_keys_inline();
         let (inline, foreign) = if is_inline { (foreign, Vec::new()) } else { (Vec::new(), foreign) };
+        let key = key(table, &columns);
+        let resume = match table.hidden {
+            Some(hidden) => Resume::Hidden(hidden),
+            None => resume(self.source.engine, table, &columns, &key),
+        };
         Ok(TablePlan {
             name: table.name.clone(),
-            same_order: !key.is_empty() && key.iter().all(|at| columns[*at].kind.class.has_one_order()),
+            from: self.source.engine.from(table),
             create: ddl::create_table(self.target, self.facts, table, &columns, &inline),
             indexes: ddl::indexes(self.target, table, names),
             foreign,
+            exact: self.is_same_server(),
+            page: self.page,
             rows: scanned.rows,
-            longest_row: scanned.longest_row,
             columns,
             key,
+            resume,
         })
+    }
+
+    /// Whether both are servers of one kind: types and collations have the same meaning.
+    fn is_same_server(&self) -> bool {
+        self.is_same_engine() && self.facts.same_server
     }
 
     fn is_same_engine(&self) -> bool {
@@ -85,21 +99,20 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        loop {
-            let (mapped, longest) = self.mapped(&kinds)?;
-            let scanned = scan(self.source, self.target, table, &kinds, &mapped, &longest)?;
-            let mut changed = false;
-            for (at, column) in scanned.columns.iter().enumerate() {
-                if let Some((class, count)) = column.fallback.filter(|(class, _)| *class != kinds[at].class) {
-                    corrected[at] = Some((class, count));
-                    (kinds[at].class, kinds[at].n, kinds[at].s) = (class, UNLIMITED, 0);
-                    changed = true;
+        if self.is_same_server() {
+            kinds.iter_mut().for_each(|kind| kind.class = engine.exact_class(kind));
+        } else {
+            corrected = corrections(self.source, table, &kinds)?;
+            for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
+                if let Some((class, _)) = corrected {
+                    (kind.class, kind.n, kind.s) = (*class, UNLIMITED, 0);
                 }
             }
-            if !changed {
-                return Ok((Types { kinds, mapped, longest, corrected }, scanned));
-            }
         }
+        let (mapped, longest) = self.mapped(&kinds)?;
+        let same = self.is_same_server();
+        let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
+        Ok((Types { kinds, mapped, longest, corrected }, scanned))
     }
 
     fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
@@ -108,15 +121,19 @@ impl OneTable<'_> {
         for (column, kind) in self.table.columns.iter().zip(kinds) {
             let unmapped =
                 || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
-            let mut mapped = map(from, to, kind).ok_or_else(unmapped)?;
+            let of = |kind: &Kind| match self.is_same_server() {
+                true => Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None }),
+                false => map(from, to, kind),
+            };
+            let mut mapped = of(kind).ok_or_else(unmapped)?;
             let most =
-                to.longest_key().filter(|_| !self.is_same_engine() && self.table.is_indexed(&column.name));
+                to.longest_key().filter(|_| !self.is_same_server() && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
             if let Some(limit) = limit {
                 let class = if mapped.stored.class.is_bytes() { Class::Varbinary } else { Class::Varchar };
                 let short = Kind { class, n: limit, s: 0, declared: kind.declared.clone() };
-                mapped = map(from, to, &short).ok_or_else(unmapped)?;
+                mapped = of(&short).ok_or_else(unmapped)?;
             }
             longest.push(limit);
             all.push(mapped);
@@ -128,7 +145,7 @@ impl OneTable<'_> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
         let identity = if column.identity { target.identity(table, column, mapped) } else { None };
-        let default = ddl::default(self.source.engine, target, &column.default, mapped);
+        let default = ddl::default(self.is_same_server(), target, &column.default, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
@@ -156,8 +173,18 @@ impl OneTable<'_> {
         // A type with fewer digits cuts all values.
         let cuts = mapped.issue.is_some_and(|(kind, _)| kind == IssueKind::Fraction)
             || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !same && !mend.contains(&IssueKind::Fraction) {
+        if cuts && !self.is_same_server() && !mend.contains(&IssueKind::Fraction) {
             mend.push(IssueKind::Fraction);
+        }
+        if scanned.nulls > 0 {
+            let why = format!(
+                "column {}.{}: the key has {} nulls, and {} allows none",
+                table.name,
+                column.name,
+                units::count(scanned.nulls),
+                target.name()
+            );
+            return Err(Error::unsupported(why).hint("correct them, or leave the table out with --tables"));
         }
         let default = match default {
             _ if identity.is_some() => String::new(),
@@ -189,6 +216,7 @@ impl OneTable<'_> {
             sql,
             mend,
             identity: identity.is_some(),
+            written: true,
         })
     }
 
@@ -200,8 +228,9 @@ impl OneTable<'_> {
     fn list_types(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<()> {
         let (column, mapped) = (&self.table.columns[at], &types.mapped[at]);
         let declared = &column.declared;
-        if let Some((class, count)) = types.corrected[at].filter(|_| !self.is_same_engine()) {
-            let count = units::count(count);
+        // A column without a type is one of the type that all its values have.
+        if let Some((class, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
+            let (count, declared) = (units::count(count), if declared.is_empty() { "nothing" } else { declared });
             let detail =
                 format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
             self.list(column, IssueKind::StorageClass, detail);
@@ -247,31 +276,32 @@ fn texts_of_widest_index(table: &Table, column: &str, kinds: &[Kind]) -> u32 {
     with.map(texts).max().unwrap_or(1).max(1)
 }
 
-/// The columns by which rows are read in pages: the primary key, or a unique index without nulls.
+/// The columns by which rows are named: the primary key, or a unique index without nulls.
 fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
-    // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
-    let is_usable = |class: Class| {
-        let others = [
-            Class::Float32,
-            Class::Float64,
-            Class::Enum,
-            Class::Json,
-            Class::Native,
-            Class::Bool,
-            Class::Bits,
-        ];
-        !others.contains(&class)
-    };
     let unique = table.indexes.iter().filter(|index| index.unique).map(|index| &index.columns);
     let positions =
         |names: &Vec<String>| names.iter().map(|name| table.position(name)).collect::<Option<Vec<_>>>();
     let is_key = |key: &Vec<usize>| {
         !key.is_empty()
             && key.iter().all(|at| {
-                is_usable(columns[*at].kind.class)
-                    && !table.columns[*at].nullable
+                !table.columns[*at].nullable
                     && columns[*at].mend.iter().all(|kind| *kind == IssueKind::NulCharacter)
             })
     };
     [&table.primary].into_iter().chain(unique).filter_map(positions).find(is_key).unwrap_or_default()
+}
+
+/// How a copy of a table continues: after the last key, if its values as text are compared as they are ordered.
+fn resume(engine: &dyn Engine, table: &Table, columns: &[ColumnPlan], key: &[usize]) -> Resume {
+    // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
+    let others =
+        [Class::Float32, Class::Float64, Class::Enum, Class::Json, Class::Native, Class::Bool, Class::Bits];
+    let is_usable = |at: &usize| {
+        engine.read_key("").is_some() || !others.contains(&columns[*at].kind.class)
+    };
+    let nullable = |at: &usize| table.columns[*at].nullable;
+    if key.is_empty() || !key.iter().all(is_usable) || key.iter().any(nullable) {
+        return Resume::Restart;
+    }
+    Resume::Columns(key.to_vec())
 }

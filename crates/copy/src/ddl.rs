@@ -13,7 +13,7 @@ use crate::types::{Class, Mapped};
 /// # Errors
 /// Why the target cannot have it.
 pub fn default(
-    from: &dyn Engine,
+    same: bool,
     to: &dyn Engine,
     value: &DefaultValue,
     mapped: &Mapped,
@@ -26,7 +26,7 @@ pub fn default(
             Class::Text if to.stores_times_as_text() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
             _ => Err(format!("the current time, for {}", mapped.sql)),
         },
-        DefaultValue::Expression(text) if from.name() == to.name() => Ok(format!(" DEFAULT ({text})")),
+        DefaultValue::Expression(text) if same => Ok(format!(" DEFAULT ({text})")),
         DefaultValue::Expression(text) => Err(text.clone()),
         DefaultValue::Literal(text) => {
             let number = || text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -49,7 +49,7 @@ pub fn default(
                 // Literals of bytes differ between engines.
                 _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
                 Class::Date | Class::Timestamp | Class::TimestampTz
-                    if text.starts_with("0000") && from.name() != to.name() =>
+                    if text.starts_with("0000") && !same =>
                 {
                     Err(text.clone())
                 }

@@ -1,10 +1,12 @@
 //! What a copy will make on the target, and what does not map.
 
+use crate::canonical::Reading;
 use crate::catalog::{Catalog, Table};
 use crate::columns::OneTable;
 use crate::engines::{Engine, TargetFacts};
 use crate::issue::{Accepted, Issue, IssueKind};
 use crate::names::Names;
+use crate::rows::PageSize;
 use crate::sql::Side;
 use crate::types::{Kind, Mapped};
 use kurabe_core::collection::NAMESPACE_PREFIX;
@@ -29,6 +31,19 @@ pub struct ColumnPlan {
     pub mend: Vec<IssueKind>,
     /// Whether the target's server gives it numbers.
     pub identity: bool,
+    /// Whether its values are inserted; if not, the target's server generates them.
+    pub written: bool,
+}
+
+/// How a copy of a table that was stopped continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// After the last row in the order of these columns.
+    Columns(Vec<usize>),
+    /// After the last row in the order of a hidden whole number.
+    Hidden(&'static str),
+    /// From the first row.
+    Restart,
 }
 
 /// A statement that makes something with a name.
@@ -47,20 +62,32 @@ pub struct TablePlan {
     pub name: String,
     /// Its columns.
     pub columns: Vec<ColumnPlan>,
-    /// The positions of the columns by which rows are read in pages; empty if there is no such key.
+    /// The source's table in queries: its quoted name, without the rows of tables that inherit from it.
+    pub from: String,
+    /// The positions of the columns by which rows are named; empty if there is no key.
     pub key: Vec<usize>,
-    /// Whether both engines have the rows in the same order of this key.
-    pub same_order: bool,
+    /// How a copy continues.
+    pub resume: Resume,
+    /// Whether both servers are of one kind, so that values are compared as they are written there.
+    pub exact: bool,
+    /// How many rows are inserted together.
+    pub page: PageSize,
     /// The number of rows when the plan was made.
     pub rows: u64,
-    /// No row has more bytes in columns of unlimited length.
-    pub longest_row: u64,
     /// The statement that makes it.
     pub create: String,
     /// The statements that make its indexes, after its rows are copied.
     pub indexes: Vec<Named>,
     /// The statements that make its foreign keys, after all tables are copied.
     pub foreign: Vec<Named>,
+}
+
+impl TablePlan {
+    /// How the values of a side are read.
+    pub fn readings(&self, engine: &dyn Engine) -> Vec<Reading> {
+        let (hex, exact) = (engine.bytes_as_hex(), self.exact);
+        self.columns.iter().map(|column| Reading { class: column.kind.class, hex, exact }).collect()
+    }
 }
 
 /// A whole copy.
@@ -79,6 +106,8 @@ pub struct Wanted {
     pub tables: Vec<String>,
     /// Accepted differences.
     pub accepted: Accepted,
+    /// How many rows are inserted together.
+    pub page: PageSize,
 }
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables.
@@ -98,7 +127,8 @@ pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted:
             let why = format!("table {}: {} names have at most {most} bytes", table.name, target.name());
             return Err(Error::unsupported(why).hint("rename it, or leave it out with --tables"));
         }
-        let mut one = OneTable { source, target, facts, table, copied: &list, issues: &mut plan.issues };
+        let mut one =
+            OneTable { source, target, facts, table, copied: &list, page: wanted.page, issues: &mut plan.issues };
         let planned = one.plan(&mut names)?;
         plan.tables.push(planned);
     }

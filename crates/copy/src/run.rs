@@ -1,8 +1,8 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
 use crate::issue::{Accepted, Issue};
-use crate::plan::{Plan, TablePlan, Wanted, plan};
-use crate::rows::{Of, Reader, Writer, check, in_transaction, stream};
+use crate::plan::{Plan, Resume, TablePlan, Wanted, plan};
+use crate::rows::{Reader, Writer, check, in_transaction, stream};
 use crate::sql::{Side, text};
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::verify::verify;
@@ -90,7 +90,9 @@ impl Copy<'_> {
         for statement in self.target.engine.writing() {
             self.target.run(statement)?;
         }
-        let facts = self.target.engine.facts(&mut self.target)?;
+        let mut facts = self.target.engine.facts(&mut self.target)?;
+        facts.same_server = self.source.engine.name() == self.target.engine.name()
+            && self.source.engine.facts(&mut self.source)?.edition == facts.edition;
         plan(&mut self.source, self.target.engine, &facts, wanted)
     }
 
@@ -113,11 +115,16 @@ impl Copy<'_> {
             source: self.source.name.clone(),
             tables: plan.tables.iter().map(|table| table.name.clone()).collect(),
         };
-        if restart && state::exists(namespace)? {
-            self.discard(namespace)?;
-        }
-        let resumed = state::exists(namespace)?;
         let there = self.target.engine.catalog(&mut self.target)?;
+        // A process may have ended between its entry in the ownership table and the table itself, or its first row.
+        let mut resumed = state::exists(namespace)? && there.names.iter().any(|name| name == state::NAME);
+        let there = if restart && resumed {
+            self.discard(namespace)?;
+            resumed = false;
+            self.target.engine.catalog(&mut self.target)?
+        } else {
+            there
+        };
         let state = if resumed {
             let state = State::open(&mut self.target)?;
             match state.whole(&mut self.target)? {
@@ -217,7 +224,7 @@ impl Copy<'_> {
         check(self.stop)?;
         let mut now = begun.unwrap_or_else(|| OfTable::new(Phase::Making));
         // Rows without a key are copied again from the first.
-        let again = now.phase == Phase::Rows && (table.key.is_empty() || !exists);
+        let again = now.phase == Phase::Rows && (table.resume == Resume::Restart || !exists);
         if now.phase == Phase::Making || again {
             now = OfTable::new(Phase::Making);
             state.set_table(&mut self.target, &table.name, &now)?;
@@ -243,7 +250,8 @@ impl Copy<'_> {
         if now.phase == Phase::Copied {
             let (source, stop) = (&mut self.source, self.stop);
             let mut progress = |rows| events(Event::Progress { table, step: Step::Verify, rows });
-            let compare = |target: &mut Side| verify(source, target, table, stop, &mut progress);
+            let copied = now.rows;
+            let compare = |target: &mut Side| verify(source, target, table, copied, stop, &mut progress);
             done.rows = in_transaction(&mut self.target, compare)?;
             now.phase = Phase::Verified;
             state.set_table(&mut self.target, &table.name, &now)?;
@@ -285,10 +293,10 @@ impl Copy<'_> {
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<()> {
         let target = &mut self.target;
-        let reader = Reader::new(&self.source, Of::Source, table, now.last());
+        let reader = Reader::new(self.source.engine, table, now.last().as_ref())?;
         let mut writer = Writer::new(target.engine, table);
         let stop = self.stop;
-        stream(&mut self.source, reader, stop, |pages| {
+        stream(&mut self.source, &reader, stop, |pages| {
             for read in pages {
                 let (page, last) = read?;
                 // The reader may have read the rest of the table already.

@@ -1,6 +1,6 @@
 //! Firebird 3.
 
-use super::{Engine, Identity, Keyless, TargetFacts};
+use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
@@ -106,6 +106,14 @@ const RULES: &[Rule] = &[
         IssueKind::Type,
         "the type is of the source only: text here",
     ),
+    lossy(
+        Class::Geometry,
+        UNLIMITED,
+        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
+        Class::Text,
+        IssueKind::Type,
+        "a geometry becomes its text, without the number of its reference system",
+    ),
 ];
 
 impl Engine for Firebird {
@@ -199,18 +207,6 @@ impl Engine for Firebird {
 
     fn octets(&self, column: &str) -> String {
         format!("OCTET_LENGTH({column})")
-    }
-
-    fn limited(&self, query: &str, rows: usize, offset: u64) -> String {
-        format!("{query} OFFSET {offset} ROWS FETCH NEXT {rows} ROWS ONLY")
-    }
-
-    fn keyless(&self) -> Keyless {
-        Keyless::Offset
-    }
-
-    fn compares_rows(&self) -> bool {
-        false
     }
 
     /// The client waits for each statement's answer, and a statement has few parameters.

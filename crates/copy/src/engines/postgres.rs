@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use super::{Engine, Identity, Keyless, TargetFacts};
+use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
@@ -92,6 +92,14 @@ const RULES: &[Rule] = &[
         IssueKind::Type,
         "the type is of the source only: text here",
     ),
+    lossy(
+        Class::Geometry,
+        UNLIMITED,
+        "text",
+        Class::Text,
+        IssueKind::Type,
+        "a geometry becomes its text, without the number of its reference system",
+    ),
 ];
 
 impl Engine for Postgres {
@@ -114,6 +122,10 @@ impl Engine for Postgres {
             "SET TimeZone TO 'UTC'",
             "SET extra_float_digits TO 1",
             "SET bytea_output TO hex",
+            // The server refuses to read a table of which a policy hides rows.
+            "SET row_security TO off",
+            // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
+            "SET enable_sort TO off",
             "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         ]
     }
@@ -166,6 +178,19 @@ impl Engine for Postgres {
         }
     }
 
+    fn from(&self, table: &Table) -> String {
+        format!("{}{}", if table.inherited { "ONLY " } else { "" }, quoted(self, &table.name))
+    }
+
+    /// Also for columns whose numbers are always the server's.
+    fn overriding(&self) -> &'static str {
+        " OVERRIDING SYSTEM VALUE"
+    }
+
+    fn characters(&self, column: &str) -> String {
+        format!("char_length({column}::text)")
+    }
+
     fn bytes_as_hex(&self) -> bool {
         true
     }
@@ -199,14 +224,6 @@ impl Engine for Postgres {
         format!("octet_length({column}::text)")
     }
 
-    fn keyless(&self) -> Keyless {
-        Keyless::Cursor
-    }
-
-    fn compares_rows(&self) -> bool {
-        true
-    }
-
     fn insert_limits(&self) -> (usize, usize) {
         (500, 20_000)
     }
@@ -228,7 +245,7 @@ impl Engine for Postgres {
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
         let rows = side.rows("SELECT collname::text FROM pg_catalog.pg_collation")?;
         let collations = rows.iter().map(|row| text(row, 0).to_owned()).collect();
-        Ok(TargetFacts { by_bytes: "C".to_owned(), collations })
+        Ok(TargetFacts { by_bytes: "C".to_owned(), collations, ..TargetFacts::default() })
     }
 
     /// Integers only: an unsigned 64-bit integer of another engine has another type here.
@@ -251,7 +268,8 @@ impl Engine for Postgres {
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // Identity and serial columns own their sequences.
-    let sql = "SELECT c.relname::text, c.relkind::text, c.relispartition::text FROM pg_catalog.pg_class c \
+    let sql = "SELECT c.relname::text, c.relkind::text, c.relispartition::text, \
+               (c.relkind = 'r' AND c.relhassubclass)::text FROM pg_catalog.pg_class c \
                WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I') \
                AND NOT (c.relkind = 'S' AND EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid \
                AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))) ORDER BY 1";
@@ -262,7 +280,8 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             "r" | "p" if text(&row, 2) == "true" => continue,
             "i" | "I" => continue,
             "r" | "p" => {
-                catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
+                let inherited = text(&row, 3) == "true";
+                catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
                 continue;
             }
             "S" => "a sequence that no column owns",

@@ -55,6 +55,11 @@ impl Socket {
         self.stream().local_addr().ok().map(|address| address.port())
     }
 
+    /// Sets the time allowed for each exchange after connecting.
+    pub fn allow(&mut self, allowed: Duration) {
+        self.deadline.allow(allowed);
+    }
+
     /// Ends connecting: from now on each exchange has its own deadline.
     pub fn ready(&mut self) {
         self.deadline.ready();

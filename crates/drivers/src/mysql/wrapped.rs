@@ -45,8 +45,8 @@ impl Wrapped {
             .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS)
             .connect_attrs(Some(HashMap::from([("program_name", "kurabe")])))
             .tcp_connect_timeout(Some(timeout))
-            .read_timeout(Some(timeout))
-            .write_timeout(Some(timeout));
+            .read_timeout(Some(allowed.reply_timeout().max(timeout)))
+            .write_timeout(Some(allowed.reply_timeout().max(timeout)));
         options = match &config.place {
             Place::Unix(path) => options.socket(Some(path.to_string_lossy())),
             Place::Tcp { host, port } => options.ip_or_hostname(Some(host)).tcp_port(*port),
@@ -64,7 +64,7 @@ impl Wrapped {
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
             .map_err(|e| refused(e, config))?;
         let socket = own_copy(connection.as_raw_fd());
-        let watched = Watched::new(timeout, move || {
+        let watched = Watched::new(allowed.reply_timeout(), move || {
             if let Some(socket) = &socket {
                 let _ = rustix::net::shutdown(socket, Shutdown::Both);
             }

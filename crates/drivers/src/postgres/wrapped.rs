@@ -66,7 +66,7 @@ impl Wrapped {
             .ok_or_else(|| config.place.unreachable(&std::io::ErrorKind::TimedOut.into()))?
             .map_err(|e| refused(&e, config))?;
         let ending = Arc::clone(&stream);
-        let watched = Watched::new(timeout, move || ending.end())?;
+        let watched = Watched::new(allowed.reply_timeout(), move || ending.end())?;
         Ok(Self { client: Some(client), stream, watched, transport: config.tls.transport(&config.place) })
     }
 

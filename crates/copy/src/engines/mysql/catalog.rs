@@ -76,7 +76,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     Ok(())
 }
 
-fn is_mariadb(side: &mut Side) -> Result<bool> {
+pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
     Ok(side.value("SELECT VERSION()")?.unwrap_or_default().to_ascii_lowercase().contains("mariadb"))
 }
 

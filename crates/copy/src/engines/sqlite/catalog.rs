@@ -8,7 +8,10 @@ use kurabe_core::Result;
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
-    let sql = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
+    // The tables in which a virtual table keeps its content are a part of it.
+    let sql = "SELECT s.name, s.type, s.tbl_name, s.sql, t.wr FROM sqlite_schema s \
+               LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name \
+               WHERE substr(s.name, 1, 7) <> 'sqlite_' AND coalesce(t.type, '') <> 'shadow' ORDER BY s.name";
     for row in side.rows(sql)? {
         let (name, table, sql) = (text(&row, 0), text(&row, 2), text(&row, 3));
         catalog.names.push(name.to_owned());
@@ -17,7 +20,11 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
                 catalog.leave(IssueKind::View, None, name, "a virtual table");
             }
             "table" => {
-                let read = read_table(side, name, sql, &mut catalog)?;
+                let mut read = read_table(side, name, sql, text(&row, 4) == "1", &mut catalog)?;
+                if text(&row, 4) != "1" {
+                    let is_free = |name: &&str| !read.columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
+                    read.hidden = ["rowid", "_rowid_", "oid"].into_iter().find(is_free);
+                }
                 catalog.tables.push(read);
             }
             "view" => catalog.leave(IssueKind::View, None, name, sql),
@@ -28,7 +35,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     Ok(catalog)
 }
 
-fn read_table(side: &mut Side, name: &str, sql: &str, catalog: &mut Catalog) -> Result<Table> {
+fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let mut table = Table { name: name.to_owned(), ..Table::default() };
     let of = literal(name)?;
     let upper = sql.to_ascii_uppercase();
@@ -59,7 +66,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, catalog: &mut Catalog) -> 
     key.sort();
     table.primary = key.into_iter().map(|(_, column)| column).collect();
     if let [only] = table.primary.as_slice()
-        && !words.contains(&"WITHOUT")
+        && !keyed
     {
         let only = only.clone();
         for column in &mut table.columns {
