@@ -11,6 +11,7 @@ use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
 use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
 use kurabe_core::{Error, ErrorKind, Result, units};
+use std::collections::HashMap;
 
 /// What the plan of one table is made of.
 pub struct OneTable<'a> {
@@ -22,8 +23,6 @@ pub struct OneTable<'a> {
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
-    /// The names of all tables that are copied.
-    pub copied: &'a [&'a str],
     /// How many rows are inserted together.
     pub page: PageSize,
     /// Takes what does not map.
@@ -36,6 +35,8 @@ struct Types {
     mapped: Vec<Mapped>,
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
+    /// The columns that are of unlimited length, since a row has a maximum length.
+    widened: Vec<usize>,
     /// The class that a column has in fact, and the number of values that are not of the declared one.
     corrected: Vec<Correction>,
 }
@@ -49,11 +50,12 @@ impl OneTable<'_> {
         self.check_names()?;
         let (types, scanned) = self.types()?;
         let table = self.table;
-        let columns = (0..table.columns.len()).map(|at| self.column(at, &types, &scanned.columns[at]));
+        let native = table.native.as_ref().filter(|_| self.is_same_server());
+        let columns = (0..table.columns.len()).map(|at| match native {
+            Some(_) => Ok(self.native_column(at, &types)),
+            None => self.column(at, &types, &scanned.columns[at]),
+        });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let foreign = ddl::foreign_keys(self.target, table, self.copied, names, self.issues);
-        let is_inline = self.target.foreign_keys_inline();
-        let (inline, foreign) = if is_inline { (foreign, Vec::new()) } else { (Vec::new(), foreign) };
         let key = key(table, &columns);
         let resume = match table.hidden {
             Some(hidden) => Resume::Hidden(hidden),
@@ -62,9 +64,12 @@ impl OneTable<'_> {
         Ok(TablePlan {
             name: table.name.clone(),
             from: self.source.engine.from(table),
-            create: ddl::create_table(self.target, self.facts, table, &columns, &inline),
-            indexes: ddl::indexes(self.target, table, names),
-            foreign,
+            create: native.map_or_else(
+                || ddl::create_table(self.target, self.facts, table, &columns, &[]),
+                |native| native.create.clone(),
+            ),
+            indexes: native.map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
+            foreign: Vec::new(),
             exact: self.is_same_server(),
             page: self.page,
             rows: scanned.rows,
@@ -88,7 +93,13 @@ impl OneTable<'_> {
         let columns =
             self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
         let mut all = columns.chain([(table, format!("table {table}"))]);
-        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else { return Ok(()) };
+        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else {
+            return differ_in_more_than_case(
+                self.facts.folds_columns,
+                self.table.columns.iter().map(|column| column.name.as_str()),
+                &format!("columns of table {table}"),
+            );
+        };
         Err(Error::unsupported(format!("{what}: names of {} have at most {most} bytes", self.target.name()))
             .hint("rename it, or leave the table out with --tables"))
     }
@@ -109,10 +120,35 @@ impl OneTable<'_> {
                 }
             }
         }
-        let (mapped, longest) = self.mapped(&kinds)?;
+        let (mut mapped, longest) = self.mapped(&kinds)?;
         let same = self.is_same_server();
+        let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
         let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
-        Ok((Types { kinds, mapped, longest, corrected }, scanned))
+        Ok((Types { kinds, mapped, longest, widened, corrected }, scanned))
+    }
+
+    /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
+    fn widen(&self, kinds: &[Kind], mapped: &mut [Mapped]) -> Vec<usize> {
+        let Some(most) = self.target.longest_row() else { return Vec::new() };
+        let bytes = |mapped: &Mapped| match mapped.stored.class {
+            Class::Char | Class::Varchar => 4 * u64::from(mapped.stored.n) + 2,
+            Class::Binary | Class::Varbinary => u64::from(mapped.stored.n) + 2,
+            _ => 16,
+        };
+        let mut widened = Vec::new();
+        while mapped.iter().map(bytes).sum::<u64>() > most {
+            let free = |at: &usize| {
+                bytes(&mapped[*at]) > 16 && !self.table.is_indexed(&self.table.columns[*at].name)
+            };
+            let Some(at) = (0..mapped.len()).filter(free).max_by_key(|at| bytes(&mapped[*at])) else { break };
+            let long = Kind { n: UNLIMITED, ..kinds[at].clone() };
+            match map(self.source.engine, self.target, &long) {
+                Some(long) if bytes(&long) <= 16 => mapped[at] = long,
+                _ => break,
+            }
+            widened.push(at);
+        }
+        widened
     }
 
     fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
@@ -139,6 +175,27 @@ impl OneTable<'_> {
             all.push(mapped);
         }
         Ok((all, longest))
+    }
+
+    /// A column as the engine renders it.
+    fn native_column(&mut self, at: usize, types: &Types) -> ColumnPlan {
+        let column = &self.table.columns[at];
+        if let Collation::Named(name) = &column.collation
+            && types.kinds[at].class.is_text()
+            && !self.facts.collations.contains(name)
+        {
+            self.list(column, IssueKind::Collation, format!("the target does not have {name}"));
+        }
+        ColumnPlan {
+            name: column.name.clone(),
+            kind: types.kinds[at].clone(),
+            mapped: types.mapped[at].clone(),
+            nullable: column.nullable,
+            sql: String::new(),
+            mend: Vec::new(),
+            identity: None,
+            written: column.generated.is_none(),
+        }
     }
 
     fn column(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<ColumnPlan> {
@@ -215,7 +272,7 @@ impl OneTable<'_> {
             nullable,
             sql,
             mend,
-            identity: identity.is_some(),
+            identity: identity.is_some().then(|| column.next.unwrap_or(1)),
             written: true,
         })
     }
@@ -238,6 +295,10 @@ impl OneTable<'_> {
         if let Some((kind, why)) = mapped.issue {
             self.list(column, kind, format!("{declared} becomes {}: {why}", mapped.sql));
         }
+        if types.widened.contains(&at) {
+            let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);
+            self.list(column, IssueKind::TextLength, detail);
+        }
         let Some(longest) = types.longest[at] else { return Ok(()) };
         if scanned.too_long > 0 {
             let (count, name) = (units::count(scanned.too_long), self.target.name());
@@ -254,6 +315,22 @@ impl OneTable<'_> {
         );
         Ok(())
     }
+}
+
+/// Refuses names that are the same on a target without regard to case.
+pub fn differ_in_more_than_case<'n>(
+    folds: bool,
+    names: impl Iterator<Item = &'n str>,
+    what: &str,
+) -> Result<()> {
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for name in names.filter(|_| folds) {
+        if let Some(other) = known.insert(name.to_lowercase(), name) {
+            let what = format!("{what}: {other} and {name} are one name on the target");
+            return Err(Error::unsupported(what).hint("rename one of them, or leave it out with --tables"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a column may hold values that are longer than an index allows.

@@ -3,7 +3,7 @@
 use crate::issue::{Accepted, Issue};
 use crate::plan::{Plan, Resume, TablePlan, Wanted, plan};
 use crate::rows::{Reader, Writer, check, in_transaction, stream};
-use crate::sql::{Side, text};
+use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::verify::verify;
 use kurabe_core::driver::Namespace;
@@ -152,30 +152,37 @@ impl Copy<'_> {
             state
         };
         self.begun = true;
+        for named in &plan.before {
+            match there.before.iter().find(|known| known.name == named.name) {
+                None => self.target.run(&named.sql)?,
+                Some(known) if known.sql == named.sql => {}
+                Some(known) => {
+                    let what = format!("{}: {} exists, and is another one: {}", self.target.name, named.name, known.sql);
+                    return Err(Error::new(ErrorKind::NotOurs, what).hint("remove or rename it"));
+                }
+            }
+        }
         let mut begun = Vec::new();
         for table in &plan.tables {
             begun.push(state.table(&mut self.target, &table.name)?);
         }
         let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
         refuse_existing(&self.target, &there.names, new.map(|(table, _)| &table.name))?;
-        let mut done = Vec::new();
+        // The whole schema first, so that what the server refuses is known before rows are copied.
+        let mut made = Vec::new();
         for (table, begun) in plan.tables.iter().zip(begun) {
             let exists = there.names.contains(&table.name);
-            let one = self.table(table, begun, exists, &there.names, &state, events);
+            let one = self.make(table, begun, exists, &state);
+            made.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
+        }
+        let mut done = Vec::new();
+        for (table, now) in plan.tables.iter().zip(made) {
+            let one = self.table(table, now, &there.names, &state, events);
             let one = one.map_err(|error| error.context(format!("table {}", table.name)))?;
             events(Event::Table(&one));
             done.push(one);
         }
         self.foreign_keys(plan, resumed)?;
-        if let Some(check) = self.target.engine.final_check() {
-            let ours = |row: &crate::sql::Row| whole.tables.iter().any(|name| name == text(row, 0));
-            if let Some(row) = self.target.rows(check)?.iter().find(|row| ours(row)) {
-                let (table, id, parent) = (text(row, 0), text(row, 1), text(row, 2));
-                let what = format!("table {table}: row {id} refers to no row of {parent}");
-                return Err(Error::new(ErrorKind::Mismatch, what)
-                    .hint("the source has this row too; correct it there"));
-            }
-        }
         state.close(&mut self.target)?;
         state::remove(namespace)?;
         self.begun = false;
@@ -212,19 +219,17 @@ impl Copy<'_> {
         state::remove(namespace)
     }
 
-    fn table(
+    /// Makes a table that has no rows yet, or whose rows are copied again.
+    fn make(
         &mut self,
         table: &TablePlan,
         begun: Option<OfTable>,
         exists: bool,
-        there: &[String],
         state: &State,
-        events: &mut dyn FnMut(Event<'_>),
-    ) -> Result<TableDone> {
+    ) -> Result<OfTable> {
         check(self.stop)?;
         let mut now = begun.unwrap_or_else(|| OfTable::new(Phase::Making));
-        // Rows without a key are copied again from the first.
-        let again = now.phase == Phase::Rows && (table.resume == Resume::Restart || !exists);
+        let again = now.phase == Phase::Rows && (now.rows > 0 && table.resume == Resume::Restart || !exists);
         if now.phase == Phase::Making || again {
             now = OfTable::new(Phase::Making);
             state.set_table(&mut self.target, &table.name, &now)?;
@@ -236,6 +241,18 @@ impl Copy<'_> {
             now.phase = Phase::Rows;
             state.set_table(&mut self.target, &table.name, &now)?;
         }
+        Ok(now)
+    }
+
+    fn table(
+        &mut self,
+        table: &TablePlan,
+        mut now: OfTable,
+        there: &[String],
+        state: &State,
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<TableDone> {
+        check(self.stop)?;
         let mut done = TableDone { name: table.name.clone(), ..TableDone::default() };
         let start = Instant::now();
         if now.phase == Phase::Rows {
@@ -281,7 +298,9 @@ impl Copy<'_> {
         let mut catalog = self.target.engine.catalog(&mut self.target)?;
         let indexes =
             catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
-        Ok(indexes.into_iter().map(|index| index.name).collect())
+        let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
+        let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
+        Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())
     }
 
     fn rows(
@@ -318,12 +337,12 @@ impl Copy<'_> {
         writer.end(target)
     }
 
-    /// Has the server give numbers after the largest one that was copied.
+    /// Has the server give numbers after the largest one that was copied, and after those of rows that were deleted.
     fn restart_numbers(&mut self, table: &TablePlan) -> Result<()> {
-        for column in table.columns.iter().filter(|column| column.identity) {
+        for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
             let (name, of) = (self.target.quoted(&column.name), self.target.quoted(&table.name));
             let largest = self.target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
-            let next = largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1;
+            let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
             if let Some(sql) = self.target.engine.restart_identity(&of, &name, next) {
                 self.target.run(&sql)?;
             }

@@ -301,6 +301,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 number => Collation::Named(format!("collation {number}")),
             },
             generated: row.get(10).cloned().flatten(),
+            next: None,
         };
         if let Some(table) = catalog.table_mut(text(&row, 0)) {
             table.columns.push(column);
@@ -356,6 +357,7 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 parent_columns: Vec::new(),
                 on_update: rule(5),
                 on_delete: rule(6),
+                proven: true,
             });
             table.foreign.len() - 1
         });

@@ -253,15 +253,20 @@ pub trait Engine: Sync {
         None
     }
 
+    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
+    fn longest_row(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a foreign key's columns have the same types as those that they refer to.
+    fn foreign_keys_have_one_type(&self) -> bool {
+        false
+    }
+
     /// The statement that makes an index of a quoted name on a quoted table.
     fn create_index(&self, index: &Index, name: &str, table: &str, columns: &str) -> String {
         let unique = if index.unique { "UNIQUE " } else { "" };
         format!("CREATE {unique}INDEX {name} ON {table} ({columns})")
-    }
-
-    /// Statements after all tables are filled, which check what the session did not check before; rows are violations.
-    fn final_check(&self) -> Option<&'static str> {
-        None
     }
 }
 
@@ -283,6 +288,12 @@ pub struct TargetFacts {
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
+    /// Whether names of tables, and of columns, are the same without regard to case.
+    pub folds_tables: bool,
+    /// See `folds_tables`.
+    pub folds_columns: bool,
+    /// The names of all types, where tables may have types of their own.
+    pub types: Vec<String>,
     /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
     pub edition: String,
     /// Whether the source's server is of the same engine and edition.

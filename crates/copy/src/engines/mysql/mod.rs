@@ -162,7 +162,9 @@ impl Engine for Mysql {
         let found = BY_BYTES.iter().find(|name| collations.iter().any(|known| known == *name));
         let by_bytes = (*found.unwrap_or(&BY_BYTES[2])).to_owned();
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
-        Ok(TargetFacts { by_bytes, collations, edition, ..TargetFacts::default() })
+        let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
+        let folds_columns = true;
+        Ok(TargetFacts { by_bytes, collations, edition, folds_tables, folds_columns, ..TargetFacts::default() })
     }
 
     fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {
@@ -189,9 +191,8 @@ impl Engine for Mysql {
         action != "SET DEFAULT"
     }
 
-    /// The server continues after the largest number.
-    fn restart_identity(&self, _: &str, _: &str, _: i128) -> Option<String> {
-        None
+    fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {
+        Some(format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"))
     }
 
     fn now(&self, stored: &Kind) -> String {
@@ -203,6 +204,15 @@ impl Engine for Mysql {
 
     fn index_names_are_shared(&self) -> bool {
         false
+    }
+
+    /// Of 65,535, some are of the table itself.
+    fn longest_row(&self) -> Option<u64> {
+        Some(65_000)
+    }
+
+    fn foreign_keys_have_one_type(&self) -> bool {
+        true
     }
 
     /// An index entry has at most 3,072 bytes, and a character up to four.

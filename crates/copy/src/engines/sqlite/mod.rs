@@ -233,7 +233,8 @@ impl Engine for Sqlite {
 
     fn facts(&self, _: &mut Side) -> Result<TargetFacts> {
         let collations = ["NOCASE", "RTRIM"].map(str::to_owned).to_vec();
-        Ok(TargetFacts { by_bytes: "BINARY".to_owned(), collations, ..TargetFacts::default() })
+        let by_bytes = "BINARY".to_owned();
+        Ok(TargetFacts { by_bytes, collations, folds_tables: true, folds_columns: true, ..TargetFacts::default() })
     }
 
     /// Only `INTEGER PRIMARY KEY` is given numbers, and `INTEGER` is then the type's exact name.
@@ -256,10 +257,6 @@ impl Engine for Sqlite {
 
     fn foreign_keys_inline(&self) -> bool {
         true
-    }
-
-    fn final_check(&self) -> Option<&'static str> {
-        Some("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check")
     }
 }
 
