@@ -14,6 +14,8 @@ pub struct Catalog {
     pub names: Vec<String>,
     /// Types and sequences, as the engine renders them, which tables need.
     pub before: Vec<Named>,
+    /// The statements that set the positions of these sequences, by their names.
+    pub after: Vec<Named>,
 }
 
 /// A table as its own engine renders it, for a server of the same kind.

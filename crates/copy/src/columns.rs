@@ -110,9 +110,11 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        if self.is_same_server() {
-            kinds.iter_mut().for_each(|kind| kind.class = engine.exact_class(kind));
-        } else {
+        let is_exact = |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
+        for kind in kinds.iter_mut().filter(|kind| is_exact(kind)) {
+            kind.class = engine.exact_class(kind);
+        }
+        if !self.is_same_server() {
             corrected = corrections(self.source, table, &kinds)?;
             for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
                 if let Some((class, _)) = corrected {
@@ -180,7 +182,7 @@ impl OneTable<'_> {
     /// A column as the engine renders it.
     fn native_column(&mut self, at: usize, types: &Types) -> ColumnPlan {
         let column = &self.table.columns[at];
-        if let Collation::Named(name) = &column.collation
+        if let Collation::Named(name) | Collation::Binary(name) = &column.collation
             && types.kinds[at].class.is_text()
             && !self.facts.collations.contains(name)
         {

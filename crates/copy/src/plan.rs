@@ -100,6 +100,8 @@ pub struct Plan {
     pub issues: Vec<Issue>,
     /// The statements that make what tables need: types and sequences.
     pub before: Vec<Named>,
+    /// The statements after all rows that set the positions of sequences.
+    pub after: Vec<Named>,
 }
 
 /// What a copy is asked to do.
@@ -141,6 +143,8 @@ pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted:
     if same {
         types_exist(&tables, &catalog, facts)?;
         plan.before = needed(&catalog.before, &plan.tables, wanted.tables.is_empty());
+        let made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
+        plan.after = catalog.after.iter().filter(made).cloned().collect();
     }
     for leftover in catalog.leftovers.iter().filter(|leftover| !(same && leftover.carried)) {
         let of_database = leftover.table.is_none() && wanted.tables.is_empty();

@@ -155,7 +155,8 @@ impl Copy<'_> {
         for named in &plan.before {
             match there.before.iter().find(|known| known.name == named.name) {
                 None => self.target.run(&named.sql)?,
-                Some(known) if known.sql == named.sql => {}
+                // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
+                Some(known) if known.sql == named.sql && (resumed || restart || !named.sql.starts_with("CREATE SEQUENCE")) => {}
                 Some(known) => {
                     let what = format!("{}: {} exists, and is another one: {}", self.target.name, named.name, known.sql);
                     return Err(Error::new(ErrorKind::NotOurs, what).hint("remove or rename it"));
@@ -183,6 +184,7 @@ impl Copy<'_> {
             done.push(one);
         }
         self.foreign_keys(plan, resumed)?;
+        plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
         state.close(&mut self.target)?;
         state::remove(namespace)?;
         self.begun = false;

@@ -210,7 +210,9 @@ pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
     // MySQL has texts of no characters.
     let n = if kind.class.is_text() || kind.class.is_bytes() { kind.n.max(1) } else { kind.n };
     let sql = rule.becomes.replace("{n}", &n.to_string()).replace("{s}", &kind.s.to_string());
-    let stored = Kind { class: rule.stored, n: kind.n, s: kind.s, declared: sql.clone() };
+    // Such as that of `char(36)`.
+    let n = Declared::parse(&sql).n.unwrap_or(kind.n);
+    let stored = Kind { class: rule.stored, n, s: kind.s, declared: sql.clone() };
     Some(Mapped { sql, stored, issue: rule.issue })
 }
 

@@ -494,3 +494,107 @@ fn what_other_engines_do_not_get_is_listed() {
     copy_all(&from, &to).unwrap();
     assert_eq!(to.ask("INSERT INTO account (email) VALUES ('x') RETURNING id"), "8");
 }
+
+#[test]
+fn foreign_keys_that_cannot_be_made_are_listed_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); \
+         CREATE TABLE d (id INTEGER PRIMARY KEY, p INT REFERENCES p (id)); INSERT INTO p VALUES (1); \
+         INSERT INTO c VALUES (1, 99), (2, NULL), (3, 1); INSERT INTO d VALUES (1, 1)",
+    );
+    let plan = planned(&from, &to).unwrap();
+    assert!(lists(&plan, "foreign-key", "c. 1 rows refer to no row of p"), "{:?}", plan.issues);
+    assert_eq!(plan.issues.len(), 1, "{:?}", plan.issues);
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT conrelid::regclass FROM pg_constraint WHERE contype = 'f'"), "d");
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) = (Place::new("postgres", folder.path()), Place::new(engine, folder.path())) else {
+            continue;
+        };
+        from.ask(
+            "CREATE TABLE p (id bigint PRIMARY KEY); INSERT INTO p VALUES (1); \
+             CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id)); INSERT INTO c VALUES (1, 1); \
+             CREATE TABLE d (id int PRIMARY KEY, p bigint REFERENCES p (id)); INSERT INTO d VALUES (1, 1)",
+        );
+        assert!(lists(&planned(&from, &to).unwrap(), "foreign-key", "c.c_p_fkey one type"));
+        copy_all(&from, &to).unwrap();
+        let keys = "SELECT table_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()";
+        assert_eq!(to.ask(keys), "d");
+    }
+}
+
+#[test]
+fn types_and_names_that_the_target_lacks_are_found_by_the_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    from.ask(
+        "CREATE TABLE wide (id int PRIMARY KEY, c1 varchar(4000), c2 varchar(4000), c3 varchar(4000), c4 varchar(4000), \
+           c5 varchar(4000)); INSERT INTO wide VALUES (1, 'a', 'b', 'c', 'd', 'e'); \
+         CREATE TYPE mood AS ENUM ('ok', 'bad'); CREATE TABLE person (id uuid PRIMARY KEY, m mood, i interval, n inet); \
+         CREATE INDEX ON person (m); INSERT INTO person VALUES (md5('a')::uuid, 'bad', '1 day', '10.0.0.1'); \
+         CREATE TABLE t (id int PRIMARY KEY, a numeric(5,-2), b numeric(3,5)); INSERT INTO t VALUES (1, 1234500, 0.00123)",
+    );
+    for engine in ["mysql", "mariadb"] {
+        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        let plan = planned(&from, &to).unwrap();
+        assert!(lists(&plan, "text-length", "wide. maximum length"), "{engine}: {:?}", plan.issues);
+        copy_all(&from, &to).unwrap();
+        assert_eq!(to.ask("SELECT c1, c5 FROM wide"), "a\te");
+        assert_eq!(to.ask("SELECT a, b FROM t"), "1234500\t0.00123");
+        assert_eq!(to.ask("SELECT m, n FROM person"), "bad\t10.0.0.1/32");
+    }
+    let cased = Place::new("postgres", folder.path()).unwrap();
+    cased.ask("CREATE TABLE t (id int PRIMARY KEY, \"Name\" text, name text)");
+    let tables = Place::new("postgres", folder.path()).unwrap();
+    tables.ask("CREATE TABLE \"Order\" (id int); CREATE TABLE \"order\" (id int)");
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    for from in [&cased, &tables] {
+        let error = planned(from, &to).unwrap_err().to_string();
+        assert!(error.contains("are one name on the target"), "{error}");
+    }
+    let (Some(mariadb), Some(mysql)) = (Place::new("mariadb", folder.path()), Place::new("mysql", folder.path())) else {
+        return;
+    };
+    mariadb.ask(
+        "CREATE TABLE t (id uuid PRIMARY KEY, ip inet6, j json, g point, n varchar(0), c char(0), w varchar(10)); \
+         INSERT INTO t VALUES ('123e4567-e89b-12d3-a456-426655440000', '::1', '{\"b\":1,\"a\":[]}', point(1, 2), '', '', 'x')",
+    );
+    let plan = planned(&mariadb, &mysql).unwrap();
+    assert!(lists(&plan, "type", "t.ip inet6"), "{:?}", plan.issues);
+    assert_eq!(plan.issues.len(), 1, "{:?}", plan.issues);
+    copy_all(&mariadb, &mysql).unwrap();
+    assert_eq!(
+        mysql.ask("SELECT id, ip, j->'$.b', ST_AsText(g), w FROM t"),
+        "123e4567-e89b-12d3-a456-426655440000\t::1\t1\tPOINT(1 2)\tx"
+    );
+    let to = Place::new("postgres", folder.path()).unwrap();
+    copy_all(&mariadb, &to).unwrap();
+    assert_eq!(to.ask("SELECT id, ip, g, n, w FROM t"), "123e4567-e89b-12d3-a456-426655440000|::1|POINT(1 2)||x");
+}
+
+/// A type of an extension, or of another schema, that the target's server does not have.
+#[test]
+fn type_that_the_other_server_does_not_have_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(from), Some(to)) = (Place::new("postgres", folder.path()), Place::new("postgres", folder.path())) else {
+        return;
+    };
+    from.ask("CREATE SCHEMA other; CREATE TYPE other.kind AS ENUM ('a'); CREATE TABLE t (id int PRIMARY KEY, k other.kind)");
+    let error = planned(&from, &to).unwrap_err().to_string();
+    assert!(error.contains("t.k: the target has no type other.kind"), "{error}");
+    // The database compares by ICU, whatever its locale of libc says.
+    from.ask("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)");
+    let (made, ..) = from.try_ask(
+        "CREATE DATABASE icu TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LC_COLLATE 'C' LC_CTYPE 'C'",
+    );
+    let Place::Server(server) = &from else { panic!("it is a server") };
+    if made {
+        let icu = format!("postgres://kurabe@127.0.0.1:{}/icu", server.port());
+        common::run(&icu, &["CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)"]);
+        let error = copy(&icu, &to.url(), "").unwrap_err().to_string();
+        assert!(error.contains("collation"), "{error}");
+    }
+}

@@ -40,7 +40,7 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
     let (provider, locale) = (text(&row, 0), text(&row, 1));
     Ok(match (provider, locale) {
         ("i", _) => Collation::Named(format!("{} of ICU", text(&row, 2))),
-        ("b", _) | (_, "C" | "POSIX" | "C.UTF-8" | "C.utf8") => Collation::Bytes,
+        ("b", _) | (_, "C" | "POSIX" | "C.UTF-8" | "C.utf8") => Collation::Binary("the database's C".to_owned()),
         (_, locale) => Collation::Named(locale.to_owned()),
     })
 }
@@ -75,12 +75,18 @@ fn sequences(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = "SELECT c.relname::text, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' \
                || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || ' MINVALUE ' || s.seqmin \
                || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || ' CACHE ' || s.seqcache \
-               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END \
-               FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
+               'SELECT pg_catalog.setval(' || quote_literal(quote_ident(c.relname)) || ', ' \
+               || CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(c.oid) END \
+               || ', true)' FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
                WHERE c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
                WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
     for row in side.rows(sql)? {
-        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
+        let name = text(&row, 0).to_owned();
+        catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
+        if let Some(sql) = row.get(2).cloned().flatten() {
+            catalog.after.push(Named { name, sql });
+        }
     }
     Ok(())
 }
@@ -109,6 +115,10 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             _ => "a view",
         };
         catalog.leave(IssueKind::View, None, name, what);
+        // Between servers of PostgreSQL, it is made before the tables.
+        if let Some(last) = catalog.leftovers.last_mut() {
+            last.carried = kind == "S";
+        }
     }
     Ok(())
 }
@@ -155,11 +165,11 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             nullable: text(&row, 3) != "true",
             default: if generated || is_serial { DefaultValue::Null } else { read_default(default) },
             identity: is_serial || !identity.is_empty(),
-            collation: collation.clone(),
+            collation,
             generated: generated.then(|| default.to_owned()),
             next,
         };
-        let rendered = rendered(&row, &collation);
+        let rendered = rendered(&row);
         let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
         let native = found.native.get_or_insert_default();
         let comma = if native.create.is_empty() { "" } else { ", " };
@@ -170,7 +180,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {}.{}", quoted(table), text(&row, 9));
                 native.later.push(Named { name: String::new(), sql });
             }
-            if let Some(last) = number(15) {
+            if let Some(last) = number(15).filter(|_| !identity.is_empty()) {
                 let sql = format!("SELECT pg_catalog.setval({}, {last}, true)", literal(sequence)?);
                 native.later.push(Named { name: String::new(), sql });
             }
@@ -191,14 +201,11 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 /// A column as it is written in `CREATE TABLE`.
-fn rendered(row: &Row, collation: &Collation) -> String {
+fn rendered(row: &Row) -> String {
     let (default, identity) = (text(row, 4), text(row, 5));
     let mut sql = format!("{} {}", text(row, 9), text(row, 2));
     if !text(row, 10).is_empty() {
         sql.push_str(&format!(" COLLATE {}", text(row, 10)));
-    } else if text(row, 7) == "default" && *collation == Collation::Bytes {
-        // The target's database may have another default.
-        sql.push_str(" COLLATE \"C\"");
     }
     match (text(row, 6), identity) {
         ("", "") if default.is_empty() => {}

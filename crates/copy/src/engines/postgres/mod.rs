@@ -236,7 +236,7 @@ impl Engine for Postgres {
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
         let rows = side.rows("SELECT collname::text FROM pg_catalog.pg_collation")?;
         let mut collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
-        if let Collation::Named(own) = catalog::of_database(side)? {
+        if let Collation::Named(own) | Collation::Binary(own) = catalog::of_database(side)? {
             collations.push(own);
         }
         let rows = side.rows("SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type")?;
