@@ -81,7 +81,11 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
         Value::Bytes(bytes) => Cow::Borrowed(bytes),
     };
     if reading.class.is_bytes() {
-        let bytes = if reading.hex { Cow::Owned(from_hex(text.strip_prefix(b"\\x").unwrap_or(&text))?) } else { text };
+        let bytes = if reading.hex {
+            Cow::Owned(from_hex(text.strip_prefix(b"\\x").unwrap_or(&text))?)
+        } else {
+            text
+        };
         out.push(Cell::Bytes(&bytes));
         return Ok(());
     }

@@ -212,9 +212,10 @@ pub fn read_default(text: &str) -> DefaultValue {
         return DefaultValue::Null;
     }
     // With digits of a second, perhaps.
-    let bare = lower.strip_suffix(')').and_then(|text| text.rsplit_once('(')).filter(|(_, digits)| {
-        !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-    });
+    let bare = lower
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once('('))
+        .filter(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()));
     if now.contains(&bare.map_or(lower.as_str(), |(name, _)| name)) || now.contains(&lower.as_str()) {
         return DefaultValue::Now;
     }
@@ -240,9 +241,10 @@ pub fn read_default(text: &str) -> DefaultValue {
                 let is_cast = rest.strip_prefix("::").is_some_and(|name| {
                     name.chars().all(|c| c.is_alphanumeric() || " _\"(),.[]".contains(c))
                         && name.matches('(').count() <= 1
-                        && !name.split(['(', ')']).nth(1).is_some_and(|inside| {
-                            inside.chars().any(|c| !c.is_ascii_digit() && c != ',')
-                        })
+                        && !name
+                            .split(['(', ')'])
+                            .nth(1)
+                            .is_some_and(|inside| inside.chars().any(|c| !c.is_ascii_digit() && c != ','))
                 });
                 if rest.is_empty() || is_cast {
                     return DefaultValue::Literal(value);

@@ -68,7 +68,8 @@ impl OneTable<'_> {
                 || ddl::create_table(self.target, self.facts, table, &columns, &[]),
                 |native| native.create.clone(),
             ),
-            indexes: native.map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
+            indexes: native
+                .map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
             foreign: Vec::new(),
             exact: self.is_same_server(),
             page: self.page,
@@ -110,7 +111,8 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        let is_exact = |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
+        let is_exact =
+            |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
         for kind in kinds.iter_mut().filter(|kind| is_exact(kind)) {
             kind.class = engine.exact_class(kind);
         }
@@ -289,7 +291,8 @@ impl OneTable<'_> {
         let declared = &column.declared;
         // A column without a type is one of the type that all its values have.
         if let Some((class, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
-            let (count, declared) = (units::count(count), if declared.is_empty() { "nothing" } else { declared });
+            let (count, declared) =
+                (units::count(count), if declared.is_empty() { "nothing" } else { declared });
             let detail =
                 format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
             self.list(column, IssueKind::StorageClass, detail);
@@ -375,9 +378,7 @@ fn resume(engine: &dyn Engine, table: &Table, columns: &[ColumnPlan], key: &[usi
     // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
     let others =
         [Class::Float32, Class::Float64, Class::Enum, Class::Json, Class::Native, Class::Bool, Class::Bits];
-    let is_usable = |at: &usize| {
-        engine.read_key("").is_some() || !others.contains(&columns[*at].kind.class)
-    };
+    let is_usable = |at: &usize| engine.read_key("").is_some() || !others.contains(&columns[*at].kind.class);
     let nullable = |at: &usize| table.columns[*at].nullable;
     if key.is_empty() || !key.iter().all(is_usable) || key.iter().any(nullable) {
         return Resume::Restart;

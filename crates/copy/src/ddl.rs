@@ -49,9 +49,7 @@ pub fn default(
                 }
                 // Literals of bytes differ between engines.
                 _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
-                Class::Date | Class::Timestamp | Class::TimestampTz
-                    if text.starts_with("0000") && !same =>
-                {
+                Class::Date | Class::Timestamp | Class::TimestampTz if text.starts_with("0000") && !same => {
                     Err(text.clone())
                 }
                 _ => literal(text).map(|text| format!(" DEFAULT {text}")).map_err(|_| text.clone()),

@@ -133,8 +133,7 @@ pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted:
             let why = format!("table {}: {} names have at most {most} bytes", table.name, target.name());
             return Err(Error::unsupported(why).hint("rename it, or leave it out with --tables"));
         }
-        let mut one =
-            OneTable { source, target, facts, table, page: wanted.page, issues: &mut plan.issues };
+        let mut one = OneTable { source, target, facts, table, page: wanted.page, issues: &mut plan.issues };
         let planned = one.plan(&mut names)?;
         plan.tables.push(planned);
     }
@@ -199,7 +198,8 @@ fn foreign_keys(
         let native = table.native.as_ref().filter(|_| facts.same_server);
         let planned = &plan.tables;
         let mut why_not = |key: &ForeignKey| {
-            let found = planned.iter().zip(tables).find(|(_, known)| known.name.eq_ignore_ascii_case(&key.parent));
+            let found =
+                planned.iter().zip(tables).find(|(_, known)| known.name.eq_ignore_ascii_case(&key.parent));
             let Some((parent, known)) = found else { return Ok(None) };
             let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
             let stored = |plan: &TablePlan, name: &String| {
@@ -214,7 +214,12 @@ fn foreign_keys(
                     && native.is_none()
                     && target.foreign_keys_have_one_type()
                 {
-                    return Ok(Some(format!("{} refers to {}, and {} wants one type", own.1, theirs.1, target.name())));
+                    return Ok(Some(format!(
+                        "{} refers to {}, and {} wants one type",
+                        own.1,
+                        theirs.1,
+                        target.name()
+                    )));
                 }
             }
             let unchecked = native.is_some_and(|native| {
@@ -239,10 +244,17 @@ fn foreign_keys(
 }
 
 /// The number of rows whose foreign key has no parent.
-fn orphans(source: &mut Side, table: &Table, key: &ForeignKey, parent: &Table, theirs: &[String]) -> Result<u64> {
+fn orphans(
+    source: &mut Side,
+    table: &Table,
+    key: &ForeignKey,
+    parent: &Table,
+    theirs: &[String],
+) -> Result<u64> {
     let name = |name: &String| source.quoted(name);
     let whole = key.columns.iter().map(|column| format!("c.{} IS NOT NULL", name(column)));
-    let equal = key.columns.iter().zip(theirs).map(|(own, theirs)| format!("p.{} = c.{}", name(theirs), name(own)));
+    let equal =
+        key.columns.iter().zip(theirs).map(|(own, theirs)| format!("p.{} = c.{}", name(theirs), name(own)));
     let sql = format!(
         "SELECT COUNT(*) FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {})",
         source.engine.from(table),

@@ -156,9 +156,14 @@ impl Copy<'_> {
             match there.before.iter().find(|known| known.name == named.name) {
                 None => self.target.run(&named.sql)?,
                 // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
-                Some(known) if known.sql == named.sql && (resumed || restart || !named.sql.starts_with("CREATE SEQUENCE")) => {}
+                Some(known)
+                    if known.sql == named.sql
+                        && (resumed || restart || !named.sql.starts_with("CREATE SEQUENCE")) => {}
                 Some(known) => {
-                    let what = format!("{}: {} exists, and is another one: {}", self.target.name, named.name, known.sql);
+                    let what = format!(
+                        "{}: {} exists, and is another one: {}",
+                        self.target.name, named.name, known.sql
+                    );
                     return Err(Error::new(ErrorKind::NotOurs, what).hint("remove or rename it"));
                 }
             }
@@ -282,7 +287,12 @@ impl Copy<'_> {
             let known = self.indexes_of(&table.name, there)?;
             for index in table.indexes.iter().filter(|index| !known.contains(&index.name)) {
                 check(self.stop)?;
-                self.target.run(&index.sql)?;
+                if let Err(error) = self.target.run(&index.sql)
+                    && !self.indexes_of(&table.name, std::slice::from_ref(&table.name))?.contains(&index.name)
+                {
+                    // Otherwise the server has completed the statement of a process that was killed.
+                    return Err(error);
+                }
             }
             self.restart_numbers(table)?;
             now.phase = Phase::Indexed;
@@ -344,7 +354,8 @@ impl Copy<'_> {
         for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
             let (name, of) = (self.target.quoted(&column.name), self.target.quoted(&table.name));
             let largest = self.target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
-            let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
+            let next =
+                (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
             if let Some(sql) = self.target.engine.restart_identity(&of, &name, next) {
                 self.target.run(&sql)?;
             }

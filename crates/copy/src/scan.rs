@@ -159,14 +159,16 @@ pub fn scan(
 fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64, Vec<u64>)> {
     let (mut rows, mut counts) = (0, Vec::with_capacity(conditions.len()));
     // Engines limit the number of columns of a query. Without a condition, the rows are counted.
-    let chunks: Vec<&[String]> = if conditions.is_empty() { vec![&[]] } else { conditions.chunks(200).collect() };
+    let chunks: Vec<&[String]> =
+        if conditions.is_empty() { vec![&[]] } else { conditions.chunks(200).collect() };
     for chunk in chunks {
         let sums = chunk.iter().map(|condition| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"));
         let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
         let sql = format!("SELECT {} FROM {}", list.join(", "), source.engine.from(table));
         let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
         // A sum of no rows is null; MySQL's sums are decimal numbers.
-        let number = |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let number =
+            |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
         rows = number(0);
         counts.extend((1..=chunk.len()).map(number));
     }

@@ -1,10 +1,10 @@
 //! A session with SQL as text, on either side of a copy.
 
 use crate::engines::{ALL, Engine};
+use crate::rows::PageSize;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
-use crate::rows::PageSize;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::transfer::Pages;
 use kurabe_core::value::{Reply, Value};

@@ -73,7 +73,6 @@ impl Class {
     pub fn is_whole(self) -> bool {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::UInt64 | Self::Bits)
     }
-
 }
 
 /// No limit of [`Kind::n`].

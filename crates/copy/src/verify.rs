@@ -80,7 +80,9 @@ pub fn verify(
         if !what.is_empty() {
             what.push_str("; ");
         }
-        what.push_str(&named.unwrap_or_else(|| format!("the rows of {} do not have the same digest", table.name)));
+        what.push_str(
+            &named.unwrap_or_else(|| format!("the rows of {} do not have the same digest", table.name)),
+        );
     }
     Err(Error::new(ErrorKind::Mismatch, what).hint(hint))
 }
@@ -115,7 +117,8 @@ fn both(
     std::thread::scope(|scope| {
         let ours = scope.spawn(|| sums(source, Of::Source, &mut |_| {}));
         let theirs = sums(target, Of::Target, progress);
-        let ours = ours.join().map_err(|_| Error::new(ErrorKind::Internal, "the source's reader failed"))??;
+        let ours =
+            ours.join().map_err(|_| Error::new(ErrorKind::Internal, "the source's reader failed"))??;
         Ok([ours, theirs?])
     })
 }
@@ -228,13 +231,15 @@ impl Kept {
 fn difference(engine: &dyn Engine, table: &TablePlan, ours: &Kept, theirs: &Kept) -> Option<String> {
     let shown = |page: &Page, at: usize| {
         let cell = page.cell(0, at);
-        if table.exact && table.columns[at].kind.class == Class::Native { engine.shown(cell) } else { cell.shown() }
+        if table.exact && table.columns[at].kind.class == Class::Native {
+            engine.shown(cell)
+        } else {
+            cell.shown()
+        }
     };
     let whole = ours.bytes < KEPT && theirs.bytes < KEPT;
     let found: HashMap<&[u8], &Page> = theirs.rows.iter().map(|(key, page)| (&key[..], page)).collect();
-    let key_of = |page: &Page| {
-        table.key.iter().map(|at| shown(page, *at)).collect::<Vec<_>>().join(", ")
-    };
+    let key_of = |page: &Page| table.key.iter().map(|at| shown(page, *at)).collect::<Vec<_>>().join(", ");
     for (key, page) in &ours.rows {
         let row = key_of(page);
         let Some(other) = found.get(&key[..]) else {

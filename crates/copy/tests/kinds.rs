@@ -19,7 +19,10 @@ const SQLITE_KEYS: &[(&str, &str)] = &[
     ("k PRIMARY KEY", "n"),
     ("k PRIMARY KEY", "'setting/' || n"),
     ("k TEXT PRIMARY KEY", "CASE n WHEN 7 THEN x'00ff' ELSE 'k' || n END"),
-    ("k PRIMARY KEY", "CASE n % 4 WHEN 0 THEN n WHEN 1 THEN n + 0.25 WHEN 2 THEN 't' || n ELSE CAST('b' || n AS BLOB) END"),
+    (
+        "k PRIMARY KEY",
+        "CASE n % 4 WHEN 0 THEN n WHEN 1 THEN n + 0.25 WHEN 2 THEN 't' || n ELSE CAST('b' || n AS BLOB) END",
+    ),
     ("k BLOB PRIMARY KEY", "CAST('b' || n AS BLOB)"),
     ("k REAL PRIMARY KEY", "n / 8.0"),
     ("k NUMERIC PRIMARY KEY", "n * 1.5"),
@@ -53,8 +56,14 @@ fn all_rows_of_every_key_of_sqlite_arrive() {
         let (_, done) = copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
         assert_eq!(done.len(), tables.lines().count());
         for table in tables.lines() {
-            assert_eq!(to.ask(&format!("SELECT count(*) FROM {table}")), ROWS.to_string(), "{engine} {table}");
-            let sum = |of: &Place| of.ask(&format!("SELECT sum(length(v)), max(v), min(v) FROM {table}")).replace('\t', "|");
+            assert_eq!(
+                to.ask(&format!("SELECT count(*) FROM {table}")),
+                ROWS.to_string(),
+                "{engine} {table}"
+            );
+            let sum = |of: &Place| {
+                of.ask(&format!("SELECT sum(length(v)), max(v), min(v) FROM {table}")).replace('\t', "|")
+            };
             assert_eq!(sum(&to), sum(&from), "{engine} {table}");
         }
         if engine == "sqlite" {
@@ -104,7 +113,12 @@ fn all_rows_of_every_key_of_postgres_arrive() {
         copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
         for at in 0..POSTGRES_KEYS.len() {
             let found = to.ask(&format!("SELECT count(*), count(DISTINCT k), count(DISTINCT v) FROM t{at}"));
-            assert_eq!(found.replace('\t', "|"), format!("{ROWS}|{ROWS}|{ROWS}"), "{engine} {:?}", POSTGRES_KEYS[at]);
+            assert_eq!(
+                found.replace('\t', "|"),
+                format!("{ROWS}|{ROWS}|{ROWS}"),
+                "{engine} {:?}",
+                POSTGRES_KEYS[at]
+            );
             if engine == "postgres" {
                 let exactly = format!("SELECT md5(string_agg(k::text || v, ',' ORDER BY v)) FROM t{at}");
                 assert_eq!(to.ask(&exactly), from.ask(&exactly), "{at}");
@@ -150,8 +164,60 @@ fn all_rows_of_every_key_of_mysql_and_mariadb_arrive() {
             copy_all(&from, &to).unwrap_or_else(|error| panic!("{source} to {engine}: {error}"));
             for (at, (declared, _)) in MYSQL_KEYS.iter().enumerate() {
                 let most = if declared.starts_with("tinyint") { 256 } else { ROWS };
-                let found = to.ask(&format!("SELECT count(*), count(DISTINCT k), count(DISTINCT v) FROM t{at}"));
-                assert_eq!(found.replace('\t', "|"), format!("{most}|{most}|{most}"), "{source} to {engine}: {declared}");
+                let found =
+                    to.ask(&format!("SELECT count(*), count(DISTINCT k), count(DISTINCT v) FROM t{at}"));
+                assert_eq!(
+                    found.replace('\t', "|"),
+                    format!("{most}|{most}|{most}"),
+                    "{source} to {engine}: {declared}"
+                );
+            }
+        }
+    }
+}
+
+/// Keys of Firebird: type and value of the `n`th row.
+const FIREBIRD_KEYS: &[(&str, &str)] = &[
+    ("SMALLINT", "n - 150"),
+    ("BIGINT", "n * 10000000000"),
+    ("DECIMAL(10,2)", "n * 1.5"),
+    ("DOUBLE PRECISION", "n / 8.0"),
+    ("VARCHAR(20) CHARACTER SET UTF8", "'é' || n"),
+    ("CHAR(8) CHARACTER SET UTF8", "'c' || n"),
+    ("DATE", "DATEADD(n DAY TO DATE '2024-01-01')"),
+    ("TIMESTAMP", "DATEADD(n HOUR TO TIMESTAMP '2024-01-01 00:00:00.25')"),
+];
+
+#[test]
+fn all_rows_of_every_key_of_firebird_arrive_and_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(from), Some(back)) =
+        (Place::new("firebird", folder.path()), Place::new("firebird", folder.path()))
+    else {
+        return;
+    };
+    for (at, (declared, value)) in FIREBIRD_KEYS.iter().enumerate() {
+        let numbers = numbers().replace("SELECT 1 UNION", "SELECT 1 AS n FROM RDB$DATABASE UNION");
+        from.ask(&format!(
+            "CREATE TABLE T{at} (K {declared} NOT NULL PRIMARY KEY, V VARCHAR(20)); COMMIT; \
+             INSERT INTO T{at} {numbers} SELECT {value}, 'v' || n FROM n"
+        ));
+    }
+    for engine in ["sqlite", "postgres"] {
+        let Some(to) = Place::new(engine, folder.path()) else { continue };
+        copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        for (at, (declared, _)) in FIREBIRD_KEYS.iter().enumerate() {
+            let table = to.ask(&format!(
+                "SELECT count(*), count(DISTINCT \"K\"), count(DISTINCT \"V\") FROM \"T{at}\""
+            ));
+            assert_eq!(table, format!("{ROWS}|{ROWS}|{ROWS}"), "{engine}: {declared}");
+        }
+        if engine == "postgres" {
+            copy_all(&to, &back).unwrap();
+            for at in 0..FIREBIRD_KEYS.len() {
+                let count = back.ask(&format!("SELECT COUNT(DISTINCT K), COUNT(DISTINCT V) FROM T{at}"));
+                let found: Vec<&str> = count.split_whitespace().collect();
+                assert_eq!(found, [ROWS.to_string(), ROWS.to_string()], "{at}");
             }
         }
     }
@@ -163,7 +229,10 @@ fn row_that_is_lost_or_added_meanwhile_is_an_error() {
     use kurabe_copy::run::{Event, Step};
     let folder = tempfile::tempdir().unwrap();
     let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!("CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n", numbers()));
+    from.ask(&format!(
+        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
+        numbers()
+    ));
     for (change, part) in [
         ("DELETE FROM t WHERE k = 5", "300 rows were copied, and the target's server counts 299"),
         ("INSERT INTO t VALUES (1000, 0)", "300 rows were copied, and the target's server counts 301"),
@@ -286,9 +355,14 @@ fn values_that_the_target_refuses_are_found_before_anything_is_made() {
     }
     assert_eq!(plan.issues.len(), 3, "{:?}", plan.issues);
     copy_all(&from, &to).unwrap();
-    assert_eq!(to.ask("SELECT d, zone, good FROM t WHERE id = 2"), "2024-13-45|2024-06-01 10:00:00-04:00|2024-02-29 10:00:00.5");
+    assert_eq!(
+        to.ask("SELECT d, zone, good FROM t WHERE id = 2"),
+        "2024-13-45|2024-06-01 10:00:00-04:00|2024-02-29 10:00:00.5"
+    );
     let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask("CREATE TABLE n (code TEXT PRIMARY KEY, x INT); INSERT INTO n VALUES (NULL, 1), ('a', 2), (NULL, 3)");
+    from.ask(
+        "CREATE TABLE n (code TEXT PRIMARY KEY, x INT); INSERT INTO n VALUES (NULL, 1), ('a', 2), (NULL, 3)",
+    );
     let error = planned(&from, &to).unwrap_err();
     assert!(error.to_string().contains("n.code: the key has 2 nulls"), "{error}");
 }
@@ -298,7 +372,10 @@ fn values_that_the_target_refuses_are_found_before_anything_is_made() {
 fn copy_that_ended_before_its_state_table_begins_again() {
     let folder = tempfile::tempdir().unwrap();
     let from = Place::new("sqlite", folder.path()).unwrap();
-    from.ask(&format!("CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n", numbers()));
+    from.ask(&format!(
+        "CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
+        numbers()
+    ));
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
         let Some(to) = Place::new(engine, folder.path()) else { continue };
         let stop = std::sync::atomic::AtomicBool::new(true);
@@ -341,7 +418,8 @@ fn sqlite_tables_keep_their_own_text() {
     let Some((_folder, from, to)) = same("sqlite", sql, "") else { return };
     let schema = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name";
     assert_eq!(to.ask(schema), from.ask(schema));
-    let values = "SELECT k, typeof(v), quote(v) FROM b; SELECT *, typeof(x) FROM c; SELECT * FROM a; SELECT * FROM d";
+    let values =
+        "SELECT k, typeof(v), quote(v) FROM b; SELECT *, typeof(x) FROM c; SELECT * FROM a; SELECT * FROM d";
     assert_eq!(to.ask(values), from.ask(values));
     assert_eq!(to.ask("INSERT INTO a (x) VALUES ('new'); SELECT max(id) FROM a"), "4");
 }
@@ -511,7 +589,9 @@ fn foreign_keys_that_cannot_be_made_are_listed_and_left_out() {
     copy_all(&from, &to).unwrap();
     assert_eq!(to.ask("SELECT conrelid::regclass FROM pg_constraint WHERE contype = 'f'"), "d");
     for engine in ["mysql", "mariadb"] {
-        let (Some(from), Some(to)) = (Place::new("postgres", folder.path()), Place::new(engine, folder.path())) else {
+        let (Some(from), Some(to)) =
+            (Place::new("postgres", folder.path()), Place::new(engine, folder.path()))
+        else {
             continue;
         };
         from.ask(
@@ -555,7 +635,9 @@ fn types_and_names_that_the_target_lacks_are_found_by_the_plan() {
         let error = planned(from, &to).unwrap_err().to_string();
         assert!(error.contains("are one name on the target"), "{error}");
     }
-    let (Some(mariadb), Some(mysql)) = (Place::new("mariadb", folder.path()), Place::new("mysql", folder.path())) else {
+    let (Some(mariadb), Some(mysql)) =
+        (Place::new("mariadb", folder.path()), Place::new("mysql", folder.path()))
+    else {
         return;
     };
     mariadb.ask(
@@ -572,14 +654,19 @@ fn types_and_names_that_the_target_lacks_are_found_by_the_plan() {
     );
     let to = Place::new("postgres", folder.path()).unwrap();
     copy_all(&mariadb, &to).unwrap();
-    assert_eq!(to.ask("SELECT id, ip, g, n, w FROM t"), "123e4567-e89b-12d3-a456-426655440000|::1|POINT(1 2)||x");
+    assert_eq!(
+        to.ask("SELECT id, ip, g, n, w FROM t"),
+        "123e4567-e89b-12d3-a456-426655440000|::1|POINT(1 2)||x"
+    );
 }
 
 /// A type of an extension, or of another schema, that the target's server does not have.
 #[test]
 fn type_that_the_other_server_does_not_have_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let (Some(from), Some(to)) = (Place::new("postgres", folder.path()), Place::new("postgres", folder.path())) else {
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("postgres", folder.path()))
+    else {
         return;
     };
     from.ask("CREATE SCHEMA other; CREATE TYPE other.kind AS ENUM ('a'); CREATE TABLE t (id int PRIMARY KEY, k other.kind)");
@@ -597,4 +684,32 @@ fn type_that_the_other_server_does_not_have_is_refused_by_name() {
         let error = copy(&icu, &to.url(), "").unwrap_err().to_string();
         assert!(error.contains("collation"), "{error}");
     }
+}
+
+/// A file in WAL mode is read as it was when the copy began, while others write to it.
+#[test]
+fn writers_of_a_file_in_wal_mode_do_not_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(&format!(
+        "PRAGMA journal_mode = WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v); INSERT INTO t {} SELECT n, n FROM n",
+        numbers()
+    ));
+    let to = Place::File(folder.path().join("to.db"));
+    let mut written = 0;
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let reader = format!("{}?access=read", from.url());
+    common::watched(&reader, &to.url(), "", &stop, &mut |_| {
+        from.ask("INSERT INTO t (v) VALUES ('new')");
+        written += 1;
+    })
+    .unwrap();
+    assert!(written > 3);
+    assert_eq!(to.ask("SELECT count(*) FROM t"), ROWS.to_string());
+    let mut side = common::side(&reader);
+    assert_eq!(side.engine.hinders(&mut side).unwrap(), None);
+    let mut side = common::side(&to.url());
+    // The driver of runs sets WAL mode; a file of others has a journal.
+    side.run("PRAGMA journal_mode = DELETE").unwrap();
+    assert!(side.engine.hinders(&mut side).unwrap().is_some());
 }

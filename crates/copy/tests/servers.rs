@@ -28,12 +28,11 @@ fn date() -> impl Strategy<Value = String> {
 }
 
 fn hour() -> impl Strategy<Value = String> {
-    (0..24, 0..60, 0..60, prop_oneof![Just(0), 0..1_000_000])
-        .prop_map(|(hour, minute, second, micros)| {
-            // Zeros at the end of a fraction have no meaning, and other engines do not keep them.
-            let text = format!("{hour:02}:{minute:02}:{second:02}.{micros:06}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        })
+    (0..24, 0..60, 0..60, prop_oneof![Just(0), 0..1_000_000]).prop_map(|(hour, minute, second, micros)| {
+        // Zeros at the end of a fraction have no meaning, and other engines do not keep them.
+        let text = format!("{hour:02}:{minute:02}:{second:02}.{micros:06}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    })
 }
 
 /// Literals of one row, without its key.

@@ -232,7 +232,8 @@ impl CopyJob {
         // The empty table that is in the ownership table.
         let placeholder = copy.target.quoted(&self.target.name);
         copy.target.run(&format!("DROP TABLE {placeholder}"))?;
-        let wanted = Wanted { tables: vec![self.source.name.clone()], accepted: Accepted::all(), ..Wanted::default() };
+        let wanted =
+            Wanted { tables: vec![self.source.name.clone()], accepted: Accepted::all(), ..Wanted::default() };
         let plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted))?;
         let mut seen = 0;
         let done = copy.run(&plan, namespace, false, &mut |event| {

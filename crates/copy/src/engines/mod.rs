@@ -82,6 +82,12 @@ pub trait Engine: Sync {
     /// The expression that reads a column.
     fn read(&self, kind: &Kind, column: &str) -> String;
 
+    /// What a copy does to the source's other users, a sentence; `None`: nothing.
+    fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
+        let _ = source;
+        Ok(None)
+    }
+
     /// The expression of a value in an insert; [`GAP`](crate::sql::GAP) is the parameter.
     fn write(&self, stored: &Kind) -> String {
         let _ = stored;

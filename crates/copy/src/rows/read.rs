@@ -28,15 +28,19 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
     pub fn new(engine: &dyn Engine, table: &'a TablePlan, after: Option<&Page>) -> Result<Self> {
-        let mut list: Vec<String> =
-            table.columns.iter().map(|column| engine.read(&column.kind, &quoted(engine, &column.name))).collect();
+        let mut list: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| engine.read(&column.kind, &quoted(engine, &column.name)))
+            .collect();
         let mut key = Vec::new();
         // As the side has the key: its order, and the expression of each field.
         let mut fields: Vec<(String, Kind)> = Vec::new();
         match &table.resume {
             Resume::Columns(columns) => {
                 for at in columns {
-                    let (name, kind) = (quoted(engine, &table.columns[*at].name), table.columns[*at].kind.clone());
+                    let (name, kind) =
+                        (quoted(engine, &table.columns[*at].name), table.columns[*at].kind.clone());
                     match engine.read_key(&name) {
                         Some(expression) => {
                             key.push(list.len());

@@ -35,11 +35,7 @@ impl Encoded<'_> {
 ///
 /// # Errors
 /// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
-pub fn encode<'a>(
-    engine: &(impl Engine + ?Sized),
-    stored: Class,
-    cell: Cell<'a>,
-) -> Result<Encoded<'a>> {
+pub fn encode<'a>(engine: &(impl Engine + ?Sized), stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
     if stored == Class::Native {
         return engine.as_read(cell);
     }

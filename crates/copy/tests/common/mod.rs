@@ -113,7 +113,25 @@ impl Place {
             Self::Server(server) => {
                 let socket = || server.socket().unwrap();
                 let url = server.url();
-                if url.starts_with("postgres") {
+                if url.starts_with("firebird") {
+                    // It reads statements only from a file or its input.
+                    let input = std::env::temp_dir().join(format!(
+                        "kurabe-{}-{}.sql",
+                        std::process::id(),
+                        server.port()
+                    ));
+                    let text = format!("SET HEADING OFF; SET LIST OFF; SET BAIL ON; {sql}; COMMIT;");
+                    std::fs::write(&input, text.replace("; ", ";\n")).unwrap();
+                    let parsed = TargetUrl::parse(url).unwrap();
+                    let mut command = Command::new("isql-fb");
+                    command
+                        .args(["-bail", "-quiet", "-charset", "UTF8", "-user", "SYSDBA", "-password"])
+                        .arg(parsed.password.as_ref().map_or("", |password| password.expose()))
+                        .arg("-i")
+                        .arg(input)
+                        .arg(format!("127.0.0.1/{}:kurabe", server.port()));
+                    command
+                } else if url.starts_with("postgres") {
                     let mut command = Command::new("psql");
                     command
                         .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--username=kurabe"])
@@ -158,6 +176,7 @@ pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
 #[allow(dead_code, reason = "not every test file has servers")]
 pub fn lists(plan: &Plan, kind: &str, words: &str) -> bool {
     plan.issues.iter().any(|issue| {
-        issue.kind.name() == kind && words.split(' ').all(|word| format!("{} {}", issue.object, issue.detail).contains(word))
+        issue.kind.name() == kind
+            && words.split(' ').all(|word| format!("{} {}", issue.object, issue.detail).contains(word))
     })
 }

@@ -41,7 +41,14 @@ impl Deadline {
     /// Starts the deadline of connecting.
     pub(super) fn connecting(allowed: Duration) -> Self {
         let allowed = allowed.max(LEAST);
-        Self { allowed, afterwards: allowed, began: now(), set: [allowed; 2], used: [true; 2], connecting: true }
+        Self {
+            allowed,
+            afterwards: allowed,
+            began: now(),
+            set: [allowed; 2],
+            used: [true; 2],
+            connecting: true,
+        }
     }
 
     /// The time allowed for each exchange.

@@ -98,6 +98,9 @@ fn work(
     let plan = copy.plan(wanted)?;
     let dry = matches.get_flag("dry-run");
     output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
+    if let Some(what) = copy.source.engine.hinders(&mut copy.source)? {
+        output.note(what);
+    }
     let refused = refusal(&plan, &wanted.accepted);
     if dry {
         return Ok(exit::DONE);

@@ -1,8 +1,6 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
-use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Native, Table, read_default,
-};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Native, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
 use crate::sql::{Side, text};
@@ -37,14 +35,18 @@ fn native(name: &str, sql: &str) -> Native {
     let table = format!("`{}`", name.replace('`', "``"));
     let lines: Vec<&str> = sql.lines().collect();
     let end = lines.iter().position(|line| line.starts_with(')')).unwrap_or(lines.len());
-    let auto = lines[..end].iter().find(|line| line.contains(" AUTO_INCREMENT")).map(|line| quoted_name(line));
+    let auto =
+        lines[..end].iter().find(|line| line.contains(" AUTO_INCREMENT")).map(|line| quoted_name(line));
     let versioned = sql.contains("WITH SYSTEM VERSIONING") || sql.contains("PARTITION BY");
     let mut native = Native::default();
     let mut kept: Vec<&str> = Vec::new();
     for line in lines.iter().take(end).skip(1) {
         let line = line.trim().trim_end_matches(',');
-        let add = || Named { name: quoted_name(line).to_owned(), sql: format!("ALTER TABLE {table} ADD {line}") };
-        let is_key = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"].iter().any(|key| line.starts_with(key));
+        let add =
+            || Named { name: quoted_name(line).to_owned(), sql: format!("ALTER TABLE {table} ADD {line}") };
+        let is_key = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"]
+            .iter()
+            .any(|key| line.starts_with(key));
         // The column whose numbers the server gives must have its key.
         let of_auto = auto.is_some_and(|column| line.contains(&format!("(`{column}`")));
         if line.starts_with("CONSTRAINT `") && line.contains("` FOREIGN KEY (") {

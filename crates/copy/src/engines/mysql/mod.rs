@@ -43,6 +43,7 @@ impl Engine for Mysql {
             "SET SESSION TRANSACTION READ ONLY",
             // A writer that waits for its disk keeps the server from sending.
             "SET SESSION net_write_timeout = 86400",
+            "SET SESSION wait_timeout = 604800",
         ]
     }
 
@@ -164,7 +165,14 @@ impl Engine for Mysql {
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
         let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
         let folds_columns = true;
-        Ok(TargetFacts { by_bytes, collations, edition, folds_tables, folds_columns, ..TargetFacts::default() })
+        Ok(TargetFacts {
+            by_bytes,
+            collations,
+            edition,
+            folds_tables,
+            folds_columns,
+            ..TargetFacts::default()
+        })
     }
 
     fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {

@@ -1,8 +1,6 @@
 //! The catalogue of PostgreSQL, and the server's own text of each object.
 
-use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default,
-};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::plan::Named;
 use crate::sql::{Row, Side, literal, text};
@@ -40,7 +38,9 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
     let (provider, locale) = (text(&row, 0), text(&row, 1));
     Ok(match (provider, locale) {
         ("i", _) => Collation::Named(format!("{} of ICU", text(&row, 2))),
-        ("b", _) | (_, "C" | "POSIX" | "C.UTF-8" | "C.utf8") => Collation::Binary("the database's C".to_owned()),
+        ("b", _) | (_, "C" | "POSIX" | "C.UTF-8" | "C.utf8") => {
+            Collation::Binary("the database's C".to_owned())
+        }
         (_, locale) => Collation::Named(locale.to_owned()),
     })
 }
@@ -149,7 +149,8 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let (table, default) = (text(&row, 0), text(&row, 4));
         let generated = !text(&row, 6).is_empty();
         let sequence = text(&row, 13);
-        let is_serial = default.starts_with("nextval(") && default.ends_with("::regclass)") && !sequence.is_empty();
+        let is_serial =
+            default.starts_with("nextval(") && default.ends_with("::regclass)") && !sequence.is_empty();
         let identity = text(&row, 5);
         let declared = if text(&row, 8).is_empty() { text(&row, 2) } else { text(&row, 8) };
         let collation = match text(&row, 7) {
@@ -262,14 +263,15 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         };
         let plain = match kind {
             "f" => {
-                let key = catalog.table_mut(table).and_then(|table| {
-                    table.foreign.iter().find(|key| key.name == name).cloned()
-                });
+                let key = catalog
+                    .table_mut(table)
+                    .and_then(|table| table.foreign.iter().find(|key| key.name == name).cloned());
                 let action = |word: &str, action: &str| match action {
                     "NO ACTION" => String::new(),
                     action => format!(" ON {word} {action}"),
                 };
-                key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete)).unwrap_or_default()
+                key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete))
+                    .unwrap_or_default()
             }
             _ => String::new(),
         };

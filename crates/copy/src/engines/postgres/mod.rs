@@ -120,6 +120,9 @@ impl Engine for Postgres {
     fn reading(&self) -> &'static [&'static str] {
         &[
             "SET DateStyle TO ISO, YMD",
+            // A large table takes as long as it takes.
+            "SET statement_timeout TO 0",
+            "SET idle_in_transaction_session_timeout TO 0",
             "SET IntervalStyle TO postgres",
             "SET TimeZone TO 'UTC'",
             "SET extra_float_digits TO 1",
@@ -135,6 +138,9 @@ impl Engine for Postgres {
     fn writing(&self) -> &'static [&'static str] {
         &[
             "SET DateStyle TO ISO, YMD",
+            // A large table takes as long as it takes.
+            "SET statement_timeout TO 0",
+            "SET idle_in_transaction_session_timeout TO 0",
             "SET IntervalStyle TO postgres",
             "SET TimeZone TO 'UTC'",
             "SET extra_float_digits TO 1",

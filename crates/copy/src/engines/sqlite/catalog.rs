@@ -34,7 +34,10 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
                 }
                 let made = Named { name: name.to_owned(), sql: sql.to_owned() };
                 let native = catalog.table_mut(table).and_then(|table| table.native.as_mut());
-                native.into_iter().filter(|_| !sql.is_empty()).for_each(|native| native.later.push(made.clone()));
+                native
+                    .into_iter()
+                    .filter(|_| !sql.is_empty())
+                    .for_each(|native| native.later.push(made.clone()));
             }
         }
     }
@@ -78,14 +81,19 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
         }
     }
     if !keyed {
-        let is_free = |name: &&str| !table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        let is_free =
+            |name: &&str| !table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
         table.hidden = ["rowid", "_rowid_", "oid"].into_iter().find(is_free);
     }
     // With AUTOINCREMENT, numbers of rows that were deleted are not given again.
     if definition.has("AUTOINCREMENT") {
         let last = side.value(&format!("SELECT seq FROM sqlite_sequence WHERE name = {of}"))?;
         if let Some(last) = last.and_then(|text| text.parse::<i128>().ok()) {
-            table.columns.iter_mut().filter(|column| column.identity).for_each(|column| column.next = Some(last + 1));
+            table
+                .columns
+                .iter_mut()
+                .filter(|column| column.identity)
+                .for_each(|column| column.next = Some(last + 1));
             let restart = [
                 format!("DELETE FROM sqlite_sequence WHERE name = {of}"),
                 format!("INSERT INTO sqlite_sequence (name, seq) VALUES ({of}, {last})"),
@@ -138,7 +146,9 @@ impl Definition {
 
     /// The collation in a column's own part.
     fn collation(&self, column: &str) -> Option<String> {
-        let of = |part: &&Vec<String>| part.first().is_some_and(|name| unquoted(name).eq_ignore_ascii_case(column));
+        let of = |part: &&Vec<String>| {
+            part.first().is_some_and(|name| unquoted(name).eq_ignore_ascii_case(column))
+        };
         let part = self.parts.iter().find(of)?;
         let at = part.iter().position(|word| word.eq_ignore_ascii_case("COLLATE"))?;
         part.get(at + 1).map(|name| unquoted(name).to_ascii_uppercase())
@@ -151,7 +161,8 @@ impl Definition {
     /// The parts with these words in a row, by their first word.
     fn parts_with(&self, wanted: &[&str]) -> Vec<(String, String)> {
         let has = |part: &&Vec<String>| {
-            part.windows(wanted.len()).any(|words| words.iter().zip(wanted).all(|(a, b)| a.eq_ignore_ascii_case(b)))
+            part.windows(wanted.len())
+                .any(|words| words.iter().zip(wanted).all(|(a, b)| a.eq_ignore_ascii_case(b)))
         };
         let name = |part: &Vec<String>| unquoted(part.first().map_or("", String::as_str));
         self.parts.iter().filter(has).map(|part| (name(part), part.join(" "))).collect()
@@ -162,7 +173,9 @@ impl Definition {
 fn unquoted(word: &str) -> String {
     let mut inner = word.chars();
     match (inner.next(), inner.next_back()) {
-        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => inner.as_str().replace(&format!("{a}{a}"), &a.to_string()),
+        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => {
+            inner.as_str().replace(&format!("{a}{a}"), &a.to_string())
+        }
         (Some('['), Some(']')) => inner.as_str().to_owned(),
         _ => word.to_owned(),
     }
@@ -223,7 +236,12 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
-            catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, "an index on an expression");
+            catalog.leave_to_others(
+                IssueKind::ExpressionIndex,
+                &table.name,
+                name,
+                "an index on an expression",
+            );
             continue;
         }
         for part in &parts {
@@ -231,7 +249,12 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             let own = table.columns.iter().find(|known| known.name == column).map(|known| &known.collation);
             let is_own = matches!(own, Some(Collation::Named(name)) if name.eq_ignore_ascii_case(collation));
             if collation != "BINARY" && !is_own {
-                catalog.leave_to_others(IssueKind::Collation, &table.name, name, &format!("{column}: {collation}"));
+                catalog.leave_to_others(
+                    IssueKind::Collation,
+                    &table.name,
+                    name,
+                    &format!("{column}: {collation}"),
+                );
             }
             if text(part, 3) == "1" {
                 catalog.leave_to_others(IssueKind::IndexOption, &table.name, name, &format!("{column} DESC"));
@@ -285,7 +308,10 @@ mod tests {
         assert_eq!(read.collation("name"), None);
         assert_eq!(read.collation("NA\"ME").as_deref(), Some("NOCASE"));
         assert!(read.has("STRICT") && read.has("without") && !read.has("AUTOINCREMENT"));
-        assert_eq!(read.parts_with(&["CHECK"]), [("n".to_owned(), "n INT CHECK ( n IN ( 1 , 2 ) )".to_owned())]);
+        assert_eq!(
+            read.parts_with(&["CHECK"]),
+            [("n".to_owned(), "n INT CHECK ( n IN ( 1 , 2 ) )".to_owned())]
+        );
         assert_eq!(read.parts_with(&["ON", "CONFLICT"]).len(), 1);
         assert_eq!(words("a'it''s'[b c]`d`"), ["a", "'it''s'", "[b c]", "`d`"]);
         // Text that ends within a quote.

@@ -4,9 +4,9 @@ mod catalog;
 mod types;
 
 use super::{Engine, Identity, TargetFacts};
+use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
-use crate::canonical::from_hex;
 use crate::page::Cell;
 use crate::rows::Encoded;
 use crate::sql::{GAP, Side};
@@ -41,6 +41,13 @@ impl Engine for Sqlite {
 
     fn writing(&self) -> &'static [&'static str] {
         &["PRAGMA foreign_keys = OFF"]
+    }
+
+    fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
+        let mode = source.value("PRAGMA journal_mode")?.unwrap_or_default();
+        let why =
+            "writers of the source wait until the copy ends; with PRAGMA journal_mode = WAL they would not";
+        Ok((mode != "wal").then_some(why))
     }
 
     fn types(&self) -> &'static [(&'static str, Class)] {
@@ -90,7 +97,11 @@ impl Engine for Sqlite {
 
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
         let Cell::Bytes(bytes) = field else {
-            return Ok(Encoded::Value(if let Cell::Int(number) = field { Value::Int(number) } else { Value::Null }));
+            return Ok(Encoded::Value(if let Cell::Int(number) = field {
+                Value::Int(number)
+            } else {
+                Value::Null
+            }));
         };
         let utf8 = |bytes: &'a [u8]| {
             std::str::from_utf8(bytes).map_err(|_| {
@@ -180,14 +191,16 @@ impl Engine for Sqlite {
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
         let day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
         // Dates of MySQL that no calendar has are not of another type: the target may hold them.
-        let zero = format!("{column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%'");
+        let zero =
+            format!("{column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%'");
         let text = |condition: String| vec![(condition, Class::Text)];
         match kind.class {
             Class::Bool => text(format!("{column} NOT IN (0, 1)")),
             Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => Vec::new(),
             Class::Decimal => {
                 let whole = if kind.n == UNLIMITED { 1_000 } else { kind.n.saturating_sub(kind.s) };
-                let digits = if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
+                let digits =
+                    if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
                 vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), Class::Float64)]
             }
             Class::Varchar if kind.n != UNLIMITED => text(format!("length({column}) > {}", kind.n)),
@@ -234,7 +247,13 @@ impl Engine for Sqlite {
     fn facts(&self, _: &mut Side) -> Result<TargetFacts> {
         let collations = ["NOCASE", "RTRIM"].map(str::to_owned).to_vec();
         let by_bytes = "BINARY".to_owned();
-        Ok(TargetFacts { by_bytes, collations, folds_tables: true, folds_columns: true, ..TargetFacts::default() })
+        Ok(TargetFacts {
+            by_bytes,
+            collations,
+            folds_tables: true,
+            folds_columns: true,
+            ..TargetFacts::default()
+        })
     }
 
     /// Only `INTEGER PRIMARY KEY` is given numbers, and `INTEGER` is then the type's exact name.
@@ -263,7 +282,9 @@ impl Engine for Sqlite {
 /// The expression of a value with its storage class: text after a `t`, bytes as hexadecimal digits after an `x`. Numbers are
 /// as they are.
 fn with_storage_class(column: &str) -> String {
-    format!("CASE typeof({column}) WHEN 'text' THEN 't' || {column} WHEN 'blob' THEN 'x' || hex({column}) ELSE {column} END")
+    format!(
+        "CASE typeof({column}) WHEN 'text' THEN 't' || {column} WHEN 'blob' THEN 'x' || hex({column}) ELSE {column} END"
+    )
 }
 
 /// Whether a field that was read with its storage class is a floating-point number.
