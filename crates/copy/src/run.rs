@@ -201,7 +201,14 @@ impl Copy<'_> {
     /// Only a copy with the same source and statements is continued.
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
-        (plan.statements(), &self.source.name).hash(&mut hasher);
+        self.source.name.hash(&mut hasher);
+        for table in &plan.tables {
+            table.create.hash(&mut hasher);
+            // Statements without a name set positions of numbers, which change with the rows.
+            let made = table.indexes.iter().chain(&table.foreign).filter(|made| !made.name.is_empty());
+            made.for_each(|made| made.sql.hash(&mut hasher));
+        }
+        plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
             for kind in &column.mend {
                 (&column.name, kind).hash(&mut hasher);

@@ -92,10 +92,9 @@ fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Cor
     }
     let others = match class {
         Class::Bool | Class::Int8 | Class::Int16 | Class::Int32 | Class::Int64 => reals + texts,
-        Class::Float32 | Class::Float64 => texts,
         // Names of types that say that the text is a number.
         Class::UInt64 | Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => 0,
-        Class::UInt64 | Class::Decimal => texts,
+        Class::Float32 | Class::Float64 | Class::UInt64 | Class::Decimal => texts,
         _ => numbers,
     };
     (others > 0).then_some((Class::Text, others))
@@ -169,8 +168,9 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
         // A sum of no rows is null; MySQL's sums are decimal numbers.
         let number =
             |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
-        rows = number(0);
-        counts.extend((1..=chunk.len()).map(number));
+        let mut numbers = (0..=chunk.len()).map(number);
+        rows = numbers.next().unwrap_or(0);
+        counts.extend(numbers);
     }
     Ok((rows, counts))
 }

@@ -13,7 +13,7 @@ use crate::sql::{ROWS, Side, quoted};
 use crate::types::Class;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -255,7 +255,7 @@ fn difference(engine: &dyn Engine, table: &TablePlan, ours: &Kept, theirs: &Kept
             return Some(format!("row {row}, column {column}: {a} on the source, {b} on the target"));
         }
     }
-    let known: HashMap<&[u8], ()> = ours.rows.iter().map(|(key, _)| (&key[..], ())).collect();
-    let extra = theirs.rows.iter().find(|(key, _)| !known.contains_key(&key[..])).filter(|_| whole)?;
+    let known: HashSet<&[u8]> = ours.rows.iter().map(|(key, _)| &key[..]).collect();
+    let extra = theirs.rows.iter().find(|(key, _)| !known.contains(&key[..])).filter(|_| whole)?;
     Some(format!("row {} of {} is on the target only", key_of(&extra.1), table.name))
 }

@@ -111,14 +111,9 @@ fn all_rows_of_every_key_of_postgres_arrive() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
         let Some(to) = Place::new(engine, folder.path()) else { continue };
         copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
-        for at in 0..POSTGRES_KEYS.len() {
+        for (at, key) in POSTGRES_KEYS.iter().enumerate() {
             let found = to.ask(&format!("SELECT count(*), count(DISTINCT k), count(DISTINCT v) FROM t{at}"));
-            assert_eq!(
-                found.replace('\t', "|"),
-                format!("{ROWS}|{ROWS}|{ROWS}"),
-                "{engine} {:?}",
-                POSTGRES_KEYS[at]
-            );
+            assert_eq!(found.replace('\t', "|"), format!("{ROWS}|{ROWS}|{ROWS}"), "{engine} {:?}", key);
             if engine == "postgres" {
                 let exactly = format!("SELECT md5(string_agg(k::text || v, ',' ORDER BY v)) FROM t{at}");
                 assert_eq!(to.ask(&exactly), from.ask(&exactly), "{at}");
@@ -448,7 +443,9 @@ fn mysql_tables_keep_their_own_text() {
                 .map(|text| text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect())
                 .collect();
             // Indexes that were added later come in another order.
-            lines.iter_mut().for_each(|lines| lines.sort());
+            for lines in &mut lines {
+                lines.sort();
+            }
             assert_eq!(lines[0], lines[1], "{engine} {table}");
         }
         let values = "SELECT id, ST_AsText(g), e, f, HEX(j), HEX(b) FROM t; SELECT * FROM h ORDER BY h; SELECT * FROM kid";

@@ -10,6 +10,7 @@ use crate::sql::{GAP, ROWS, Side, quoted};
 use crate::types::Kind;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::fmt::Write as _;
 
 /// Reads a table's rows in pages.
 pub struct Reader<'a> {
@@ -60,6 +61,7 @@ impl<'a> Reader<'a> {
         }
         let mut sql = format!("SELECT {} FROM {} {ROWS}", list.join(", "), table.from);
         let mut parameters = Vec::new();
+        // Writing to a String cannot fail.
         if let Some(after) = after {
             if after.width() != fields.len() {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
@@ -68,9 +70,9 @@ impl<'a> Reader<'a> {
             let gap = |at: usize| engine.compared(&fields[at].1, after.cell(0, at));
             let terms = (0..fields.len()).map(|last| {
                 let mut terms: Vec<String> = Vec::new();
-                for at in 0..=last {
+                for (at, (name, _)) in fields.iter().enumerate().take(last + 1) {
                     let sign = if at == last { ">" } else { "=" };
-                    terms.push(format!("{} {sign} {}", fields[at].0, gap(at)));
+                    terms.push(format!("{name} {sign} {}", gap(at)));
                     let mut value = Page::new(1);
                     value.push(after.cell(0, at));
                     parameters.push(Some(value));
@@ -78,11 +80,11 @@ impl<'a> Reader<'a> {
                 format!("({})", terms.join(" AND "))
             });
             let terms: Vec<String> = terms.collect();
-            sql.push_str(&format!(" WHERE {}", terms.join(" OR ")));
+            let _ = write!(sql, " WHERE {}", terms.join(" OR "));
         }
         if !fields.is_empty() {
             let by: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-            sql.push_str(&format!(" ORDER BY {}", by.join(", ")));
+            let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
         Ok(Self { table, readings: table.readings(engine), sql, parameters, key })

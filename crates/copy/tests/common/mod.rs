@@ -71,7 +71,7 @@ pub enum Place {
     /// A file of SQLite.
     File(PathBuf),
     /// A throwaway server.
-    Server(Server),
+    Server(Box<Server>),
 }
 
 #[allow(dead_code, reason = "not every test file has servers")]
@@ -84,7 +84,7 @@ impl Place {
                 let number = std::fs::read_dir(folder).unwrap().count();
                 Some(Self::File(folder.join(format!("{number}.db"))))
             }
-            engine => testing::server(engine).map(Self::Server),
+            engine => testing::server(engine).map(|server| Self::Server(Box::new(server))),
         }
     }
 

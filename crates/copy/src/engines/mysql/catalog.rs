@@ -58,7 +58,16 @@ fn native(name: &str, sql: &str) -> Native {
         }
     }
     let head = lines.first().copied().unwrap_or_default();
-    let tail = lines.get(end..).unwrap_or_default().join("\n");
+    let mut tail = lines.get(end..).unwrap_or_default().join("\n");
+    // A definition that does not change with each row.
+    let options = tail.split(" COMMENT=").next().unwrap_or_default();
+    if let Some(number) =
+        options.split_once(" AUTO_INCREMENT=").and_then(|(_, rest)| rest.split_whitespace().next())
+    {
+        let option = format!(" AUTO_INCREMENT={number}");
+        native.later.push(Named { name: String::new(), sql: format!("ALTER TABLE {table}{option}") });
+        tail = tail.replacen(&option, "", 1);
+    }
     native.create = format!("{head}\n  {}\n{tail}", kept.join(",\n  "));
     native
 }
@@ -73,7 +82,7 @@ fn options(catalog: &mut Catalog, at: usize) {
     let Some(Native { create, later, .. }) = catalog.tables[at].native.clone() else { return };
     let name = catalog.tables[at].name.clone();
     let tail = create.rsplit_once("\n)").map_or("", |(_, tail)| tail);
-    let known = ["ENGINE=", "CHARSET=", "COLLATE=", "AUTO_INCREMENT=", "DEFAULT", "COMMENT="];
+    let known = ["ENGINE=", "CHARSET=", "COLLATE=", "DEFAULT", "COMMENT="];
     let words: Vec<&str> = tail.split_whitespace().collect();
     // A comment is the last option that is not a partition, and may have spaces.
     let before = words.iter().position(|word| word.starts_with("COMMENT=")).unwrap_or(words.len());
@@ -88,7 +97,10 @@ fn options(catalog: &mut Catalog, at: usize) {
     if tail.contains("WITH SYSTEM VERSIONING") {
         catalog.leave(IssueKind::TableOption, Some(&name), &name, "rows of the past are not copied");
     }
-    if let Some(next) = words.iter().find_map(|word| word.strip_prefix("AUTO_INCREMENT=")) {
+    let next = later
+        .iter()
+        .find_map(|made| made.sql.rsplit_once(" AUTO_INCREMENT=").filter(|_| made.name.is_empty()));
+    if let Some((_, next)) = next {
         let columns = catalog.tables[at].columns.iter_mut().filter(|column| column.identity);
         columns.for_each(|column| column.next = next.parse().ok());
     }

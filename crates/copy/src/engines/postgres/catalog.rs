@@ -204,29 +204,25 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 /// A column as it is written in `CREATE TABLE`.
 fn rendered(row: &Row) -> String {
     let (default, identity) = (text(row, 4), text(row, 5));
-    let mut sql = format!("{} {}", text(row, 9), text(row, 2));
-    if !text(row, 10).is_empty() {
-        sql.push_str(&format!(" COLLATE {}", text(row, 10)));
-    }
-    match (text(row, 6), identity) {
-        ("", "") if default.is_empty() => {}
-        ("", "") => sql.push_str(&format!(" DEFAULT {default}")),
+    let collate =
+        if text(row, 10).is_empty() { String::new() } else { format!(" COLLATE {}", text(row, 10)) };
+    let value = match (text(row, 6), identity) {
+        ("", "") if default.is_empty() => String::new(),
+        ("", "") => format!(" DEFAULT {default}"),
         ("", identity) => {
             let how = if identity == "a" { "ALWAYS" } else { "BY DEFAULT" };
             let (start, step, name, rest) = (text(row, 11), text(row, 12), text(row, 13), text(row, 14));
-            sql.push_str(&format!(
+            format!(
                 " GENERATED {how} AS IDENTITY (SEQUENCE NAME {name} START WITH {start} INCREMENT BY {step}{rest})"
-            ));
+            )
         }
         (kind, _) => {
             let kind = if kind == "s" { "STORED" } else { "VIRTUAL" };
-            sql.push_str(&format!(" GENERATED ALWAYS AS ({default}) {kind}"));
+            format!(" GENERATED ALWAYS AS ({default}) {kind}")
         }
-    }
-    if text(row, 3) == "true" {
-        sql.push_str(" NOT NULL");
-    }
-    sql
+    };
+    let null = if text(row, 3) == "true" { " NOT NULL" } else { "" };
+    format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
 }
 
 fn quoted(name: &str) -> String {
@@ -242,8 +238,9 @@ fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let (name, options) = (text(&row, 0), text(&row, 2));
         let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
-        if !unlogged.is_empty() || !options.is_empty() {
-            catalog.leave_to_others(IssueKind::TableOption, name, name, &format!("{unlogged}{options}"));
+        // Parameters of storage, such as the fill factor, have no meaning elsewhere.
+        if !unlogged.is_empty() {
+            catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
         }
         let Some(table) = catalog.table_mut(name) else { continue };
         let native = table.native.get_or_insert_default();
