@@ -32,7 +32,7 @@ fn copy(place: &Place, from: &str, to: &str, rest: &[&str]) -> Answer {
 /// Checks that a copy was completed and compared, and returns the number of rows that its process copied.
 fn assert_copied(answer: &Answer) -> u64 {
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let (_, rest) = answer.out.split_once("all values are the same; ").unwrap();
+    let (_, rest) = answer.out.split_once("the digests of all values are equal; ").unwrap();
     rest.split_once(" copied").unwrap().0.replace(',', "").parse().unwrap()
 }
 

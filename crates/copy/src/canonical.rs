@@ -20,6 +20,28 @@ pub struct Reading {
     pub class: Class,
     /// Whether bytes come as `\x` and hexadecimal digits.
     pub hex: bool,
+    /// Whether both sides are servers of one kind, and the text that they write for a value is compared as it is.
+    pub exact: bool,
+}
+
+impl Reading {
+    /// Values as they come.
+    pub const RAW: Self = Self { class: Class::Native, hex: false, exact: true };
+}
+
+/// Appends the canonical form of a field, after the values that the target cannot hold have become what was accepted.
+///
+/// # Errors
+/// As for [`push`].
+pub fn push_mended(reading: Reading, mended: &[IssueKind], value: Value<'_>, out: &mut Page) -> Result<()> {
+    push(reading, value, out)?;
+    if !mended.is_empty()
+        && let Cell::Bytes(bytes) = out.last()
+    {
+        let becomes = mend(mended, bytes);
+        out.replace_last(becomes.as_deref().map_or(Cell::Null, Cell::Bytes));
+    }
+    Ok(())
 }
 
 /// Appends the canonical form of a field of a reply.
@@ -33,6 +55,10 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
             return Ok(());
         }
         Value::Int(number) => match reading.class {
+            _ if reading.exact => {
+                out.push(Cell::Int(number));
+                return Ok(());
+            }
             class if class.is_whole() => {
                 out.push(Cell::Int(number));
                 return Ok(());
@@ -40,6 +66,9 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
             Class::Bool => {
                 out.push(Cell::Int(i64::from(number != 0)));
                 return Ok(());
+            }
+            Class::Float32 | Class::Float64 if number as f64 as i128 != i128::from(number) => {
+                return Err(wrong(reading.class, &number.to_string()));
             }
             _ => Cow::Owned(number.to_string().into_bytes()),
         },
@@ -52,11 +81,15 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
         Value::Bytes(bytes) => Cow::Borrowed(bytes),
     };
     if reading.class.is_bytes() {
-        let bytes = if reading.hex { Cow::Owned(from_hex(&text)?) } else { text };
+        let bytes = if reading.hex {
+            Cow::Owned(from_hex(text.strip_prefix(b"\\x").unwrap_or(&text))?)
+        } else {
+            text
+        };
         out.push(Cell::Bytes(&bytes));
         return Ok(());
     }
-    if matches!(reading.class, Class::Varchar | Class::Text | Class::Enum | Class::Native) {
+    if reading.exact || matches!(reading.class, Class::Varchar | Class::Text | Class::Enum | Class::Native) {
         out.push(Cell::Bytes(&text));
         return Ok(());
     }
@@ -178,9 +211,13 @@ fn timestamp(text: &str) -> String {
     without_zeros(&text).to_owned()
 }
 
-fn from_hex(text: &[u8]) -> Result<Vec<u8>> {
+/// The bytes of hexadecimal digits.
+///
+/// # Errors
+/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are none.
+pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     let malformed = || wrong(Class::Blob, "is not hexadecimal");
-    let (pairs, rest) = text.strip_prefix(b"\\x").ok_or_else(malformed)?.as_chunks::<2>();
+    let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
         return Err(malformed());
     }
@@ -236,7 +273,7 @@ mod tests {
 
     fn form(class: Class, text: &str) -> Result<String> {
         let mut page = Page::new(1);
-        push(Reading { class, hex: false }, Value::Bytes(text.as_bytes()), &mut page)?;
+        push(Reading { class, hex: false, exact: false }, Value::Bytes(text.as_bytes()), &mut page)?;
         Ok(match page.cell(0, 0) {
             Cell::Null => "null".to_owned(),
             Cell::Int(number) => number.to_string(),

@@ -1,6 +1,7 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
+use crate::plan::Named;
 
 /// What a database holds.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,21 @@ pub struct Catalog {
     pub leftovers: Vec<Leftover>,
     /// The names of all objects in the name space of tables.
     pub names: Vec<String>,
+    /// Types and sequences, as the engine renders them, which tables need.
+    pub before: Vec<Named>,
+    /// The statements that set the positions of these sequences, by their names.
+    pub after: Vec<Named>,
+}
+
+/// A table as its own engine renders it, for a server of the same kind.
+#[derive(Clone, Debug, Default)]
+pub struct Native {
+    /// The statement that makes it.
+    pub create: String,
+    /// What is made after its rows: indexes, constraints, the positions of its numbers.
+    pub later: Vec<Named>,
+    /// The statements of its foreign keys, by their names, after all tables.
+    pub foreign: Vec<Named>,
 }
 
 /// Something that cannot be copied.
@@ -24,6 +40,8 @@ pub struct Leftover {
     pub name: String,
     /// What it is, shortened.
     pub detail: String,
+    /// Whether [`Native`] has it.
+    pub carried: bool,
 }
 
 /// A table.
@@ -39,6 +57,12 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// Its foreign keys.
     pub foreign: Vec<ForeignKey>,
+    /// The name of a hidden whole number that is unique, by which rows can be read in order.
+    pub hidden: Option<&'static str>,
+    /// How its engine renders it.
+    pub native: Option<Native>,
+    /// Whether reading it by its name alone would read tables that inherit from it too.
+    pub inherited: bool,
 }
 
 impl Table {
@@ -73,6 +97,8 @@ pub struct Column {
     pub collation: Collation,
     /// The expression of a generated column.
     pub generated: Option<String>,
+    /// The next of the numbers that the server gives.
+    pub next: Option<i128>,
 }
 
 /// A column's default.
@@ -125,6 +151,8 @@ pub struct ForeignKey {
     pub on_update: String,
     /// What happens if the parent is deleted.
     pub on_delete: String,
+    /// Whether the server vouches that each row has its parent.
+    pub proven: bool,
 }
 
 impl Catalog {
@@ -142,6 +170,14 @@ impl Catalog {
         }
     }
 
+    /// Adds something that the engine's own rendering of the table has, and no other engine gets.
+    pub fn leave_to_others(&mut self, kind: IssueKind, table: &str, name: &str, detail: &str) {
+        self.leave(kind, Some(table), name, detail);
+        if let Some(last) = self.leftovers.last_mut() {
+            last.carried = true;
+        }
+    }
+
     /// Adds something that cannot be copied.
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) {
         let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -155,6 +191,7 @@ impl Catalog {
             table: table.map(str::to_owned),
             name: name.to_owned(),
             detail,
+            carried: false,
         });
     }
 }
@@ -163,11 +200,23 @@ impl Catalog {
 pub fn read_default(text: &str) -> DefaultValue {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
-    let now = ["current_timestamp", "now()", "localtimestamp", "datetime('now')", "statement_timestamp()"];
+    let now = [
+        "current_timestamp",
+        "current_timestamp()",
+        "now()",
+        "localtimestamp",
+        "datetime('now')",
+        "statement_timestamp()",
+    ];
     if lower.is_empty() || lower == "null" || lower.starts_with("null::") {
         return DefaultValue::Null;
     }
-    if now.iter().any(|known| lower.starts_with(known)) {
+    // With digits of a second, perhaps.
+    let bare = lower
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once('('))
+        .filter(|(_, digits)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()));
+    if now.contains(&bare.map_or(lower.as_str(), |(name, _)| name)) || now.contains(&lower.as_str()) {
         return DefaultValue::Now;
     }
     if matches!(lower.as_str(), "true" | "false") {
@@ -188,8 +237,15 @@ pub fn read_default(text: &str) -> DefaultValue {
                 characters.next();
             } else {
                 let rest: String = characters.collect();
-                let is_cast = rest.starts_with("::") && !rest.contains(['(', '|', '+'])
-                    || rest.starts_with("::") && rest.ends_with(')');
+                // One cast to a type: words, numbers in parentheses, and nothing else.
+                let is_cast = rest.strip_prefix("::").is_some_and(|name| {
+                    name.chars().all(|c| c.is_alphanumeric() || " _\"(),.[]".contains(c))
+                        && name.matches('(').count() <= 1
+                        && !name
+                            .split(['(', ')'])
+                            .nth(1)
+                            .is_some_and(|inside| inside.chars().any(|c| !c.is_ascii_digit() && c != ','))
+                });
                 if rest.is_empty() || is_cast {
                     return DefaultValue::Literal(value);
                 }
@@ -221,7 +277,18 @@ mod tests {
         ] {
             assert_eq!(read_default(text), expected, "{text}");
         }
-        for text in ["uuid()", "'a' || 'b'", "inf_thing", "gen_random_uuid()"] {
+        for text in [
+            "uuid()",
+            "'a' || 'b'",
+            "inf_thing",
+            "gen_random_uuid()",
+            "'ord-'::text || nextval('s'::regclass)",
+            "'2024-01-01'::date + make_interval(days => 1)",
+            "now() + '1 day'::interval",
+            "current_timestamp - 1",
+            "datetime('now', '+1 day')",
+            "'a'::text || (1)",
+        ] {
             assert_eq!(read_default(text), DefaultValue::Expression(text.to_owned()), "{text}");
         }
     }

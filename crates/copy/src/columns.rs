@@ -5,11 +5,13 @@ use crate::ddl;
 use crate::engines::{Engine, Identity, TargetFacts};
 use crate::issue::{Issue, IssueKind};
 use crate::names::Names;
-use crate::plan::{ColumnPlan, TablePlan};
-use crate::scan::{Scanned, ScannedColumn, scan};
+use crate::plan::{ColumnPlan, Resume, TablePlan};
+use crate::rows::PageSize;
+use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
 use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
 use kurabe_core::{Error, ErrorKind, Result, units};
+use std::collections::HashMap;
 
 /// What the plan of one table is made of.
 pub struct OneTable<'a> {
@@ -21,8 +23,8 @@ pub struct OneTable<'a> {
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
-    /// The names of all tables that are copied.
-    pub copied: &'a [&'a str],
+    /// How many rows are inserted together.
+    pub page: PageSize,
     /// Takes what does not map.
     pub issues: &'a mut Vec<Issue>,
 }
@@ -33,8 +35,10 @@ struct Types {
     mapped: Vec<Mapped>,
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
+    /// The columns that are of unlimited length, since a row has a maximum length.
+    widened: Vec<usize>,
     /// The class that a column has in fact, and the number of values that are not of the declared one.
-    corrected: Vec<Option<(Class, u64)>>,
+    corrected: Vec<Correction>,
 }
 
 impl OneTable<'_> {
@@ -46,23 +50,39 @@ impl OneTable<'_> {
         self.check_names()?;
         let (types, scanned) = self.types()?;
         let table = self.table;
-        let columns = (0..table.columns.len()).map(|at| self.column(at, &types, &scanned.columns[at]));
+        let native = table.native.as_ref().filter(|_| self.is_same_server());
+        let columns = (0..table.columns.len()).map(|at| match native {
+            Some(_) => Ok(self.native_column(at, &types)),
+            None => self.column(at, &types, &scanned.columns[at]),
+        });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let key = key(table, &columns);
-        let foreign = ddl::foreign_keys(self.target, table, self.copied, names, self.issues);
-        let is_inline = self.target.foreign_keys_inline();
-        let (inline, foreign) = if is_inline { (foreign, Vec::new()) } else { (Vec::new(), foreign) };
+        let resume = match table.hidden {
+            Some(hidden) => Resume::Hidden(hidden),
+            None => resume(self.source.engine, table, &columns, &key),
+        };
         Ok(TablePlan {
             name: table.name.clone(),
-            same_order: !key.is_empty() && key.iter().all(|at| columns[*at].kind.class.has_one_order()),
-            create: ddl::create_table(self.target, self.facts, table, &columns, &inline),
-            indexes: ddl::indexes(self.target, table, names),
-            foreign,
+            from: self.source.engine.from(table),
+            create: native.map_or_else(
+                || ddl::create_table(self.target, self.facts, table, &columns, &[]),
+                |native| native.create.clone(),
+            ),
+            indexes: native
+                .map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
+            foreign: Vec::new(),
+            exact: self.is_same_server(),
+            page: self.page,
             rows: scanned.rows,
-            longest_row: scanned.longest_row,
             columns,
             key,
+            resume,
         })
+    }
+
+    /// Whether both are servers of one kind: types and collations have the same meaning.
+    fn is_same_server(&self) -> bool {
+        self.is_same_engine() && self.facts.same_server
     }
 
     fn is_same_engine(&self) -> bool {
@@ -74,7 +94,13 @@ impl OneTable<'_> {
         let columns =
             self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
         let mut all = columns.chain([(table, format!("table {table}"))]);
-        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else { return Ok(()) };
+        let Some((_, what)) = all.find(|(name, _)| name.len() > most) else {
+            return differ_in_more_than_case(
+                self.facts.folds_columns,
+                self.table.columns.iter().map(|column| column.name.as_str()),
+                &format!("columns of table {table}"),
+            );
+        };
         Err(Error::unsupported(format!("{what}: names of {} have at most {most} bytes", self.target.name()))
             .hint("rename it, or leave the table out with --tables"))
     }
@@ -85,21 +111,48 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        loop {
-            let (mapped, longest) = self.mapped(&kinds)?;
-            let scanned = scan(self.source, self.target, table, &kinds, &mapped, &longest)?;
-            let mut changed = false;
-            for (at, column) in scanned.columns.iter().enumerate() {
-                if let Some((class, count)) = column.fallback.filter(|(class, _)| *class != kinds[at].class) {
-                    corrected[at] = Some((class, count));
-                    (kinds[at].class, kinds[at].n, kinds[at].s) = (class, UNLIMITED, 0);
-                    changed = true;
+        let is_exact =
+            |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
+        for kind in kinds.iter_mut().filter(|kind| is_exact(kind)) {
+            kind.class = engine.exact_class(kind);
+        }
+        if !self.is_same_server() {
+            corrected = corrections(self.source, table, &kinds)?;
+            for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
+                if let Some((class, _)) = corrected {
+                    (kind.class, kind.n, kind.s) = (*class, UNLIMITED, 0);
                 }
             }
-            if !changed {
-                return Ok((Types { kinds, mapped, longest, corrected }, scanned));
-            }
         }
+        let (mut mapped, longest) = self.mapped(&kinds)?;
+        let same = self.is_same_server();
+        let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
+        let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
+        Ok((Types { kinds, mapped, longest, widened, corrected }, scanned))
+    }
+
+    /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
+    fn widen(&self, kinds: &[Kind], mapped: &mut [Mapped]) -> Vec<usize> {
+        let Some(most) = self.target.longest_row() else { return Vec::new() };
+        let bytes = |mapped: &Mapped| match mapped.stored.class {
+            Class::Char | Class::Varchar => 4 * u64::from(mapped.stored.n) + 2,
+            Class::Binary | Class::Varbinary => u64::from(mapped.stored.n) + 2,
+            _ => 16,
+        };
+        let mut widened = Vec::new();
+        while mapped.iter().map(bytes).sum::<u64>() > most {
+            let free = |at: &usize| {
+                bytes(&mapped[*at]) > 16 && !self.table.is_indexed(&self.table.columns[*at].name)
+            };
+            let Some(at) = (0..mapped.len()).filter(free).max_by_key(|at| bytes(&mapped[*at])) else { break };
+            let long = Kind { n: UNLIMITED, ..kinds[at].clone() };
+            match map(self.source.engine, self.target, &long) {
+                Some(long) if bytes(&long) <= 16 => mapped[at] = long,
+                _ => break,
+            }
+            widened.push(at);
+        }
+        widened
     }
 
     fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
@@ -108,15 +161,19 @@ impl OneTable<'_> {
         for (column, kind) in self.table.columns.iter().zip(kinds) {
             let unmapped =
                 || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
-            let mut mapped = map(from, to, kind).ok_or_else(unmapped)?;
+            let of = |kind: &Kind| match self.is_same_server() {
+                true => Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None }),
+                false => map(from, to, kind),
+            };
+            let mut mapped = of(kind).ok_or_else(unmapped)?;
             let most =
-                to.longest_key().filter(|_| !self.is_same_engine() && self.table.is_indexed(&column.name));
+                to.longest_key().filter(|_| !self.is_same_server() && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
             if let Some(limit) = limit {
                 let class = if mapped.stored.class.is_bytes() { Class::Varbinary } else { Class::Varchar };
                 let short = Kind { class, n: limit, s: 0, declared: kind.declared.clone() };
-                mapped = map(from, to, &short).ok_or_else(unmapped)?;
+                mapped = of(&short).ok_or_else(unmapped)?;
             }
             longest.push(limit);
             all.push(mapped);
@@ -124,11 +181,32 @@ impl OneTable<'_> {
         Ok((all, longest))
     }
 
+    /// A column as the engine renders it.
+    fn native_column(&mut self, at: usize, types: &Types) -> ColumnPlan {
+        let column = &self.table.columns[at];
+        if let Collation::Named(name) | Collation::Binary(name) = &column.collation
+            && types.kinds[at].class.is_text()
+            && !self.facts.collations.contains(name)
+        {
+            self.list(column, IssueKind::Collation, format!("the target does not have {name}"));
+        }
+        ColumnPlan {
+            name: column.name.clone(),
+            kind: types.kinds[at].clone(),
+            mapped: types.mapped[at].clone(),
+            nullable: column.nullable,
+            sql: String::new(),
+            mend: Vec::new(),
+            identity: None,
+            written: column.generated.is_none(),
+        }
+    }
+
     fn column(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<ColumnPlan> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
         let identity = if column.identity { target.identity(table, column, mapped) } else { None };
-        let default = ddl::default(self.source.engine, target, &column.default, mapped);
+        let default = ddl::default(self.is_same_server(), target, &column.default, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
@@ -156,8 +234,18 @@ impl OneTable<'_> {
         // A type with fewer digits cuts all values.
         let cuts = mapped.issue.is_some_and(|(kind, _)| kind == IssueKind::Fraction)
             || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !same && !mend.contains(&IssueKind::Fraction) {
+        if cuts && !self.is_same_server() && !mend.contains(&IssueKind::Fraction) {
             mend.push(IssueKind::Fraction);
+        }
+        if scanned.nulls > 0 {
+            let why = format!(
+                "column {}.{}: the key has {} nulls, and {} allows none",
+                table.name,
+                column.name,
+                units::count(scanned.nulls),
+                target.name()
+            );
+            return Err(Error::unsupported(why).hint("correct them, or leave the table out with --tables"));
         }
         let default = match default {
             _ if identity.is_some() => String::new(),
@@ -188,7 +276,8 @@ impl OneTable<'_> {
             nullable,
             sql,
             mend,
-            identity: identity.is_some(),
+            identity: identity.is_some().then(|| column.next.unwrap_or(1)),
+            written: true,
         })
     }
 
@@ -200,14 +289,20 @@ impl OneTable<'_> {
     fn list_types(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<()> {
         let (column, mapped) = (&self.table.columns[at], &types.mapped[at]);
         let declared = &column.declared;
-        if let Some((class, count)) = types.corrected[at].filter(|_| !self.is_same_engine()) {
-            let count = units::count(count);
+        // A column without a type is one of the type that all its values have.
+        if let Some((class, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
+            let (count, declared) =
+                (units::count(count), if declared.is_empty() { "nothing" } else { declared });
             let detail =
                 format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
             self.list(column, IssueKind::StorageClass, detail);
         }
         if let Some((kind, why)) = mapped.issue {
             self.list(column, kind, format!("{declared} becomes {}: {why}", mapped.sql));
+        }
+        if types.widened.contains(&at) {
+            let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);
+            self.list(column, IssueKind::TextLength, detail);
         }
         let Some(longest) = types.longest[at] else { return Ok(()) };
         if scanned.too_long > 0 {
@@ -225,6 +320,22 @@ impl OneTable<'_> {
         );
         Ok(())
     }
+}
+
+/// Refuses names that are the same on a target without regard to case.
+pub fn differ_in_more_than_case<'n>(
+    folds: bool,
+    names: impl Iterator<Item = &'n str>,
+    what: &str,
+) -> Result<()> {
+    let mut known: HashMap<String, &str> = HashMap::new();
+    for name in names.filter(|_| folds) {
+        if let Some(other) = known.insert(name.to_lowercase(), name) {
+            let what = format!("{what}: {other} and {name} are one name on the target");
+            return Err(Error::unsupported(what).hint("rename one of them, or leave it out with --tables"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a column may hold values that are longer than an index allows.
@@ -247,31 +358,30 @@ fn texts_of_widest_index(table: &Table, column: &str, kinds: &[Kind]) -> u32 {
     with.map(texts).max().unwrap_or(1).max(1)
 }
 
-/// The columns by which rows are read in pages: the primary key, or a unique index without nulls.
+/// The columns by which rows are named: the primary key, or a unique index without nulls.
 fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
-    // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
-    let is_usable = |class: Class| {
-        let others = [
-            Class::Float32,
-            Class::Float64,
-            Class::Enum,
-            Class::Json,
-            Class::Native,
-            Class::Bool,
-            Class::Bits,
-        ];
-        !others.contains(&class)
-    };
     let unique = table.indexes.iter().filter(|index| index.unique).map(|index| &index.columns);
     let positions =
         |names: &Vec<String>| names.iter().map(|name| table.position(name)).collect::<Option<Vec<_>>>();
     let is_key = |key: &Vec<usize>| {
         !key.is_empty()
             && key.iter().all(|at| {
-                is_usable(columns[*at].kind.class)
-                    && !table.columns[*at].nullable
+                !table.columns[*at].nullable
                     && columns[*at].mend.iter().all(|kind| *kind == IssueKind::NulCharacter)
             })
     };
     [&table.primary].into_iter().chain(unique).filter_map(positions).find(is_key).unwrap_or_default()
+}
+
+/// How a copy of a table continues: after the last key, if its values as text are compared as they are ordered.
+fn resume(engine: &dyn Engine, table: &Table, columns: &[ColumnPlan], key: &[usize]) -> Resume {
+    // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
+    let others =
+        [Class::Float32, Class::Float64, Class::Enum, Class::Json, Class::Native, Class::Bool, Class::Bits];
+    let is_usable = |at: &usize| engine.read_key("").is_some() || !others.contains(&columns[*at].kind.class);
+    let nullable = |at: &usize| table.columns[*at].nullable;
+    if key.is_empty() || !key.iter().all(is_usable) || key.iter().any(nullable) {
+        return Resume::Restart;
+    }
+    Resume::Columns(key.to_vec())
 }

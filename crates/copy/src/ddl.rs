@@ -1,23 +1,24 @@
 //! Statements that make tables, indexes and foreign keys on the target.
 
-use crate::catalog::{DefaultValue, Table};
+use crate::catalog::{DefaultValue, ForeignKey, Native, Table};
 use crate::engines::{Engine, TargetFacts};
 use crate::issue::{Issue, IssueKind};
 use crate::names::Names;
 use crate::plan::{ColumnPlan, Named};
 use crate::sql::{literal, quoted};
 use crate::types::{Class, Mapped};
+use kurabe_core::Result;
 
 /// The clause of a default, with a leading space; empty without one.
 ///
 /// # Errors
 /// Why the target cannot have it.
 pub fn default(
-    from: &dyn Engine,
+    same: bool,
     to: &dyn Engine,
     value: &DefaultValue,
     mapped: &Mapped,
-) -> Result<String, String> {
+) -> std::result::Result<String, String> {
     let class = mapped.stored.class;
     match value {
         DefaultValue::Null => Ok(String::new()),
@@ -26,7 +27,7 @@ pub fn default(
             Class::Text if to.stores_times_as_text() => Ok(format!(" DEFAULT {}", to.now(&mapped.stored))),
             _ => Err(format!("the current time, for {}", mapped.sql)),
         },
-        DefaultValue::Expression(text) if from.name() == to.name() => Ok(format!(" DEFAULT ({text})")),
+        DefaultValue::Expression(text) if same => Ok(format!(" DEFAULT ({text})")),
         DefaultValue::Expression(text) => Err(text.clone()),
         DefaultValue::Literal(text) => {
             let number = || text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -48,9 +49,7 @@ pub fn default(
                 }
                 // Literals of bytes differ between engines.
                 _ if class.is_bytes() || !to.has_literal_default(mapped) => Err(text.clone()),
-                Class::Date | Class::Timestamp | Class::TimestampTz
-                    if text.starts_with("0000") && from.name() != to.name() =>
-                {
+                Class::Date | Class::Timestamp | Class::TimestampTz if text.starts_with("0000") && !same => {
                     Err(text.clone())
                 }
                 _ => literal(text).map(|text| format!(" DEFAULT {text}")).map_err(|_| text.clone()),
@@ -86,15 +85,21 @@ pub fn indexes(to: &dyn Engine, table: &Table, taken: &mut Names) -> Vec<Named> 
     table.indexes.iter().map(make).collect()
 }
 
-/// The clauses or statements that make a table's foreign keys. Those to tables that are not copied are listed.
+/// The clauses or statements that make a table's foreign keys. Those to tables that are not copied are listed, and those for
+/// which `why_not` has a reason.
 pub fn foreign_keys(
     to: &dyn Engine,
     table: &Table,
+    native: Option<&Native>,
     copied: &[&str],
     taken: &mut Names,
     issues: &mut Vec<Issue>,
-) -> Vec<Named> {
+    why_not: &mut dyn FnMut(&ForeignKey) -> Result<Option<String>>,
+) -> Result<Vec<Named>> {
     let mut made = Vec::new();
+    if native.is_some() && to.foreign_keys_inline() {
+        return Ok(made);
+    }
     for (number, key) in table.foreign.iter().enumerate() {
         let shown =
             if key.name.is_empty() { format!("foreign key {}", number + 1) } else { key.name.clone() };
@@ -112,6 +117,14 @@ pub fn foreign_keys(
             [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action))
         {
             list(format!("{} has no {action}", to.name()));
+            continue;
+        }
+        if let Some(why) = why_not(key)? {
+            list(why);
+            continue;
+        }
+        if let Some(native) = native {
+            made.extend(native.foreign.iter().find(|known| known.name == key.name).cloned());
             continue;
         }
         let name = taken.of(&table.name, &key.name, true);
@@ -142,7 +155,7 @@ pub fn foreign_keys(
         };
         made.push(Named { name, sql });
     }
-    made
+    Ok(made)
 }
 
 fn names(to: &dyn Engine, columns: &[String]) -> String {

@@ -50,6 +50,9 @@ kinds! {
     PartialIndex "partial-index" "Indexes of some rows only are not made.";
     ExpressionIndex "expression-index" "Indexes on expressions are not made.";
     PrefixIndex "prefix-index" "Indexes on the first characters of a column are not made.";
+    IndexOption "index-option" "Indexes lose what the target has not: included columns, an order, special comparisons.";
+    Constraint "constraint" "Constraints lose what the target has not: being deferred, or not proven, ON CONFLICT.";
+    TableOption "table-option" "Tables lose what the target has not: partitions, inheritance, a history, policies, storage.";
     IndexType "index-type" "Full-text, spatial and other special indexes are not made.";
     ForeignKey "foreign-key" "Foreign keys to tables that are not copied, or with unknown actions, are not made.";
     Trigger "trigger" "Triggers are not made.";

@@ -1,8 +1,8 @@
 //! Copies tables from one SQL database to another: schema, keys, indexes, foreign keys and rows.
 //!
 //! [`catalog`] is a schema as an engine's catalogue describes it. [`types`] maps its types. [`plan`] is what will be
-//! made, and lists what does not map as [`issue`]s. [`rows`] copies in key order, [`verify`] compares every value, and
-//! [`state`] holds on the target how far a copy came. [`run`] does all of it. What engines differ in is in [`engines`].
+//! made, and lists what does not map as [`issue`]s. [`rows`] copies in key order, [`verify`] counts both sides and compares
+//! digests of another read, and [`state`] holds on the target how far a copy came. [`run`] does all of it. What engines differ in is in [`engines`].
 //!
 //! The source is only read. On the target, only new tables are made: those of the plan, and one that holds the state,
 //! which is recorded in the ownership table and removed at the end.

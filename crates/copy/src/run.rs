@@ -1,9 +1,9 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
 use crate::issue::{Accepted, Issue};
-use crate::plan::{Plan, TablePlan, Wanted, plan};
-use crate::rows::{Of, Reader, Writer, check, in_transaction, stream};
-use crate::sql::{Side, text};
+use crate::plan::{Plan, Resume, TablePlan, Wanted, plan};
+use crate::rows::{Reader, Writer, check, in_transaction, stream};
+use crate::sql::Side;
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::verify::verify;
 use kurabe_core::driver::Namespace;
@@ -90,7 +90,9 @@ impl Copy<'_> {
         for statement in self.target.engine.writing() {
             self.target.run(statement)?;
         }
-        let facts = self.target.engine.facts(&mut self.target)?;
+        let mut facts = self.target.engine.facts(&mut self.target)?;
+        facts.same_server = self.source.engine.name() == self.target.engine.name()
+            && self.source.engine.facts(&mut self.source)?.edition == facts.edition;
         plan(&mut self.source, self.target.engine, &facts, wanted)
     }
 
@@ -113,11 +115,16 @@ impl Copy<'_> {
             source: self.source.name.clone(),
             tables: plan.tables.iter().map(|table| table.name.clone()).collect(),
         };
-        if restart && state::exists(namespace)? {
-            self.discard(namespace)?;
-        }
-        let resumed = state::exists(namespace)?;
         let there = self.target.engine.catalog(&mut self.target)?;
+        // A process may have ended between its entry in the ownership table and the table itself, or its first row.
+        let mut resumed = state::exists(namespace)? && there.names.iter().any(|name| name == state::NAME);
+        let there = if restart && resumed {
+            self.discard(namespace)?;
+            resumed = false;
+            self.target.engine.catalog(&mut self.target)?
+        } else {
+            there
+        };
         let state = if resumed {
             let state = State::open(&mut self.target)?;
             match state.whole(&mut self.target)? {
@@ -145,30 +152,44 @@ impl Copy<'_> {
             state
         };
         self.begun = true;
+        for named in &plan.before {
+            match there.before.iter().find(|known| known.name == named.name) {
+                None => self.target.run(&named.sql)?,
+                // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
+                Some(known)
+                    if known.sql == named.sql
+                        && (resumed || restart || !named.sql.starts_with("CREATE SEQUENCE")) => {}
+                Some(known) => {
+                    let what = format!(
+                        "{}: {} exists, and is another one: {}",
+                        self.target.name, named.name, known.sql
+                    );
+                    return Err(Error::new(ErrorKind::NotOurs, what).hint("remove or rename it"));
+                }
+            }
+        }
         let mut begun = Vec::new();
         for table in &plan.tables {
             begun.push(state.table(&mut self.target, &table.name)?);
         }
         let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
         refuse_existing(&self.target, &there.names, new.map(|(table, _)| &table.name))?;
-        let mut done = Vec::new();
+        // The whole schema first, so that what the server refuses is known before rows are copied.
+        let mut made = Vec::new();
         for (table, begun) in plan.tables.iter().zip(begun) {
             let exists = there.names.contains(&table.name);
-            let one = self.table(table, begun, exists, &there.names, &state, events);
+            let one = self.make(table, begun, exists, &state);
+            made.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
+        }
+        let mut done = Vec::new();
+        for (table, now) in plan.tables.iter().zip(made) {
+            let one = self.table(table, now, &there.names, &state, events);
             let one = one.map_err(|error| error.context(format!("table {}", table.name)))?;
             events(Event::Table(&one));
             done.push(one);
         }
         self.foreign_keys(plan, resumed)?;
-        if let Some(check) = self.target.engine.final_check() {
-            let ours = |row: &crate::sql::Row| whole.tables.iter().any(|name| name == text(row, 0));
-            if let Some(row) = self.target.rows(check)?.iter().find(|row| ours(row)) {
-                let (table, id, parent) = (text(row, 0), text(row, 1), text(row, 2));
-                let what = format!("table {table}: row {id} refers to no row of {parent}");
-                return Err(Error::new(ErrorKind::Mismatch, what)
-                    .hint("the source has this row too; correct it there"));
-            }
-        }
+        plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
         state.close(&mut self.target)?;
         state::remove(namespace)?;
         self.begun = false;
@@ -180,7 +201,14 @@ impl Copy<'_> {
     /// Only a copy with the same source and statements is continued.
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
-        (plan.statements(), &self.source.name).hash(&mut hasher);
+        self.source.name.hash(&mut hasher);
+        for table in &plan.tables {
+            table.create.hash(&mut hasher);
+            // Statements without a name set positions of numbers, which change with the rows.
+            let made = table.indexes.iter().chain(&table.foreign).filter(|made| !made.name.is_empty());
+            made.for_each(|made| made.sql.hash(&mut hasher));
+        }
+        plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
             for kind in &column.mend {
                 (&column.name, kind).hash(&mut hasher);
@@ -205,19 +233,17 @@ impl Copy<'_> {
         state::remove(namespace)
     }
 
-    fn table(
+    /// Makes a table that has no rows yet, or whose rows are copied again.
+    fn make(
         &mut self,
         table: &TablePlan,
         begun: Option<OfTable>,
         exists: bool,
-        there: &[String],
         state: &State,
-        events: &mut dyn FnMut(Event<'_>),
-    ) -> Result<TableDone> {
+    ) -> Result<OfTable> {
         check(self.stop)?;
         let mut now = begun.unwrap_or_else(|| OfTable::new(Phase::Making));
-        // Rows without a key are copied again from the first.
-        let again = now.phase == Phase::Rows && (table.key.is_empty() || !exists);
+        let again = now.phase == Phase::Rows && (now.rows > 0 && table.resume == Resume::Restart || !exists);
         if now.phase == Phase::Making || again {
             now = OfTable::new(Phase::Making);
             state.set_table(&mut self.target, &table.name, &now)?;
@@ -229,6 +255,18 @@ impl Copy<'_> {
             now.phase = Phase::Rows;
             state.set_table(&mut self.target, &table.name, &now)?;
         }
+        Ok(now)
+    }
+
+    fn table(
+        &mut self,
+        table: &TablePlan,
+        mut now: OfTable,
+        there: &[String],
+        state: &State,
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<TableDone> {
+        check(self.stop)?;
         let mut done = TableDone { name: table.name.clone(), ..TableDone::default() };
         let start = Instant::now();
         if now.phase == Phase::Rows {
@@ -243,7 +281,8 @@ impl Copy<'_> {
         if now.phase == Phase::Copied {
             let (source, stop) = (&mut self.source, self.stop);
             let mut progress = |rows| events(Event::Progress { table, step: Step::Verify, rows });
-            let compare = |target: &mut Side| verify(source, target, table, stop, &mut progress);
+            let copied = now.rows;
+            let compare = |target: &mut Side| verify(source, target, table, copied, stop, &mut progress);
             done.rows = in_transaction(&mut self.target, compare)?;
             now.phase = Phase::Verified;
             state.set_table(&mut self.target, &table.name, &now)?;
@@ -255,7 +294,12 @@ impl Copy<'_> {
             let known = self.indexes_of(&table.name, there)?;
             for index in table.indexes.iter().filter(|index| !known.contains(&index.name)) {
                 check(self.stop)?;
-                self.target.run(&index.sql)?;
+                if let Err(error) = self.target.run(&index.sql)
+                    && !self.indexes_of(&table.name, std::slice::from_ref(&table.name))?.contains(&index.name)
+                {
+                    // Otherwise the server has completed the statement of a process that was killed.
+                    return Err(error);
+                }
             }
             self.restart_numbers(table)?;
             now.phase = Phase::Indexed;
@@ -273,7 +317,9 @@ impl Copy<'_> {
         let mut catalog = self.target.engine.catalog(&mut self.target)?;
         let indexes =
             catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
-        Ok(indexes.into_iter().map(|index| index.name).collect())
+        let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
+        let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
+        Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())
     }
 
     fn rows(
@@ -285,10 +331,10 @@ impl Copy<'_> {
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<()> {
         let target = &mut self.target;
-        let reader = Reader::new(&self.source, Of::Source, table, now.last());
+        let reader = Reader::new(self.source.engine, table, now.last().as_ref())?;
         let mut writer = Writer::new(target.engine, table);
         let stop = self.stop;
-        stream(&mut self.source, reader, stop, |pages| {
+        stream(&mut self.source, &reader, stop, |pages| {
             for read in pages {
                 let (page, last) = read?;
                 // The reader may have read the rest of the table already.
@@ -310,12 +356,13 @@ impl Copy<'_> {
         writer.end(target)
     }
 
-    /// Has the server give numbers after the largest one that was copied.
+    /// Has the server give numbers after the largest one that was copied, and after those of rows that were deleted.
     fn restart_numbers(&mut self, table: &TablePlan) -> Result<()> {
-        for column in table.columns.iter().filter(|column| column.identity) {
+        for (column, after) in table.columns.iter().filter_map(|column| Some((column, column.identity?))) {
             let (name, of) = (self.target.quoted(&column.name), self.target.quoted(&table.name));
             let largest = self.target.value(&format!("SELECT MAX({name}) FROM {of}"))?;
-            let next = largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1;
+            let next =
+                (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
             if let Some(sql) = self.target.engine.restart_identity(&of, &name, next) {
                 self.target.run(&sql)?;
             }

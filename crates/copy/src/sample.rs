@@ -267,7 +267,7 @@ mod tests {
                     Cell::Bytes(bytes) => Value::Bytes(bytes),
                 };
                 let mut form = Page::new(1);
-                canonical(Reading { class: *class, hex: false }, value, &mut form).unwrap();
+                canonical(Reading { class: *class, hex: false, exact: false }, value, &mut form).unwrap();
                 assert_eq!(form.cell(0, 0), cell, "{name}");
             }
         }

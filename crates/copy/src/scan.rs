@@ -1,4 +1,4 @@
-//! One pass over a table before anything is copied: its rows, the size of the largest, and values that will not map.
+//! Passes over a table before anything is copied: its rows, what its values are in fact, and which will not map.
 
 use crate::catalog::Table;
 use crate::engines::{Engine, OF_VALUES};
@@ -12,8 +12,6 @@ use kurabe_core::Result;
 pub struct Scanned {
     /// The number of rows.
     pub rows: u64,
-    /// The bytes of the longest values of all columns of unlimited length, in sum: no row has more.
-    pub longest_row: u64,
     /// What it found in each column.
     pub columns: Vec<ScannedColumn>,
 }
@@ -21,84 +19,158 @@ pub struct Scanned {
 /// What a pass found in a column.
 #[derive(Clone, Debug, Default)]
 pub struct ScannedColumn {
-    /// The class that its values have in fact, and how many values are of that class and not of the declared one.
-    pub fallback: Option<(Class, u64)>,
     /// Kinds of values that the target cannot hold, and how many there are.
     pub unfit: Vec<(IssueKind, u64)>,
     /// The number of values that are longer than a key may be.
     pub too_long: u64,
+    /// The number of nulls in a column that has none on the target.
+    pub nulls: u64,
+}
+
+/// A column whose values are not of its declared class: the class that they have, and how many are not of the declared one.
+pub type Correction = Option<(Class, u64)>;
+
+/// What the values of columns are, on an engine whose columns hold values of any type. Two passes: what is stored, then
+/// whether texts and numbers have the form of the class. Each column is corrected at most once in each.
+pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<Vec<Correction>> {
+    let engine = source.engine;
+    let mut found: Vec<Correction> = vec![None; kinds.len()];
+    let mut of_type = Vec::new();
+    for column in &table.columns {
+        let Some(stored) = engine.storage_class(&quoted(engine, &column.name)) else { return Ok(found) };
+        of_type.extend(["integer", "real", "text", "blob"].map(|class| format!("{stored} = '{class}'")));
+    }
+    let counts = count(source, table, &of_type)?.1;
+    for (at, counts) in counts.chunks(4).enumerate() {
+        let &[integers, reals, texts, blobs] = counts else { continue };
+        found[at] = stored(&kinds[at], integers, reals, texts, blobs);
+    }
+    let mut conditions = Vec::new();
+    let mut asked = Vec::new();
+    for (at, column) in table.columns.iter().enumerate() {
+        let kind = Kind { class: found[at].map_or(kinds[at].class, |(class, _)| class), ..kinds[at].clone() };
+        for (condition, class) in engine.other_forms(&kind, &quoted(engine, &column.name)) {
+            conditions.push(condition);
+            asked.push((at, class));
+        }
+    }
+    let counts = count(source, table, &conditions)?.1;
+    for ((at, class), number) in asked.into_iter().zip(counts) {
+        // The first condition that holds decides.
+        if number > 0 && found[at].is_none() {
+            found[at] = Some((class, number));
+        }
+    }
+    Ok(found)
+}
+
+/// The class of a column with so many values of each storage class, if it is not the declared one.
+fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Correction {
+    let (numbers, all) = (integers + reals, integers + reals + texts + blobs);
+    let is_untyped = kind.declared.trim().is_empty() || kind.declared.eq_ignore_ascii_case("any");
+    if is_untyped {
+        // The column has no type: the one that all values have, or the one that holds them all.
+        return match () {
+            () if all == blobs => None,
+            () if all == integers => Some((Class::Int64, 0)),
+            () if all == reals => Some((Class::Float64, 0)),
+            () if all == texts => Some((Class::Text, 0)),
+            () if blobs > 0 => Some((Class::Blob, all - blobs)),
+            () => Some((Class::Text, numbers)),
+        };
+    }
+    let class = kind.class;
+    if class.is_bytes() {
+        return match () {
+            () if numbers + texts == 0 => None,
+            () if blobs == 0 => Some((Class::Text, numbers + texts)),
+            () => Some((Class::Blob, numbers + texts)),
+        };
+    }
+    if blobs > 0 {
+        return Some((Class::Blob, blobs));
+    }
+    let others = match class {
+        Class::Bool | Class::Int8 | Class::Int16 | Class::Int32 | Class::Int64 => reals + texts,
+        // Names of types that say that the text is a number.
+        Class::UInt64 | Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => 0,
+        Class::Float32 | Class::Float64 | Class::UInt64 | Class::Decimal => texts,
+        _ => numbers,
+    };
+    (others > 0).then_some((Class::Text, others))
 }
 
 enum What {
-    Fallback(Class),
     Unfit(IssueKind),
     TooLong,
-    Octets,
+    Nulls,
 }
 
-/// Reads a table once, if anything depends on its values. `longest` is the maximum length of a value of each column, in
+/// Counts a table's rows, and the values that will not map. `longest` is the maximum length of a value of each column, in
 /// characters, where an index of the target limits it.
 pub fn scan(
     source: &mut Side,
     target: &dyn Engine,
+    same: bool,
     table: &Table,
     kinds: &[Kind],
     mapped: &[Mapped],
     longest: &[Option<u32>],
 ) -> Result<Scanned> {
     let engine = source.engine;
-    let mut expressions = Vec::new();
+    let mut conditions = Vec::new();
     let mut asked = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
         let (kind, name) = (&kinds[at], quoted(engine, &column.name));
-        let mut count = |what: What, condition: &str| {
-            expressions.push(format!("COALESCE(SUM(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)"));
+        let mut count = |what: What, condition: String| {
+            conditions.push(condition);
             asked.push((at, what));
         };
-        for (condition, class) in engine.other_classes(kind, &name) {
-            count(What::Fallback(class), &condition);
-        }
-        let cannot =
-            if engine.name() == target.name() { &[] } else { target.cannot_hold(&mapped[at].stored) };
+        let cannot = if same { &[] } else { target.cannot_hold(&mapped[at].stored) };
         for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)) {
             if let Some(condition) = engine.has_unfit(kind, *unfit, &name) {
-                count(What::Unfit(*unfit), &condition);
+                count(What::Unfit(*unfit), condition);
             }
         }
         if let Some(longest) = longest[at] {
             let length = if kind.class.is_bytes() { engine.octets(&name) } else { engine.characters(&name) };
-            count(What::TooLong, &format!("{length} > {longest}"));
+            count(What::TooLong, format!("{length} > {longest}"));
         }
-        if matches!(kind.class, Class::Text | Class::Blob | Class::Json | Class::Native)
-            || matches!(kind.class, Class::Varchar | Class::Varbinary | Class::Char | Class::Binary)
-                && kind.n > 1_000
-        {
-            expressions.push(format!("COALESCE(MAX({}), 0)", engine.octets(&name)));
-            asked.push((at, What::Octets));
+        // Keys of some engines hold nulls.
+        if !same && table.primary.contains(&column.name) && engine.has_null_keys() {
+            count(What::Nulls, format!("{name} IS NULL"));
         }
     }
-    let mut scanned =
-        Scanned { columns: vec![ScannedColumn::default(); table.columns.len()], ..Scanned::default() };
-    expressions.insert(0, "COUNT(*)".to_owned());
-    // Engines limit the number of columns of a query.
-    for (chunk, expressions) in expressions.chunks(200).enumerate() {
-        let sql = format!("SELECT {} FROM {}", expressions.join(", "), quoted(engine, &table.name));
-        let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
-        for at in 0..row.len() {
-            let number = text(&row, at).parse::<f64>().unwrap_or(0.0) as u64;
-            let Some(asked) = (chunk * 200 + at).checked_sub(1).and_then(|at| asked.get(at)) else {
-                scanned.rows = number;
-                continue;
-            };
-            let column = &mut scanned.columns[asked.0];
-            match asked.1 {
-                What::Octets => scanned.longest_row += number,
-                _ if number == 0 => {}
-                What::Fallback(class) => column.fallback = column.fallback.or(Some((class, number))),
-                What::Unfit(kind) => column.unfit.push((kind, number)),
-                What::TooLong => column.too_long = number,
-            }
+    let (rows, counts) = count(source, table, &conditions)?;
+    let mut scanned = Scanned { rows, columns: vec![ScannedColumn::default(); table.columns.len()] };
+    for ((at, what), number) in asked.into_iter().zip(counts).filter(|(_, number)| *number > 0) {
+        let column = &mut scanned.columns[at];
+        match what {
+            What::Unfit(kind) => column.unfit.push((kind, number)),
+            What::TooLong => column.too_long = number,
+            What::Nulls => column.nulls = number,
         }
     }
     Ok(scanned)
+}
+
+/// The number of rows, and of those for which each condition holds.
+fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64, Vec<u64>)> {
+    let (mut rows, mut counts) = (0, Vec::with_capacity(conditions.len()));
+    // Engines limit the number of columns of a query. Without a condition, the rows are counted.
+    let chunks: Vec<&[String]> =
+        if conditions.is_empty() { vec![&[]] } else { conditions.chunks(200).collect() };
+    for chunk in chunks {
+        let sums = chunk.iter().map(|condition| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"));
+        let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
+        let sql = format!("SELECT {} FROM {}", list.join(", "), source.engine.from(table));
+        let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
+        // A sum of no rows is null; MySQL's sums are decimal numbers.
+        let number =
+            |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut numbers = (0..=chunk.len()).map(number);
+        rows = numbers.next().unwrap_or(0);
+        counts.extend(numbers);
+    }
+    Ok((rows, counts))
 }

@@ -1,16 +1,21 @@
 //! A session with SQL as text, on either side of a copy.
 
 use crate::engines::{ALL, Engine};
+use crate::rows::PageSize;
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::{Prepared, Session};
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use kurabe_core::transfer::Pages;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::sync::Arc;
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
 pub const GAP: char = '\0';
+
+/// The name of the table in queries of its rows. A column of the result may have the name of one of the table.
+pub const ROWS: &str = "kurabe_rows";
 
 /// One side of a copy: a session and its engine.
 pub struct Side {
@@ -106,6 +111,21 @@ impl Side {
         self.execute(sql, &[], &mut Reply::new())
     }
 
+    /// Executes a query, and passes its rows on in pages as they arrive.
+    pub fn pages(
+        &mut self,
+        sql: &str,
+        parameters: &[Value<'_>],
+        size: PageSize,
+        each: &mut dyn FnMut(&Reply) -> Result<()>,
+    ) -> Result<()> {
+        let prepared = self.prepare(sql)?;
+        let mut pages = Pages::new(size.rows, size.bytes, each);
+        let done = self.session.execute_in_pages(&prepared, parameters, &mut pages);
+        done.map_err(|error| self.explain(error, sql))?;
+        self.session.release(prepared)
+    }
+
     /// The rows of a statement without parameters, as text.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
         let mut reply = Reply::new();
@@ -151,7 +171,7 @@ impl Side {
 }
 
 /// A name in an engine's quotes.
-pub fn quoted(engine: &dyn Engine, name: &str) -> String {
+pub fn quoted(engine: &(impl Engine + ?Sized), name: &str) -> String {
     let quote = engine.quote();
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }

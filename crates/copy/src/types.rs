@@ -52,6 +52,8 @@ pub enum Class {
     Enum,
     /// A bit field of `n` bits.
     Bits,
+    /// A geometry of MySQL.
+    Geometry,
     /// A type that only its own engine has; read and written as text.
     Native,
 }
@@ -71,11 +73,6 @@ impl Class {
     pub fn is_whole(self) -> bool {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::UInt64 | Self::Bits)
     }
-
-    /// Whether all engines order its values in the same way.
-    pub fn has_one_order(self) -> bool {
-        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64 | Self::Date)
-    }
 }
 
 /// No limit of [`Kind::n`].
@@ -94,6 +91,13 @@ pub struct Kind {
     pub declared: String,
 }
 
+impl Kind {
+    /// A whole number of 64 bits.
+    pub fn whole() -> Self {
+        Self { class: Class::Int64, n: UNLIMITED, s: 0, declared: String::new() }
+    }
+}
+
 /// A type as a catalogue writes it, in parts: `decimal(10,2) unsigned`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
@@ -101,8 +105,8 @@ pub struct Declared {
     pub base: String,
     /// The first number in parentheses.
     pub n: Option<u32>,
-    /// The second one.
-    pub s: Option<u32>,
+    /// The second one, which may be negative.
+    pub s: Option<i32>,
 }
 
 impl Declared {
@@ -114,9 +118,10 @@ impl Declared {
         let words = before.split_whitespace().chain(after.split_whitespace());
         // Display properties, which do not affect values.
         let words = words.map(str::to_ascii_lowercase).filter(|word| word != "zerofill");
-        let mut numbers = inside.split(',').map(|number| number.trim().parse().ok());
+        let mut numbers = inside.split(',').map(str::trim);
         let base = words.collect::<Vec<_>>().join(" ");
-        Self { base, n: numbers.next().flatten(), s: numbers.next().flatten() }
+        let n = numbers.next().and_then(|number| number.parse().ok());
+        Self { base, n, s: numbers.next().and_then(|number| number.parse().ok()) }
     }
 }
 
@@ -132,9 +137,15 @@ pub fn kind_of(engine: &dyn Engine, text: &str) -> Kind {
         }
         _ => declared.n.unwrap_or(UNLIMITED),
     };
-    let mut kind = Kind { class, n, s: declared.s.unwrap_or(0), declared: text.to_owned() };
-    if class == Class::Decimal && declared.n.is_none() {
-        (kind.n, kind.s) = engine.default_decimal();
+    let s = declared.s.unwrap_or(0);
+    let mut kind = Kind { class, n, s: s.unsigned_abs(), declared: text.to_owned() };
+    if class == Class::Decimal {
+        // PostgreSQL rounds to tens, or has more digits after the point than digits. No other engine does.
+        (kind.n, kind.s) = match declared.n {
+            None => engine.default_decimal(),
+            Some(n) if s < 0 => (n + s.unsigned_abs(), 0),
+            Some(n) => (n.max(s.unsigned_abs()), s.unsigned_abs()),
+        };
     }
     kind
 }
@@ -182,9 +193,11 @@ pub struct Mapped {
     pub issue: Option<(IssueKind, &'static str)>,
 }
 
-/// What a type of one engine becomes on another. Between servers of one engine it stays as it is.
+/// What a type of a server becomes on one of another kind. MySQL and MariaDB have most types in common, which stay as they
+/// are declared.
 pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
-    if from.name() == to.name() {
+    let own = matches!(kind.class, Class::Native | Class::Uuid | Class::Json);
+    if from.name() == to.name() && !own {
         return Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None });
     }
     new_column(to, kind)
@@ -193,8 +206,12 @@ pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
 /// What a new column of an engine is for a type, from its table of new columns.
 pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
     let rule = to.rules().iter().find(|rule| rule.class == kind.class && kind.n <= rule.most)?;
-    let sql = rule.becomes.replace("{n}", &kind.n.to_string()).replace("{s}", &kind.s.to_string());
-    let stored = Kind { class: rule.stored, n: kind.n, s: kind.s, declared: sql.clone() };
+    // MySQL has texts of no characters.
+    let n = if kind.class.is_text() || kind.class.is_bytes() { kind.n.max(1) } else { kind.n };
+    let sql = rule.becomes.replace("{n}", &n.to_string()).replace("{s}", &kind.s.to_string());
+    // Such as that of `char(36)`.
+    let n = Declared::parse(&sql).n.unwrap_or(kind.n);
+    let stored = Kind { class: rule.stored, n, s: kind.s, declared: sql.clone() };
     Some(Mapped { sql, stored, issue: rule.issue })
 }
 

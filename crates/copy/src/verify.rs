@@ -1,276 +1,261 @@
-//! Comparison of every value on both sides, after a table is copied.
+//! Verification of a copied table, which shares nothing with the copying but the form of values.
 //!
-//! If both engines have the rows in the same order, pages of both are read in that order and compared. If not, the rows of
-//! each page of the source are looked up on the target by their keys, and the target's rows are counted. Rows without a
-//! key are compared by the sum of their digests.
+//! Both servers count their rows. Both sides are read whole, by one query each without a key or an order, and each row adds
+//! its digest of 128 bits to one of [`CHUNKS`] sums, that of its key. Equal sums are equal rows, in whatever order they
+//! came. Where sums differ, the rows of the first such chunk are read again, to name a row that differs.
 
-use crate::canonical::{Reading, push};
+use crate::canonical::push_mended;
+use crate::engines::Engine;
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
-use crate::rows::{Of, Reader, check, encode, stream};
-use crate::sql::{GAP, Side, quoted};
-use kurabe_core::driver::Prepared;
-use kurabe_core::value::{Reply, Value};
-use kurabe_core::{Error, ErrorKind, Result};
-use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::AtomicBool;
+use crate::rows::check;
+use crate::sql::{ROWS, Side, quoted};
+use crate::types::Class;
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Keys of one look-up, at most.
-const KEYS: usize = 200;
+/// The number of sums of a table.
+const CHUNKS: usize = 1024;
 
-/// Compares a table on both sides. `progress` gets the number of rows compared so far.
+/// Bytes of rows that are kept to name one that differs.
+const KEPT: usize = 64 << 20;
+
+/// Which side of a copy is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The source, with values as the target holds them.
+    Source,
+    Target,
+}
+
+/// Verifies a table of which `copied` rows were inserted. `progress` gets the number of rows read so far.
 ///
 /// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) with the first row and column that differ.
+/// [`Mismatch`](ErrorKind::Mismatch) if rows were lost or added, or with the first row and column that differ.
 pub fn verify(
+    source: &mut Side,
+    target: &mut Side,
+    table: &TablePlan,
+    copied: u64,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64> {
+    let counts = [
+        ("the source's server counts", count(source, &table.from)?),
+        ("the target's server counts", count(target, &quoted(target.engine, &table.name))?),
+        ("the plan counted", table.rows),
+    ];
+    let [ours, theirs] = both(source, target, table, stop, progress)?;
+    let read = [("the source has", ours.rows), ("the target has", theirs.rows)];
+    let other = counts.iter().chain(&read).find(|(_, rows)| *rows != copied);
+    let chunk = (0..CHUNKS).find(|chunk| ours.sums[*chunk] != theirs.sums[*chunk]);
+    let mut what = match (other, chunk) {
+        (None, None) => return Ok(copied),
+        (None, Some(_)) => String::new(),
+        (Some((who, rows)), _) => {
+            format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
+        }
+    };
+    let mut hint = "if the source has changed since the copy began, --restart copies it again";
+    if let Some(chunk) = chunk {
+        let engine = source.engine;
+        let named = if table.key.is_empty() {
+            hint = "the table has no key by which rows could be named";
+            None
+        } else {
+            let [ours, theirs] = [(source, Of::Source), (target, Of::Target)].map(|(side, of)| {
+                let mut kept = Kept::default();
+                read_all(side, of, table, stop, &mut |row| {
+                    if chunk_of(table, row) == chunk {
+                        kept.add(table, row);
+                    }
+                })
+                .map(|()| kept)
+            });
+            difference(engine, table, &ours?, &theirs?)
+        };
+        if !what.is_empty() {
+            what.push_str("; ");
+        }
+        what.push_str(
+            &named.unwrap_or_else(|| format!("the rows of {} do not have the same digest", table.name)),
+        );
+    }
+    Err(Error::new(ErrorKind::Mismatch, what).hint(hint))
+}
+
+fn count(side: &mut Side, table: &str) -> Result<u64> {
+    side.number(&format!("SELECT COUNT(*) FROM {table}"))
+}
+
+/// Reads both sides at the same time.
+fn both(
     source: &mut Side,
     target: &mut Side,
     table: &TablePlan,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(u64),
-) -> Result<u64> {
-    let reader = Reader::new(source, Of::Source, table, None);
-    let compared = stream(source, reader, stop, |pages| {
-        let mut compared = 0;
-        let mut theirs = if table.key.is_empty() || table.same_order {
-            Theirs::InOrder(Box::new(Reader::new(target, Of::Target, table, None)))
-        } else {
-            Theirs::ByKey(LookUp::new(table))
-        };
-        let mut sums = [Sum::default(), Sum::default()];
-        for read in pages {
-            let (page, _) = read?;
-            check(stop)?;
-            match &mut theirs {
-                Theirs::InOrder(reader) if table.key.is_empty() => {
-                    sums[0].add(&page);
-                    if let Some(other) = reader.page(target)? {
-                        sums[1].add(&other);
-                    }
-                }
-                Theirs::InOrder(reader) => {
-                    let other = reader.page(target)?.unwrap_or_else(|| Page::new(page.width()));
-                    same_pages(table, &page, &other)?;
-                }
-                Theirs::ByKey(look_up) => look_up.compare(target, &page)?,
+) -> Result<[Sums; 2]> {
+    let failed = AtomicBool::new(false);
+    let sums = |side: &mut Side, of: Of, progress: &mut dyn FnMut(u64)| {
+        let mut sums = Sums { rows: 0, sums: vec![[0; 2]; CHUNKS] };
+        let mut bytes = Vec::new();
+        let done = read_all(side, of, table, stop, &mut |row| {
+            sums.add(table, row, &mut bytes);
+            if sums.rows.is_multiple_of(1_000) {
+                progress(sums.rows);
             }
-            compared += page.rows() as u64;
-            progress(compared);
+        });
+        if done.is_err() {
+            failed.store(true, Ordering::Relaxed);
         }
-        match theirs {
-            Theirs::InOrder(mut reader) => {
-                while let Some(other) = reader.page(target)? {
-                    check(stop)?;
-                    if !table.key.is_empty() {
-                        return Err(extra(table, &key_of(table, &other, 0)));
-                    }
-                    sums[1].add(&other);
-                }
-            }
-            Theirs::ByKey(look_up) => look_up.end(target)?,
-        }
-        if sums[0] != sums[1] {
-            let what = format!(
-                "{} rows on the source and {} on the target do not have the same digest",
-                sums[0].rows, sums[1].rows
-            );
-            return Err(Error::new(ErrorKind::Mismatch, what)
-                .hint("the table has no key by which rows could be named"));
-        }
-        Ok(compared)
-    })?;
-    let there = target.number(&format!("SELECT COUNT(*) FROM {}", quoted(target.engine, &table.name)))?;
-    if there != compared {
-        let what = format!("{compared} rows on the source and {there} on the target");
-        return Err(Error::new(ErrorKind::Mismatch, what));
-    }
-    Ok(compared)
-}
-
-enum Theirs<'a> {
-    InOrder(Box<Reader<'a>>),
-    ByKey(LookUp<'a>),
-}
-
-/// The sum of the digests of rows in any order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    rows: u64,
-    sum: [u64; 2],
-}
-
-impl Sum {
-    fn add(&mut self, page: &Page) {
-        for row in 0..page.rows() {
-            for (salt, sum) in self.sum.iter_mut().enumerate() {
-                let mut hasher = DefaultHasher::new();
-                salt.hash(&mut hasher);
-                for at in 0..page.width() {
-                    hash(page.cell(row, at), &mut hasher);
-                }
-                *sum = sum.wrapping_add(hasher.finish());
-            }
-            self.rows += 1;
-        }
-    }
-}
-
-fn hash(cell: Cell<'_>, hasher: &mut DefaultHasher) {
-    match cell {
-        Cell::Null => 0u8.hash(hasher),
-        Cell::Int(number) => (1u8, number).hash(hasher),
-        Cell::Bytes(bytes) => (2u8, bytes).hash(hasher),
-    }
-}
-
-fn same_pages(table: &TablePlan, ours: &Page, theirs: &Page) -> Result<()> {
-    for row in 0..ours.rows() {
-        if row >= theirs.rows() {
-            return Err(missing(table, &key_of(table, ours, row)));
-        }
-        match compare_keys(table, (ours, row), (theirs, row)) {
-            Ordering::Less => return Err(missing(table, &key_of(table, ours, row))),
-            Ordering::Greater => return Err(extra(table, &key_of(table, theirs, row))),
-            Ordering::Equal => {}
-        }
-        same_rows(table, ours, row, theirs, row)?;
-    }
-    if theirs.rows() > ours.rows() {
-        return Err(extra(table, &key_of(table, theirs, ours.rows())));
-    }
-    Ok(())
-}
-
-/// The order of two rows by their keys, whose classes have one order in all engines.
-fn compare_keys(table: &TablePlan, ours: (&Page, usize), theirs: (&Page, usize)) -> Ordering {
-    let compare = |at: &usize| match (ours.0.cell(ours.1, *at), theirs.0.cell(theirs.1, *at)) {
-        (Cell::Int(a), Cell::Int(b)) => a.cmp(&b),
-        (Cell::Bytes(a), Cell::Bytes(b)) => a.cmp(b),
-        _ => Ordering::Equal,
+        done.map(|()| sums)
     };
-    table.key.iter().map(compare).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    std::thread::scope(|scope| {
+        let ours = scope.spawn(|| sums(source, Of::Source, &mut |_| {}));
+        let theirs = sums(target, Of::Target, progress);
+        let ours =
+            ours.join().map_err(|_| Error::new(ErrorKind::Internal, "the source's reader failed"))??;
+        Ok([ours, theirs?])
+    })
 }
 
-fn same_rows(table: &TablePlan, ours: &Page, row: usize, theirs: &Page, other: usize) -> Result<()> {
-    for (at, column) in table.columns.iter().enumerate() {
-        let (a, b) = (ours.cell(row, at), theirs.cell(other, at));
-        if a != b {
-            let key = key_of(table, ours, row);
-            let what = format!(
-                "row {key}, column {}: {} on the source, {} on the target",
-                column.name,
-                a.shown(),
-                b.shown()
-            );
-            return Err(Error::new(ErrorKind::Mismatch, what));
-        }
-    }
-    Ok(())
-}
-
-fn key_of(table: &TablePlan, page: &Page, row: usize) -> String {
-    table.key.iter().map(|at| page.cell(row, *at).shown()).collect::<Vec<_>>().join(", ")
-}
-
-fn missing(table: &TablePlan, key: &str) -> Error {
-    Error::new(ErrorKind::Mismatch, format!("row {key} of {} is not on the target", table.name))
-}
-
-fn extra(table: &TablePlan, key: &str) -> Error {
-    Error::new(ErrorKind::Mismatch, format!("row {key} of {} is on the target only", table.name))
-}
-
-/// Looks rows up on the target by their keys.
-struct LookUp<'a> {
-    table: &'a TablePlan,
-    full: Option<Prepared>,
-}
-
-impl<'a> LookUp<'a> {
-    fn new(table: &'a TablePlan) -> Self {
-        Self { table, full: None }
-    }
-
-    fn statement(&self, target: &Side, rows: usize) -> String {
-        let engine = target.engine;
-        let columns = &self.table.columns;
-        let list: Vec<String> =
-            columns.iter().map(|c| engine.read(&c.mapped.stored, &quoted(engine, &c.name))).collect();
-        let key: Vec<(String, String)> = self
-            .table
-            .key
-            .iter()
-            .map(|at| (quoted(engine, &columns[*at].name), engine.compared(&columns[*at].mapped.stored)))
-            .collect();
-        let equal: Vec<String> = key.iter().map(|(name, gap)| format!("{name} = {gap}")).collect();
-        let one = format!("({})", equal.join(" AND "));
-        let condition = match key.as_slice() {
-            [(name, gap)] => format!("{name} IN ({})", vec![gap.as_str(); rows].join(", ")),
-            _ => vec![one.as_str(); rows].join(" OR "),
-        };
-        debug_assert_eq!(condition.matches(GAP).count(), rows * key.len());
-        format!("SELECT {} FROM {} WHERE {condition}", list.join(", "), quoted(engine, &self.table.name))
-    }
-
-    fn compare(&mut self, target: &mut Side, page: &Page) -> Result<()> {
-        let batch = KEYS.min(crate::rows::page_rows(self.table));
-        for from in (0..page.rows()).step_by(batch) {
-            let rows = batch.min(page.rows() - from);
-            let mut parameters = Vec::with_capacity(rows * self.table.key.len());
-            for row in from..from + rows {
-                for at in &self.table.key {
-                    let class = self.table.columns[*at].mapped.stored.class;
-                    parameters.push(encode(target.engine, class, page.cell(row, *at))?);
-                }
+/// Reads all rows of a side in whatever order they come, one at a time, in canonical form.
+fn read_all(
+    side: &mut Side,
+    of: Of,
+    table: &TablePlan,
+    stop: &AtomicBool,
+    each: &mut dyn FnMut(&Page),
+) -> Result<()> {
+    let engine = side.engine;
+    let readings = table.readings(engine);
+    let list = table.columns.iter().map(|column| {
+        let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
+        engine.read(kind, &quoted(engine, &column.name))
+    });
+    let list: Vec<String> = list.collect();
+    let from = if of == Of::Source { table.from.clone() } else { quoted(engine, &table.name) };
+    let sql = format!("SELECT {} FROM {from} {ROWS}", list.join(", "));
+    side.pages(&sql, &[], table.page, &mut |reply| {
+        check(stop)?;
+        for row in 0..reply.rows() {
+            let mut one = Page::new(readings.len());
+            for (at, (reading, column)) in readings.iter().zip(&table.columns).enumerate() {
+                let mended: &[_] = if of == Of::Source { &column.mend } else { &[] };
+                push_mended(*reading, mended, reply.field(row, at).unwrap_or(Value::Null), &mut one)
+                    .map_err(|error| error.context(format!("{of:?}, {}.{}", table.name, column.name)))?;
             }
-            let values: Vec<Value<'_>> = parameters.iter().map(crate::rows::Encoded::value).collect();
-            let mut reply = Reply::new();
-            if rows == batch {
-                if self.full.is_none() {
-                    self.full = Some(target.prepare(&self.statement(target, rows))?);
-                }
-                let Some(full) = &self.full else { continue };
-                target.session.execute(full, &values, &mut reply).map_err(|e| e.context(&target.name))?;
-            } else {
-                target.execute(&self.statement(target, rows), &values, &mut reply)?;
-            }
-            let mut theirs = Page::new(page.width());
-            for row in 0..reply.rows() {
-                for (at, column) in self.table.columns.iter().enumerate() {
-                    let reading = Reading { class: column.kind.class, hex: target.engine.bytes_as_hex() };
-                    push(reading, reply.field(row, at).unwrap_or(Value::Null), &mut theirs)
-                        .map_err(|e| e.context(format!("target, {}.{}", self.table.name, column.name)))?;
-                }
-            }
-            let key = |page: &Page, row: usize| -> Vec<u8> {
-                let mut key = Vec::new();
-                for at in &self.table.key {
-                    match page.cell(row, *at) {
-                        Cell::Null => key.push(0),
-                        Cell::Int(number) => key.extend(number.to_le_bytes()),
-                        Cell::Bytes(bytes) => {
-                            key.extend((bytes.len() as u64).to_le_bytes());
-                            key.extend(bytes);
-                        }
-                    }
-                }
-                key
-            };
-            let found: HashMap<Vec<u8>, usize> =
-                (0..theirs.rows()).map(|row| (key(&theirs, row), row)).collect();
-            for row in from..from + rows {
-                match found.get(&key(page, row)) {
-                    Some(other) => same_rows(self.table, page, row, &theirs, *other)?,
-                    None => return Err(missing(self.table, &key_of(self.table, page, row))),
-                }
-            }
+            each(&one);
         }
         Ok(())
-    }
+    })
+}
 
-    fn end(self, target: &mut Side) -> Result<()> {
-        self.full.map_or(Ok(()), |prepared| target.session.release(prepared))
+/// The sums of the digests of rows, by chunk.
+struct Sums {
+    rows: u64,
+    sums: Vec<[u64; 2]>,
+}
+
+impl Sums {
+    fn add(&mut self, table: &TablePlan, row: &Page, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        (0..row.width()).for_each(|at| push_bytes(bytes, row.cell(0, at)));
+        let sums = &mut self.sums[chunk_of(table, row)];
+        for (salt, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(digest(salt as u8, bytes));
+        }
+        self.rows += 1;
     }
+}
+
+/// A hash of bytes: `SipHash` of the standard library, with the same keys in each process.
+fn digest(salt: u8, bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u8(salt);
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// The chunk of a row: by its key, or by all of it.
+fn chunk_of(table: &TablePlan, row: &Page) -> usize {
+    digest(2, &key_bytes(table, row)) as usize % CHUNKS
+}
+
+fn key_bytes(table: &TablePlan, row: &Page) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if table.key.is_empty() {
+        (0..row.width()).for_each(|at| push_bytes(&mut bytes, row.cell(0, at)));
+    }
+    table.key.iter().for_each(|at| push_bytes(&mut bytes, row.cell(0, *at)));
+    bytes
+}
+
+/// Appends a value so that different values never give the same bytes.
+fn push_bytes(out: &mut Vec<u8>, cell: Cell<'_>) {
+    match cell {
+        Cell::Null => out.push(0),
+        Cell::Int(number) => {
+            out.push(1);
+            out.extend(number.to_le_bytes());
+        }
+        Cell::Bytes(bytes) => {
+            out.push(2);
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// The rows of a chunk that differs.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<(Vec<u8>, Page)>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn add(&mut self, table: &TablePlan, row: &Page) {
+        if self.bytes < KEPT {
+            self.bytes += row.size() as usize;
+            self.rows.push((key_bytes(table, row), row.clone()));
+        }
+    }
+}
+
+/// The first difference between the rows of a chunk. `None` if all that were kept are the same.
+fn difference(engine: &dyn Engine, table: &TablePlan, ours: &Kept, theirs: &Kept) -> Option<String> {
+    let shown = |page: &Page, at: usize| {
+        let cell = page.cell(0, at);
+        if table.exact && table.columns[at].kind.class == Class::Native {
+            engine.shown(cell)
+        } else {
+            cell.shown()
+        }
+    };
+    let whole = ours.bytes < KEPT && theirs.bytes < KEPT;
+    let found: HashMap<&[u8], &Page> = theirs.rows.iter().map(|(key, page)| (&key[..], page)).collect();
+    let key_of = |page: &Page| table.key.iter().map(|at| shown(page, *at)).collect::<Vec<_>>().join(", ");
+    for (key, page) in &ours.rows {
+        let row = key_of(page);
+        let Some(other) = found.get(&key[..]) else {
+            if whole {
+                return Some(format!("row {row} of {} is not on the target", table.name));
+            }
+            continue;
+        };
+        let differ = |at: &usize| page.cell(0, *at) != other.cell(0, *at);
+        if let Some(at) = (0..page.width()).find(differ) {
+            let [a, b] = [page, *other].map(|page| shown(page, at));
+            let column = &table.columns[at].name;
+            return Some(format!("row {row}, column {column}: {a} on the source, {b} on the target"));
+        }
+    }
+    let known: HashSet<&[u8]> = ours.rows.iter().map(|(key, _)| &key[..]).collect();
+    let extra = theirs.rows.iter().find(|(key, _)| !known.contains(&key[..])).filter(|_| whole)?;
+    Some(format!("row {} of {} is on the target only", key_of(&extra.1), table.name))
 }

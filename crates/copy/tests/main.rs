@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
+mod kinds;
 mod servers;
 mod sqlite;
 mod types;

@@ -1,14 +1,9 @@
 //! Copies through several engines, on real servers.
 
 use crate::common::{copy, run, side};
-use kurabe_copy::issue::Accepted;
-use kurabe_copy::plan::Wanted;
-use kurabe_copy::run::Copy;
-use kurabe_copy::verify::verify;
 use kurabe_testbed::testing;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use std::sync::atomic::AtomicBool;
 
 /// A table with a column of every type that all of SQLite, PostgreSQL and MariaDB hold without loss.
 const TABLE: &str = "CREATE TABLE everything (id BIGINT NOT NULL PRIMARY KEY, flag BOOLEAN, number BIGINT, \
@@ -30,8 +25,11 @@ fn date() -> impl Strategy<Value = String> {
 }
 
 fn hour() -> impl Strategy<Value = String> {
-    (0..24, 0..60, 0..60, prop_oneof![Just(0), 0..1_000_000])
-        .prop_map(|(hour, minute, second, micros)| format!("{hour:02}:{minute:02}:{second:02}.{micros:06}"))
+    (0..24, 0..60, 0..60, prop_oneof![Just(0), 0..1_000_000]).prop_map(|(hour, minute, second, micros)| {
+        // Zeros at the end of a fraction have no meaning, and other engines do not keep them.
+        let text = format!("{hour:02}:{minute:02}:{second:02}.{micros:06}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    })
 }
 
 /// Literals of one row, without its key.
@@ -39,7 +37,7 @@ fn row() -> impl Strategy<Value = Vec<String>> {
     let null = |values: BoxedStrategy<String>| prop_oneof![9 => values, 1 => Just("NULL".to_owned())].boxed();
     let printable = || "[^\\x00]{0,40}";
     let real = any::<f64>().prop_filter("a number", |n| n.is_finite()).prop_map(|n| format!("{n:e}"));
-    let digits = "-?[1-9][0-9]{0,27}\\.[0-9]{1,12}";
+    let digits = "-?[1-9][0-9]{0,27}\\.[0-9]{0,11}[1-9]";
     let bytes = prop::collection::vec(any::<u8>(), 0..50).prop_map(|bytes| {
         let mut literal = "x'".to_owned();
         kurabe_driver_common::sql::hex(&mut literal, &bytes);
@@ -81,13 +79,13 @@ fn row() -> impl Strategy<Value = Vec<String>> {
     ]
 }
 
-/// The rows of two files are the same, by this crate's own comparison.
-fn same(one: &str, other: &str) {
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy { source: side(one), target: side(other), stop: &stop, begun: false };
-    let plan = copy.plan(&Wanted { tables: Vec::new(), accepted: Accepted::default() }).unwrap();
-    let rows = verify(&mut copy.source, &mut copy.target, &plan.tables[0], &stop, &mut |_| {}).unwrap();
-    assert!(rows > 0);
+/// The rows of a file, as the program `sqlite3` writes them.
+fn dump(url: &str) -> String {
+    let path = url.strip_prefix("sqlite:").unwrap();
+    common::Place::File(path.into()).ask(
+        "SELECT id, flag, number, large, exact, real, quote(word), quote(long), hex(bytes), day, hour, at, instant, \
+         uuid, json(document) FROM everything ORDER BY id",
+    )
 }
 
 #[test]
@@ -117,7 +115,7 @@ fn rows_of_every_type_survive_sqlite_postgres_mariadb_sqlite() {
             }
         }
         copied.map_err(|error| TestCaseError::fail(error.to_string()))?;
-        same(&first, &last);
+        assert_eq!(dump(&first), dump(&last), "by the engine's own rendering");
         Ok(())
     });
     done.unwrap();

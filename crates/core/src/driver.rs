@@ -11,11 +11,11 @@ use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
-use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
+use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Connects to one target. All clients of a trial share it.
@@ -157,6 +157,23 @@ pub trait Session: Send {
     /// The server's error with its code. The session stays usable unless the kind is
     /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) or [`Protocol`](crate::ErrorKind::Protocol).
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()>;
+
+    /// Executes a prepared query whose answer may be longer than memory, and passes its rows on in pages, as they arrive.
+    /// Each page has the time limit and the size limit of a reply. A client that receives an answer whole passes it on
+    /// as one page.
+    ///
+    /// # Errors
+    /// As for [`Session::execute`]; or the error of a page's receiver, after which the session must not be used.
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        let mut whole = Reply::new();
+        self.execute(prepared, parameters, &mut whole)?;
+        pages.end(&mut whole)
+    }
 
     /// Executes a prepared operation once for each of `out`, and sends all requests before it reads the first
     /// reply. `parameters` holds those of the first request, then of the second, and so on. Requests are independent:
@@ -527,6 +544,8 @@ pub enum Capability {
 pub struct ConnectOptions {
     /// Time limit of connecting, and of each reply after that.
     pub timeout: Duration,
+    /// Whether a reply may take as long as the server works, such as on an index: only connecting has a time limit.
+    pub long_replies: bool,
     /// The largest expected reply, in bytes. A reply that exceeds it by more than a fixed amount fails.
     pub largest_answer: u64,
     /// How the connection compresses what both ends send.
@@ -550,6 +569,10 @@ pub enum Access {
 /// The values of [`ConnectOptions::default`], in nanoseconds and bytes.
 static TIMEOUT: AtomicU64 = AtomicU64::new(30_000_000_000);
 static LARGEST_ANSWER: AtomicU64 = AtomicU64::new(0);
+static LONG_REPLIES: AtomicBool = AtomicBool::new(false);
+
+/// The time limit of a reply that may take as long as the server works.
+const LONG: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 impl ConnectOptions {
     /// The default options with another time limit.
@@ -561,6 +584,12 @@ impl ConnectOptions {
     pub fn make_default(self) {
         TIMEOUT.store(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         LARGEST_ANSWER.store(self.largest_answer, Ordering::Relaxed);
+        LONG_REPLIES.store(self.long_replies, Ordering::Relaxed);
+    }
+
+    /// The time limit of a reply.
+    pub fn reply_timeout(&self) -> Duration {
+        if self.long_replies { LONG } else { self.timeout }
     }
 }
 
@@ -569,6 +598,7 @@ impl Default for ConnectOptions {
         Self {
             timeout: Duration::from_nanos(TIMEOUT.load(Ordering::Relaxed)),
             largest_answer: LARGEST_ANSWER.load(Ordering::Relaxed),
+            long_replies: LONG_REPLIES.load(Ordering::Relaxed),
             compression: Compression::Off,
             access: Access::ReadWrite,
         }

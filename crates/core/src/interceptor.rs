@@ -18,7 +18,7 @@ use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
 use crate::stats_probe::StatsProbe;
-use crate::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
+use crate::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 use crate::value::{Reply, Value};
 use std::ops::DerefMut;
 use std::path::PathBuf;
@@ -316,6 +316,16 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.before_request()?;
         let mut rows = InterceptedRows { rows, interceptor: &mut self.interceptor, sent: 0 };
         self.inner.write_rows(collection, &mut rows)
+    }
+
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        self.interceptor.before_request()?;
+        self.inner.execute_in_pages(prepared, parameters, pages)
     }
 
     fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {

@@ -3,7 +3,7 @@
 //! A row is lent, never kept: the memory of a transfer does not depend on the number of its rows.
 
 use crate::error::Result;
-use crate::value::Value;
+use crate::value::{Reply, Value};
 
 /// How many rows a reader gets in one round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,4 +43,48 @@ pub struct Moved {
     pub rows: u64,
     /// Requests that waited for an answer: the round trips. `None` if the client does not know.
     pub round_trips: Option<u64>,
+}
+
+/// Receives a long answer in pages, as it arrives.
+pub struct Pages<'a> {
+    rows: usize,
+    bytes: usize,
+    sink: &'a mut dyn FnMut(&Reply) -> Result<()>,
+}
+
+impl<'a> Pages<'a> {
+    /// Pages that end after so many rows, or with the row that reaches so many bytes. `sink` gets each page; an error of it
+    /// ends the answer.
+    pub fn new(rows: usize, bytes: usize, sink: &'a mut dyn FnMut(&Reply) -> Result<()>) -> Self {
+        Self { rows: rows.max(1), bytes, sink }
+    }
+
+    /// The same pages, borrowed.
+    pub fn by_ref(&mut self) -> Pages<'_> {
+        Pages { rows: self.rows, bytes: self.bytes, sink: &mut *self.sink }
+    }
+
+    /// Called after each row. Passes on a full page and empties it; returns whether it did.
+    ///
+    /// # Errors
+    /// The error of the sink.
+    #[inline]
+    pub fn row(&mut self, page: &mut Reply) -> Result<bool> {
+        if page.rows() < self.rows && page.held() < self.bytes {
+            return Ok(false);
+        }
+        self.end(page).map(|()| true)
+    }
+
+    /// Called after the last row. Passes on a page that is not empty, and empties it.
+    ///
+    /// # Errors
+    /// The error of the sink.
+    pub fn end(&mut self, page: &mut Reply) -> Result<()> {
+        if page.rows() > 0 {
+            (self.sink)(page)?;
+        }
+        page.clear();
+        Ok(())
+    }
 }

@@ -20,6 +20,6 @@ pub use kurabe_core::stats_probe::{
     StatsProbe, WaitState, shortened,
 };
 pub use kurabe_core::target::TargetUrl;
-pub use kurabe_core::transfer::{Fetch, Moved, RowSink, RowSource, Transfer};
+pub use kurabe_core::transfer::{Fetch, Moved, Pages, RowSink, RowSource, Transfer};
 pub use kurabe_core::value::{Reply, Value};
 pub use kurabe_core::{Error, ErrorKind, Result};

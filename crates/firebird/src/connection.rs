@@ -81,7 +81,7 @@ impl Connection {
         let made = made.unwrap_or_else(|| Err(to.place.unreachable(&TimedOut.into())));
         let (mut new, socket) = made.map_err(|error| error.context(&to.place))?;
         new.access = options.access;
-        new.watched = Some(Watched::new(options.timeout, move || {
+        new.watched = Some(Watched::new(options.reply_timeout(), move || {
             let _ = socket.as_ref().map(|socket| socket.shutdown(Shutdown::Both));
         })?);
         Ok(new)
@@ -204,6 +204,17 @@ impl Connection {
 
     /// Executes a statement, and prepares it before if necessary.
     pub fn execute(&mut self, statement: &Statement, values: &[Value<'_>], out: &mut Reply) -> Result<()> {
+        self.execute_in_pages(statement, values, out, None)
+    }
+
+    /// Executes a statement. Its rows are passed on in pages, or left in `out`.
+    pub fn execute_in_pages(
+        &mut self,
+        statement: &Statement,
+        values: &[Value<'_>],
+        out: &mut Reply,
+        pages: Option<&mut Pages<'_>>,
+    ) -> Result<()> {
         let values = values.iter().map(|value| bind(value, statement.raw)).collect::<Result<_>>()?;
         if !self.prepared.contains_key(&statement.number) {
             self.prepare(statement)?;
@@ -211,7 +222,7 @@ impl Connection {
         let reads = self.prepared.get(&statement.number).is_some_and(|(kind, _)| *kind == StmtType::Select);
         let own = self.transaction.is_none() && !reads;
         let transaction = if own { self.begin(self.writing())? } else { self.reader()? };
-        let mut done = self.run(statement, transaction, values, out);
+        let mut done = self.run(statement, transaction, values, out, pages);
         if own && done.is_ok() {
             done = self.end(transaction, TrOp::Commit);
         }
@@ -228,6 +239,7 @@ impl Connection {
         mut tr: TrHandle,
         values: Vec<SqlType>,
         out: &mut Reply,
+        mut pages: Option<&mut Pages<'_>>,
     ) -> Result<()> {
         let Self { client, database, prepared, most, .. } = self;
         let Some((kind, handle)) = prepared.get_mut(&statement.number) else { return Ok(()) };
@@ -243,8 +255,13 @@ impl Connection {
         let done = loop {
             match client.fetch(database, &mut tr, handle) {
                 Ok(Some(_)) if out.held() as u64 > *most => break Err(too_much(*most)),
-                Ok(Some(row)) => push_row(&row, statement, out),
-                Ok(None) => break Ok(()),
+                Ok(Some(row)) => {
+                    push_row(&row, statement, out);
+                    if let Some(Err(error)) = pages.as_mut().map(|pages| pages.row(out)) {
+                        break Err(error);
+                    }
+                }
+                Ok(None) => break pages.map_or(Ok(()), |pages| pages.end(out)),
                 Err(error) => break Err(explain(error)),
             }
         };

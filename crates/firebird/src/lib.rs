@@ -140,6 +140,18 @@ impl Link for FirebirdLink {
         lock(&self.0).exchange(|connection| connection.execute(statement, parameters, out))
     }
 
+    fn run_in_pages(
+        &mut self,
+        statement: &mut Statement,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        check_parameters("the statement", statement.shape.takes.len(), parameters.len())?;
+        let page = &mut Reply::new();
+        lock(&self.0)
+            .exchange(|connection| connection.execute_in_pages(statement, parameters, page, Some(pages)))
+    }
+
     fn forget(&mut self, statement: Statement) -> Result<()> {
         lock(&self.0).exchange(|connection| connection.forget(statement.number))
     }

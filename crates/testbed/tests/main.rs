@@ -3,5 +3,6 @@
 
 mod absent;
 mod common;
+mod reuse;
 mod servers;
 mod supervisor;

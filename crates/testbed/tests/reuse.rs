@@ -1,9 +1,5 @@
 //! A server that several tests use, one after the other, is like a new one for each.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -223,7 +219,7 @@ fn server_that_cannot_be_reset_or_was_changed_is_not_used_again() {
 
 #[test]
 fn server_of_failed_test_is_not_used_again() {
-    if !common::installed("memcached") {
+    if !crate::common::installed("memcached") {
         return;
     }
     let failed = std::thread::spawn(|| {

@@ -1,6 +1,6 @@
 //! Firebird 3.
 
-use super::{Engine, Identity, Keyless, TargetFacts};
+use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
@@ -106,6 +106,14 @@ const RULES: &[Rule] = &[
         IssueKind::Type,
         "the type is of the source only: text here",
     ),
+    lossy(
+        Class::Geometry,
+        UNLIMITED,
+        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
+        Class::Text,
+        IssueKind::Type,
+        "a geometry becomes its text, without the number of its reference system",
+    ),
 ];
 
 impl Engine for Firebird {
@@ -201,18 +209,6 @@ impl Engine for Firebird {
         format!("OCTET_LENGTH({column})")
     }
 
-    fn limited(&self, query: &str, rows: usize, offset: u64) -> String {
-        format!("{query} OFFSET {offset} ROWS FETCH NEXT {rows} ROWS ONLY")
-    }
-
-    fn keyless(&self) -> Keyless {
-        Keyless::Offset
-    }
-
-    fn compares_rows(&self) -> bool {
-        false
-    }
-
     /// The client waits for each statement's answer, and a statement has few parameters.
     fn insert_limits(&self) -> (usize, usize) {
         (1, 250)
@@ -305,6 +301,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 number => Collation::Named(format!("collation {number}")),
             },
             generated: row.get(10).cloned().flatten(),
+            next: None,
         };
         if let Some(table) = catalog.table_mut(text(&row, 0)) {
             table.columns.push(column);
@@ -360,6 +357,7 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 parent_columns: Vec::new(),
                 on_update: rule(5),
                 on_delete: rule(6),
+                proven: true,
             });
             table.foreign.len() - 1
         });

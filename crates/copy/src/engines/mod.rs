@@ -8,8 +8,11 @@ mod sqlite;
 
 use crate::catalog::{Catalog, Collation, Column, Index, Table};
 use crate::issue::IssueKind;
-use crate::sql::Side;
+use crate::page::Cell;
+use crate::rows::Encoded;
+use crate::sql::{Side, quoted};
 use crate::types::{Class, Declared, Kind, Mapped, Rule};
+use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
 /// All engines.
@@ -26,17 +29,6 @@ pub fn of_scheme(scheme: &str) -> Result<&'static dyn Engine> {
         Error::unsupported(format!("tables of '{scheme}:' cannot be copied"))
             .hint(format!("source and target are one of: {}", known.join(", ")))
     })
-}
-
-/// How rows without a key are read in pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keyless {
-    /// By a hidden whole number that is unique and ordered.
-    Hidden(&'static str),
-    /// By a cursor of the transaction.
-    Cursor,
-    /// By counting rows, which come in the same order in one transaction.
-    Offset,
 }
 
 /// An SQL engine.
@@ -90,15 +82,66 @@ pub trait Engine: Sync {
     /// The expression that reads a column.
     fn read(&self, kind: &Kind, column: &str) -> String;
 
+    /// What a copy does to the source's other users, a sentence; `None`: nothing.
+    fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
+        let _ = source;
+        Ok(None)
+    }
+
     /// The expression of a value in an insert; [`GAP`](crate::sql::GAP) is the parameter.
     fn write(&self, stored: &Kind) -> String {
         let _ = stored;
         crate::sql::GAP.to_string()
     }
 
-    /// The expression of a value that is compared with a key.
-    fn compared(&self, stored: &Kind) -> String {
-        self.write(stored)
+    /// A table in a query of its own rows.
+    fn from(&self, table: &Table) -> String {
+        quoted(self, &table.name)
+    }
+
+    /// The expression that reads a column of a key with its storage class; `None` if [`Engine::read`] tells all.
+    fn read_key(&self, column: &str) -> Option<String> {
+        let _ = column;
+        None
+    }
+
+    /// The expression of a field of a key, as it was read, that is compared with a column.
+    fn compared(&self, kind: &Kind, field: Cell<'_>) -> String {
+        let _ = field;
+        self.write(kind)
+    }
+
+    /// A field as it was read, of a key or of a type that only this engine has, as a parameter.
+    ///
+    /// # Errors
+    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if the engine's driver has no such value.
+    fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
+        Ok(Encoded::Value(match field {
+            Cell::Null => Value::Null,
+            Cell::Int(number) => Value::Int(number),
+            Cell::Bytes(bytes) => std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text),
+        }))
+    }
+
+    /// A field as it was read, for messages.
+    fn shown(&self, field: Cell<'_>) -> String {
+        field.shown()
+    }
+
+    /// The expression of one value in an insert, if it is another one than [`Engine::write`] for its column.
+    fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
+        let _ = (stored, cell);
+        None
+    }
+
+    /// The class by which a type's values are read and written between servers of this kind.
+    fn exact_class(&self, kind: &Kind) -> Class {
+        kind.class
+    }
+
+    /// What follows the list of columns of an insert, with a leading space.
+    fn overriding(&self) -> &'static str {
+        ""
     }
 
     /// Whether bytes are read and written as `\x` and hexadecimal digits.
@@ -112,9 +155,20 @@ pub trait Engine: Sync {
     /// The condition that a column of the source has such a value; `None` if it never has.
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String>;
 
-    /// Conditions that a value is not of its column's class, and the class that the column then has; for engines whose
-    /// columns hold values of any type. The first that holds for some value decides.
-    fn other_classes(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
+    /// The expression of a value's storage class, for engines whose columns hold values of any type.
+    fn storage_class(&self, column: &str) -> Option<String> {
+        let _ = column;
+        None
+    }
+
+    /// Whether a primary key may hold nulls.
+    fn has_null_keys(&self) -> bool {
+        false
+    }
+
+    /// Conditions that a value of the right storage class has not the form of its column's class, and the class that the
+    /// column then has. The first that holds for some value decides.
+    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
         let _ = (kind, column);
         Vec::new()
     }
@@ -126,18 +180,6 @@ pub trait Engine: Sync {
     fn characters(&self, column: &str) -> String {
         format!("CHAR_LENGTH({column})")
     }
-
-    /// A query with a maximum number of rows, after leaving out the first ones.
-    fn limited(&self, query: &str, rows: usize, offset: u64) -> String {
-        let offset = if offset == 0 { String::new() } else { format!(" OFFSET {offset}") };
-        format!("{query} LIMIT {rows}{offset}")
-    }
-
-    /// How rows without a key are read.
-    fn keyless(&self) -> Keyless;
-
-    /// Whether `(a, b) > (1, 2)` uses an index.
-    fn compares_rows(&self) -> bool;
 
     /// The maximum numbers of rows and parameters of an insert.
     fn insert_limits(&self) -> (usize, usize);
@@ -217,15 +259,20 @@ pub trait Engine: Sync {
         None
     }
 
+    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
+    fn longest_row(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether a foreign key's columns have the same types as those that they refer to.
+    fn foreign_keys_have_one_type(&self) -> bool {
+        false
+    }
+
     /// The statement that makes an index of a quoted name on a quoted table.
     fn create_index(&self, index: &Index, name: &str, table: &str, columns: &str) -> String {
         let unique = if index.unique { "UNIQUE " } else { "" };
         format!("CREATE {unique}INDEX {name} ON {table} ({columns})")
-    }
-
-    /// Statements after all tables are filled, which check what the session did not check before; rows are violations.
-    fn final_check(&self) -> Option<&'static str> {
-        None
     }
 }
 
@@ -247,6 +294,16 @@ pub struct TargetFacts {
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
+    /// Whether names of tables, and of columns, are the same without regard to case.
+    pub folds_tables: bool,
+    /// See `folds_tables`.
+    pub folds_columns: bool,
+    /// The names of all types, where tables may have types of their own.
+    pub types: Vec<String>,
+    /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
+    pub edition: String,
+    /// Whether the source's server is of the same engine and edition.
+    pub same_server: bool,
 }
 
 /// All kinds of values that depend on the value, not on the type.

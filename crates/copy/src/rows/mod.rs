@@ -1,27 +1,30 @@
-//! Rows: read in pages in the order of a key, and inserted many at a time.
+//! Rows: read as they arrive, in the order of a key, and inserted many at a time.
 
 mod read;
 mod write;
 
 use crate::page::Page;
-use crate::plan::TablePlan;
 use crate::sql::Side;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
-pub use read::{Of, Reader};
+pub use read::Reader;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 pub use write::{Encoded, Writer, encode};
 
-/// The bytes of a page's values of unlimited length, at most, unless a single row has more.
-const PAGE_BYTES: u64 = 4 << 20;
+/// How many rows are inserted together: a page ends after so many rows, or with the row that reaches so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSize {
+    /// Rows, at most.
+    pub rows: usize,
+    /// Bytes, as they arrive.
+    pub bytes: usize,
+}
 
-/// The rows of a page, at most.
-const PAGE_ROWS: usize = 2_000;
-
-/// The number of rows of a table's pages.
-pub fn page_rows(table: &TablePlan) -> usize {
-    usize::try_from(PAGE_BYTES / table.longest_row.max(1)).unwrap_or(PAGE_ROWS).clamp(1, PAGE_ROWS)
+impl Default for PageSize {
+    fn default() -> Self {
+        Self { rows: 2_000, bytes: 4 << 20 }
+    }
 }
 
 /// Does something in a transaction of a side, and rolls it back if it fails.
@@ -38,32 +41,25 @@ pub fn in_transaction<T>(side: &mut Side, work: impl FnOnce(&mut Side) -> Result
 }
 
 /// A page, and the key of its last row as the side has it.
-pub type Read = Result<(Page, Option<Page>)>;
+pub type Read = (Page, Option<Page>);
 
 /// Reads pages in a thread of their own, two ahead of `work`, until the table ends, something fails or the user stops.
 pub fn stream<T>(
     side: &mut Side,
-    mut reader: Reader<'_>,
+    reader: &Reader<'_>,
     stop: &AtomicBool,
-    work: impl FnOnce(&Receiver<Read>) -> Result<T>,
+    work: impl FnOnce(&Receiver<Result<Read>>) -> Result<T>,
 ) -> Result<T> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel(2);
         scope.spawn(move || {
-            loop {
-                if let Err(error) = check(stop) {
-                    let _ = send.send(Err(error));
-                    break;
-                }
-                let read = match reader.page(side) {
-                    Ok(None) => break,
-                    Ok(Some(page)) => Ok((page, reader.last().cloned())),
-                    Err(error) => Err(error),
-                };
-                let failed = read.is_err();
-                if send.send(read).is_err() || failed {
-                    break;
-                }
+            let read = reader.read(side, &mut |page| {
+                check(stop)?;
+                // Nobody waits for more after an error on the other side.
+                send.send(Ok(page)).map_err(|_| Error::new(ErrorKind::Interrupted, "the copy has failed"))
+            });
+            if let Err(error) = read {
+                let _ = send.send(Err(error));
             }
         });
         let done = work(&receive);

@@ -1,6 +1,5 @@
 //! Pages as many rows of an insert, or as text in the engine's own way to load it.
 
-use super::page_rows;
 use crate::engines::Engine;
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
@@ -17,6 +16,8 @@ pub enum Encoded<'a> {
     Value(Value<'a>),
     /// Rewritten: bytes as hexadecimal digits, or a number.
     Text(String),
+    /// Bytes that came as digits.
+    Bytes(Vec<u8>),
 }
 
 impl Encoded<'_> {
@@ -25,6 +26,7 @@ impl Encoded<'_> {
         match self {
             Self::Value(value) => *value,
             Self::Text(text) => Value::Text(text),
+            Self::Bytes(bytes) => Value::Bytes(bytes),
         }
     }
 }
@@ -33,7 +35,10 @@ impl Encoded<'_> {
 ///
 /// # Errors
 /// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
-pub fn encode<'a>(engine: &dyn Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
+pub fn encode<'a>(engine: &(impl Engine + ?Sized), stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
+    if stored == Class::Native {
+        return engine.as_read(cell);
+    }
     Ok(Encoded::Value(match cell {
         Cell::Null => Value::Null,
         Cell::Int(number) if stored == Class::Bool => Value::Bool(number != 0),
@@ -66,6 +71,8 @@ pub fn encode<'a>(engine: &dyn Engine, stored: Class, cell: Cell<'a>) -> Result<
 /// Inserts pages into a table of the target.
 pub struct Writer<'a> {
     table: &'a TablePlan,
+    /// The positions of the columns that are inserted: all that the server does not generate.
+    written: Vec<usize>,
     /// Rows of a full statement.
     batch: usize,
     full: Option<Prepared>,
@@ -77,10 +84,11 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// A writer.
     pub fn new(engine: &dyn Engine, table: &'a TablePlan) -> Self {
+        let written: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].written).collect();
         let (rows, parameters) = engine.insert_limits();
-        let batch = rows.min(parameters / table.columns.len().max(1)).max(1);
+        let batch = rows.min(parameters / written.len().max(1)).max(1);
         let load = engine.load_text(&quoted(engine, &table.name), &names(engine, table));
-        Self { table, batch: batch.min(page_rows(table)), full: None, load, text: Vec::new() }
+        Self { table, written, batch, full: None, load, text: Vec::new() }
     }
 
     /// Inserts all rows of a page. The caller's transaction makes that atomic.
@@ -88,31 +96,55 @@ impl<'a> Writer<'a> {
         if self.load.is_some() && self.load(side, page)? {
             return Ok(());
         }
-        for from in (0..page.rows()).step_by(self.batch) {
-            let rows = self.batch.min(page.rows() - from);
-            let mut parameters = Vec::with_capacity(rows * page.width());
+        let mut from = 0;
+        while from < page.rows() {
+            let last = page.rows().min(from + self.batch);
+            let alone = (from..last).find_map(|row| Some((row, self.alone(side.engine, page, row)?)));
+            let rows = match &alone {
+                Some((row, _)) if *row == from => 1,
+                Some((row, _)) => row - from,
+                None => last - from,
+            };
+            let mut parameters = Vec::with_capacity(rows * self.written.len());
             for row in from..from + rows {
-                for at in 0..page.width() {
-                    parameters.push(self.encode(side.engine, page, row, at)?);
+                for at in &self.written {
+                    parameters.push(self.encode(side.engine, page, row, *at)?);
                 }
             }
             let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
             let mut reply = Reply::new();
-            if rows == self.batch {
-                if self.full.is_none() {
-                    self.full = Some(side.prepare(&self.statement(side.engine, rows))?);
+            match alone.filter(|(row, _)| *row == from) {
+                Some((_, values_of_row)) => {
+                    side.execute(&self.insert_of(side.engine, &values_of_row), &values, &mut reply)
                 }
-                let Some(full) = &self.full else { continue };
-                side.session.execute(full, &values, &mut reply)
-            } else {
-                side.execute(&self.statement(side.engine, rows), &values, &mut reply)
+                None if rows == self.batch => {
+                    let full = match self.full.take() {
+                        Some(full) => full,
+                        None => side.prepare(&self.statement(side.engine, rows))?,
+                    };
+                    let done = side.session.execute(&full, &values, &mut reply);
+                    self.full = Some(full);
+                    done
+                }
+                None => side.execute(&self.statement(side.engine, rows), &values, &mut reply),
             }
             .map_err(|error| error.context(&side.name))?;
             if rows > 1 {
                 inserted(side, reply.affected(), rows)?;
             }
+            from += rows;
         }
         Ok(())
+    }
+
+    /// The values of a row that no insert of several rows can have; `None` if it is as others.
+    fn alone(&self, engine: &dyn Engine, page: &Page, row: usize) -> Option<String> {
+        let stored = |at: &usize| &self.table.columns[*at].mapped.stored;
+        let alone = |at: &usize| engine.write_alone(stored(at), page.cell(row, *at));
+        self.written.iter().find_map(alone)?;
+        let all: Vec<String> =
+            self.written.iter().map(|at| alone(at).unwrap_or_else(|| engine.write(stored(at)))).collect();
+        Some(format!("({})", all.join(", ")))
     }
 
     /// Sends a page as text; `false` if the client cannot.
@@ -120,11 +152,11 @@ impl<'a> Writer<'a> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         for row in 0..page.rows() {
-            for at in 0..page.width() {
-                if at > 0 {
+            for (number, at) in self.written.iter().enumerate() {
+                if number > 0 {
                     text.push(b'\t');
                 }
-                push_text(&mut text, self.encode(side.engine, page, row, at)?.value())?;
+                push_text(&mut text, self.encode(side.engine, page, row, *at)?.value())?;
             }
             text.push(b'\n');
         }
@@ -154,12 +186,15 @@ impl<'a> Writer<'a> {
     }
 
     fn statement(&self, engine: &dyn Engine, rows: usize) -> String {
-        let columns = &self.table.columns;
-        let row: Vec<String> = columns.iter().map(|column| engine.write(&column.mapped.stored)).collect();
+        let stored = self.written.iter().map(|at| &self.table.columns[*at].mapped.stored);
+        let row: Vec<String> = stored.map(|stored| engine.write(stored)).collect();
         let row = format!("({})", row.join(", "));
-        let all = vec![row.as_str(); rows].join(", ");
+        self.insert_of(engine, &vec![row.as_str(); rows].join(", "))
+    }
+
+    fn insert_of(&self, engine: &dyn Engine, all: &str) -> String {
         let table = quoted(engine, &self.table.name);
-        format!("INSERT INTO {table} ({}) VALUES {all}", names(engine, self.table))
+        format!("INSERT INTO {table} ({}){} VALUES {all}", names(engine, self.table), engine.overriding())
     }
 
     /// Frees the prepared statement.
@@ -168,9 +203,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The quoted names of a table's columns.
+/// The quoted names of the columns that are inserted.
 fn names(engine: &dyn Engine, table: &TablePlan) -> String {
-    let names: Vec<String> = table.columns.iter().map(|column| quoted(engine, &column.name)).collect();
+    let written = table.columns.iter().filter(|column| column.written);
+    let names: Vec<String> = written.map(|column| quoted(engine, &column.name)).collect();
     names.join(", ")
 }
 

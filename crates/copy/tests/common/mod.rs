@@ -3,12 +3,19 @@
 use kurabe_copy::engines;
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Plan, Wanted};
+use kurabe_copy::rows::PageSize;
 use kurabe_copy::run::{Copy, Event, TableDone, refusal};
 use kurabe_copy::sql::Side;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
+use kurabe_testbed::{Server, testing};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
+
+/// Pages so small that a few hundred rows make many.
+pub const PAGE: PageSize = PageSize { rows: 50, bytes: 1 << 20 };
 
 /// The driver of a URL.
 pub fn driver(url: &str) -> Box<dyn Driver> {
@@ -23,6 +30,7 @@ pub fn side(url: &str) -> Side {
 }
 
 /// Executes statements.
+#[allow(dead_code, reason = "not every test file needs it")]
 pub fn run(url: &str, statements: &[&str]) {
     let mut side = side(url);
     for statement in statements {
@@ -44,7 +52,7 @@ pub fn watched(
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Plan, Vec<TableDone>)> {
     let accepted = Accepted::parse(accept.split(',').filter(|word| !word.is_empty()))?;
-    let wanted = Wanted { tables: Vec::new(), accepted };
+    let wanted = Wanted { tables: Vec::new(), accepted, page: PAGE };
     let mut copy = Copy { source: side(from), target: side(to), stop, begun: false };
     let plan = copy.plan(&wanted)?;
     if let Some(error) = refusal(&plan, &wanted.accepted) {
@@ -55,4 +63,120 @@ pub fn watched(
     namespace.claim("copy")?;
     let done = copy.run(&plan, &mut *namespace, false, events)?;
     Ok((plan, done))
+}
+
+/// A database of a test, whose contents are read and written by the engine's own program, without the code under test.
+#[allow(dead_code, reason = "not every test file has servers")]
+pub enum Place {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// A throwaway server.
+    Server(Box<Server>),
+}
+
+#[allow(dead_code, reason = "not every test file has servers")]
+impl Place {
+    /// A new database; `None` if its server is not installed.
+    pub fn new(engine: &str, folder: &Path) -> Option<Self> {
+        match engine {
+            "sqlite" => {
+                // The number of files so far.
+                let number = std::fs::read_dir(folder).unwrap().count();
+                Some(Self::File(folder.join(format!("{number}.db"))))
+            }
+            engine => testing::server(engine).map(|server| Self::Server(Box::new(server))),
+        }
+    }
+
+    pub fn url(&self) -> String {
+        match self {
+            Self::File(path) => format!("sqlite:{}", path.display()),
+            Self::Server(server) => server.url().to_owned(),
+        }
+    }
+
+    /// Executes statements by the engine's own program. One row a line, fields separated by `|` or a tab.
+    pub fn ask(&self, sql: &str) -> String {
+        let (code, out, error) = self.try_ask(sql);
+        assert!(code, "{sql}: {error}");
+        out
+    }
+
+    /// The same: whether the program succeeded, its output, and its errors.
+    pub fn try_ask(&self, sql: &str) -> (bool, String, String) {
+        let mut command = match self {
+            Self::File(path) => {
+                let mut command = Command::new("sqlite3");
+                command.args(["-batch", "-noheader", "-bail"]).arg(path).arg(sql);
+                command
+            }
+            Self::Server(server) => {
+                let socket = || server.socket().unwrap();
+                let url = server.url();
+                if url.starts_with("firebird") {
+                    // It reads statements only from a file or its input.
+                    let input = std::env::temp_dir().join(format!(
+                        "kurabe-{}-{}.sql",
+                        std::process::id(),
+                        server.port()
+                    ));
+                    let text = format!("SET HEADING OFF; SET LIST OFF; SET BAIL ON; {sql}; COMMIT;");
+                    std::fs::write(&input, text.replace("; ", ";\n")).unwrap();
+                    let parsed = TargetUrl::parse(url).unwrap();
+                    let mut command = Command::new("isql-fb");
+                    command
+                        .args(["-bail", "-quiet", "-charset", "UTF8", "-user", "SYSDBA", "-password"])
+                        .arg(parsed.password.as_ref().map_or("", |password| password.expose()))
+                        .arg("-i")
+                        .arg(input)
+                        .arg(format!("127.0.0.1/{}:kurabe", server.port()));
+                    command
+                } else if url.starts_with("postgres") {
+                    let mut command = Command::new("psql");
+                    command
+                        .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--username=kurabe"])
+                        .args(["--dbname=kurabe", "--set=ON_ERROR_STOP=1", "--command", sql])
+                        .arg(format!("--port={}", server.port()))
+                        .arg("--host")
+                        .arg(socket().parent().unwrap());
+                    command
+                } else {
+                    let mut command = Command::new("mysql");
+                    command
+                        .args(["--no-defaults", "--user=root", "--batch", "--skip-column-names", "--raw"])
+                        .args(["--default-character-set=utf8mb4", "--execute", sql, "--socket"])
+                        .arg(socket())
+                        .arg("kurabe");
+                    command
+                }
+            }
+        };
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout).trim_end().to_owned(), text(&output.stderr))
+    }
+}
+
+/// A copy of all tables with every difference accepted, or its error.
+#[allow(dead_code, reason = "not every test file has servers")]
+pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
+    let all: Vec<&str> = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name()).collect();
+    copy(&from.url(), &to.url(), &all.join(","))
+}
+
+/// The plan of a copy of all tables, or its error.
+#[allow(dead_code, reason = "not every test file has servers")]
+pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
+    let stop = AtomicBool::new(false);
+    let mut copy = Copy { source: side(&from.url()), target: side(&to.url()), stop: &stop, begun: false };
+    copy.plan(&Wanted::default())
+}
+
+/// Whether a plan lists a difference of this kind whose object and detail contain these words.
+#[allow(dead_code, reason = "not every test file has servers")]
+pub fn lists(plan: &Plan, kind: &str, words: &str) -> bool {
+    plan.issues.iter().any(|issue| {
+        issue.kind.name() == kind
+            && words.split(' ').all(|word| format!("{} {}", issue.object, issue.detail).contains(word))
+    })
 }

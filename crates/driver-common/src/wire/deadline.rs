@@ -25,6 +25,8 @@ pub(super) enum Way {
 #[derive(Debug)]
 pub(super) struct Deadline {
     allowed: Duration,
+    /// The time allowed for each exchange after connecting.
+    afterwards: Duration,
     /// Start of the exchange, by the coarse monotonic clock.
     began: Duration,
     /// The socket's timeouts of one receive and one send.
@@ -39,7 +41,14 @@ impl Deadline {
     /// Starts the deadline of connecting.
     pub(super) fn connecting(allowed: Duration) -> Self {
         let allowed = allowed.max(LEAST);
-        Self { allowed, began: now(), set: [allowed; 2], used: [true; 2], connecting: true }
+        Self {
+            allowed,
+            afterwards: allowed,
+            began: now(),
+            set: [allowed; 2],
+            used: [true; 2],
+            connecting: true,
+        }
     }
 
     /// The time allowed for each exchange.
@@ -56,9 +65,15 @@ impl Deadline {
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left.max(LEAST)) }
     }
 
+    /// Sets the time allowed for each exchange after connecting.
+    pub(super) fn allow(&mut self, allowed: Duration) {
+        self.afterwards = allowed.max(LEAST);
+    }
+
     /// Ends connecting: from now on each request has its own deadline.
     pub(super) fn ready(&mut self) {
         self.connecting = false;
+        self.allowed = self.afterwards;
     }
 
     /// Records that the socket's timeouts are those of a whole exchange again.
@@ -147,6 +162,17 @@ mod tests {
         assert_eq!(deadline.before(Way::Receive).unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(deadline.begin(), Some(ALLOWED));
         assert_eq!(deadline.before(Way::Receive).unwrap(), None);
+    }
+
+    #[test]
+    fn reply_may_take_longer_than_connecting() {
+        let mut deadline = Deadline::connecting(ALLOWED);
+        deadline.allow(ALLOWED * 100);
+        deadline.ready();
+        assert_eq!(deadline.begin(), Some(ALLOWED * 100));
+        deadline.before(Way::Receive).unwrap();
+        deadline.began -= ALLOWED * 50;
+        assert!(deadline.before(Way::Receive).is_ok());
     }
 
     #[test]

@@ -87,6 +87,18 @@ pub trait Link: Query {
         out: &mut Reply,
     ) -> Result<()>;
 
+    /// Executes a prepared query whose answer is passed on in pages ([`Session::execute_in_pages`]).
+    fn run_in_pages(
+        &mut self,
+        statement: &mut Self::Statement,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        let mut whole = Reply::new();
+        self.run(statement, parameters, &mut whole)?;
+        pages.end(&mut whole)
+    }
+
     /// Executes a prepared statement once for each of `out`, which are empty. All requests are sent before the first
     /// answer is awaited.
     fn pipeline(
@@ -248,6 +260,20 @@ impl<L: Link> Session for LinkSession<L> {
             }
         }
         .inspect_err(|_| out.clear())
+    }
+
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        match self.slots.get_mut(prepared)? {
+            Slot::Statement(statement) => self.link.run_in_pages(statement, parameters, pages),
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
+                Err(Error::unsupported("only prepared statements have pages"))
+            }
+        }
     }
 
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {

@@ -12,6 +12,7 @@ use super::deadline::{Deadline, Way};
 use crate::cancel;
 use kurabe_reactor::Interest;
 use rustix::buffer::spare_capacity;
+use rustix::net::sockopt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -53,6 +54,20 @@ impl Socket {
     /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.stream().local_addr().ok().map(|address| address.port())
+    }
+
+    /// Sets the time allowed for each exchange after connecting. Where it is longer than that of connecting, the kernel
+    /// finds a host that is gone.
+    pub fn allow(&mut self, allowed: Duration) -> io::Result<()> {
+        if allowed > self.deadline.allowed() && !self.is_unix {
+            let stream = self.stream();
+            sockopt::set_socket_keepalive(stream, true)?;
+            sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
+            sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+            sockopt::set_tcp_keepcnt(stream, 6)?;
+        }
+        self.deadline.allow(allowed);
+        Ok(())
     }
 
     /// Ends connecting: from now on each exchange has its own deadline.

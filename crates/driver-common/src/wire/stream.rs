@@ -17,7 +17,9 @@ pub struct Stream {
 impl Stream {
     /// Connects. Everything until [`Peer::ready`] shares the time allowed; then each exchange has all of it.
     pub fn connect(place: &Place, options: &ConnectOptions) -> Result<Self> {
-        let socket = Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
+        let mut socket =
+            Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
+        socket.allow(options.reply_timeout()).map_err(|error| place.unreachable(&error))?;
         Ok(Self { socket, session: None, most: MOST.saturating_add(options.largest_answer) })
     }
 

@@ -86,6 +86,21 @@ impl Session for PairSession {
         open(&mut self.sessions, *number)?.execute(prepared, parameters, out)
     }
 
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        let (number, prepared) = self.slots.get(prepared)?;
+        open(&mut self.sessions, *number)?.execute_in_pages(prepared, parameters, pages)
+    }
+
+    /// By the server whose statement was prepared last, as a transaction is.
+    fn load_text(&mut self, statement: &str, rows: &[u8]) -> Result<u64> {
+        open(&mut self.sessions, self.last)?.load_text(statement, rows)
+    }
+
     fn pipeline(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut [Reply]) -> Result<()> {
         let (number, prepared) = self.slots.get(prepared)?;
         open(&mut self.sessions, *number)?.pipeline(prepared, parameters, out)

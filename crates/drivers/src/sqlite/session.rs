@@ -166,6 +166,27 @@ impl Session for SqliteSession {
         })
     }
 
+    fn execute_in_pages(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        let Slot::Statement(statement) = self.slots.get(prepared)? else {
+            return Err(Error::unsupported("only prepared statements have pages"));
+        };
+        check_parameters(statement.name, statement.parameter_types.len(), parameters.len())?;
+        let mut prepared = self.connection.prepare_cached(&statement.sql).map_err(|error| explain(&error))?;
+        bind(&mut prepared, statement, parameters).map_err(|error| explain(&error))?;
+        let columns = prepared.column_count();
+        let (mut rows, mut page) = (prepared.raw_query(), Reply::new());
+        while let Some(row) = rows.next().map_err(|error| explain(&error))? {
+            push_row(row, columns, None, &mut page).map_err(|error| explain(&error))?;
+            pages.row(&mut page)?;
+        }
+        pages.end(&mut page)
+    }
+
     fn read_rows(
         &mut self,
         collection: &Arc<Collection>,
@@ -216,15 +237,29 @@ fn run(
     out: &mut Reply,
 ) -> rusqlite::Result<()> {
     let mut prepared = connection.prepare_cached(&statement.sql)?;
-    for (i, (value, kind)) in parameters.iter().zip(&statement.parameter_types).enumerate() {
-        prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(bound(*value, *kind)))?;
-    }
+    bind(&mut prepared, statement, parameters)?;
     if statement.raw {
         let columns = Some(prepared.column_count()).filter(|columns| *columns > 0);
         return execute(&mut prepared, columns, None, out);
     }
     let columns = statement.reads.then_some(statement.column_types.len());
     execute(&mut prepared, columns, Some(&statement.column_types), out)
+}
+
+fn bind(
+    prepared: &mut rusqlite::Statement<'_>,
+    statement: &Statement,
+    parameters: &[Value<'_>],
+) -> rusqlite::Result<()> {
+    for (i, (value, kind)) in parameters.iter().zip(&statement.parameter_types).enumerate() {
+        let value = match value {
+            // A custom statement's parameters have no types of their own.
+            Value::Bytes(bytes) if statement.raw => ValueRef::Blob(bytes),
+            value => bound(*value, *kind),
+        };
+        prepared.raw_bind_parameter(i + 1, ToSqlOutput::Borrowed(value))?;
+    }
+    Ok(())
 }
 
 /// Executes a statement whose parameters are bound, and reads this number of columns; `None` if it returns no rows.

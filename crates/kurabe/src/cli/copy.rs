@@ -5,6 +5,9 @@ use clap::{Arg, ArgAction, Command};
 use kurabe_copy::issue::IssueKind;
 use std::fmt::Write as _;
 
+const TIMEOUT: &str =
+    "Time limit of connecting to a server; its work, such as on an index, has none [default: 30s]";
+
 pub(super) fn command() -> Command {
     let side = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).required(true).value_name(value).add(super::complete::targets()).help(help)
@@ -25,7 +28,7 @@ pub(super) fn command() -> Command {
         )
         .arg(flag("dry-run", "Shows what would be made and what does not map, and copies nothing"))
         .arg(flag("restart", "Removes what an unfinished copy made, and begins again"))
-        .arg(crate::timeout::option())
+        .arg(option("timeout", "TIME", TIMEOUT))
         .after_help(kinds())
 }
 

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The largest page of rows: pages follow the longest row, and a row may have this size.
+/// The largest page of rows: it ends with the row that fills it, and a row may have this size.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
 pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -28,10 +28,12 @@ pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         words.map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
     };
     let accepted = Accepted::parse(words("accept").iter().map(String::as_str))?;
-    let wanted = Wanted { tables: words("tables"), accepted };
+    let wanted = Wanted { tables: words("tables"), accepted, ..Wanted::default() };
     let stop = signals::watch(exit::INTERRUPTED, output)?;
     let time = timeout::given(matches)?.unwrap_or(timeout::DEFAULT);
-    ConnectOptions { largest_answer: LARGEST_ANSWER, ..ConnectOptions::within(time) }.make_default();
+    // The server may work on an index, or count the rows of a large table, for as long as it takes.
+    let options = ConnectOptions::within(time);
+    ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..options }.make_default();
     let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     let urls = [read_only(&url("source"))?, url("into")];
     let schemes = urls.each_ref().map(|url| TargetUrl::parse(url).map(|url| engine_of(&url)));
@@ -96,6 +98,9 @@ fn work(
     let plan = copy.plan(wanted)?;
     let dry = matches.get_flag("dry-run");
     output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
+    if let Some(what) = copy.source.engine.hinders(&mut copy.source)? {
+        output.note(what);
+    }
     let refused = refusal(&plan, &wanted.accepted);
     if dry {
         return Ok(exit::DONE);
@@ -182,7 +187,8 @@ fn totals(done: &[TableDone]) -> String {
     let time: Duration = done.iter().map(|table| table.copy).sum();
     let rest: Duration = done.iter().map(|table| table.verify + table.index).sum();
     format!(
-        "{} verified, all values are the same; {} copied in {} ({} rows/s, {}/s); comparing and indexes took {}",
+        "{} verified: both servers count them, and the digests of all values are equal; {} copied in {} ({} rows/s, \
+         {}/s); comparing and indexes took {}",
         many(rows as usize, "row"),
         units::count(copied),
         units::time(time),

@@ -1,7 +1,8 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Native, Table, read_default};
 use crate::issue::IssueKind;
+use crate::plan::Named;
 use crate::sql::{Side, text};
 use kurabe_core::Result;
 
@@ -13,12 +14,100 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     indexes(side, &mut catalog)?;
     foreign_keys(side, &mut catalog)?;
     checks(side, &mut catalog)?;
+    for table in &mut catalog.tables {
+        let sql = format!("SHOW CREATE TABLE `{}`", table.name.replace('`', "``"));
+        let row = side.rows(&sql)?.into_iter().next().unwrap_or_default();
+        table.native = Some(native(&table.name, text(&row, 1)));
+    }
+    for at in 0..catalog.tables.len() {
+        options(&mut catalog, at);
+    }
     let triggers = "SELECT trigger_name, event_object_table, action_statement FROM information_schema.triggers \
                     WHERE trigger_schema = DATABASE() ORDER BY 2, 1";
     for row in side.rows(triggers)? {
         catalog.leave(IssueKind::Trigger, Some(text(&row, 1)), text(&row, 0), text(&row, 2));
     }
     Ok(catalog)
+}
+
+/// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
+fn native(name: &str, sql: &str) -> Native {
+    let table = format!("`{}`", name.replace('`', "``"));
+    let lines: Vec<&str> = sql.lines().collect();
+    let end = lines.iter().position(|line| line.starts_with(')')).unwrap_or(lines.len());
+    let auto =
+        lines[..end].iter().find(|line| line.contains(" AUTO_INCREMENT")).map(|line| quoted_name(line));
+    let versioned = sql.contains("WITH SYSTEM VERSIONING") || sql.contains("PARTITION BY");
+    let mut native = Native::default();
+    let mut kept: Vec<&str> = Vec::new();
+    for line in lines.iter().take(end).skip(1) {
+        let line = line.trim().trim_end_matches(',');
+        let add =
+            || Named { name: quoted_name(line).to_owned(), sql: format!("ALTER TABLE {table} ADD {line}") };
+        let is_key = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"]
+            .iter()
+            .any(|key| line.starts_with(key));
+        // The column whose numbers the server gives must have its key.
+        let of_auto = auto.is_some_and(|column| line.contains(&format!("(`{column}`")));
+        if line.starts_with("CONSTRAINT `") && line.contains("` FOREIGN KEY (") {
+            native.foreign.push(add());
+        } else if is_key && !of_auto && !versioned {
+            native.later.push(add());
+        } else {
+            kept.push(line);
+        }
+    }
+    let head = lines.first().copied().unwrap_or_default();
+    let mut tail = lines.get(end..).unwrap_or_default().join("\n");
+    // A definition that does not change with each row.
+    let options = tail.split(" COMMENT=").next().unwrap_or_default();
+    if let Some(number) =
+        options.split_once(" AUTO_INCREMENT=").and_then(|(_, rest)| rest.split_whitespace().next())
+    {
+        let option = format!(" AUTO_INCREMENT={number}");
+        native.later.push(Named { name: String::new(), sql: format!("ALTER TABLE {table}{option}") });
+        tail = tail.replacen(&option, "", 1);
+    }
+    native.create = format!("{head}\n  {}\n{tail}", kept.join(",\n  "));
+    native
+}
+
+/// The first name in backquotes.
+fn quoted_name(line: &str) -> &str {
+    line.split('`').nth(1).unwrap_or_default()
+}
+
+/// Lists what the table's own text has and other engines do not get.
+fn options(catalog: &mut Catalog, at: usize) {
+    let Some(Native { create, later, .. }) = catalog.tables[at].native.clone() else { return };
+    let name = catalog.tables[at].name.clone();
+    let tail = create.rsplit_once("\n)").map_or("", |(_, tail)| tail);
+    let known = ["ENGINE=", "CHARSET=", "COLLATE=", "DEFAULT", "COMMENT="];
+    let words: Vec<&str> = tail.split_whitespace().collect();
+    // A comment is the last option that is not a partition, and may have spaces.
+    let before = words.iter().position(|word| word.starts_with("COMMENT=")).unwrap_or(words.len());
+    let other = |word: &&&str| !known.iter().any(|known| word.starts_with(known));
+    let mut rest: Vec<&str> = words[..before].iter().filter(other).copied().collect();
+    if let Some(partitions) = tail.find("PARTITION BY").filter(|_| !rest.contains(&"PARTITION")) {
+        rest.push(&tail[partitions..]);
+    }
+    if !rest.is_empty() {
+        catalog.leave_to_others(IssueKind::TableOption, &name, &name, &rest.join(" "));
+    }
+    if tail.contains("WITH SYSTEM VERSIONING") {
+        catalog.leave(IssueKind::TableOption, Some(&name), &name, "rows of the past are not copied");
+    }
+    let next = later
+        .iter()
+        .find_map(|made| made.sql.rsplit_once(" AUTO_INCREMENT=").filter(|_| made.name.is_empty()));
+    if let Some((_, next)) = next {
+        let columns = catalog.tables[at].columns.iter_mut().filter(|column| column.identity);
+        columns.for_each(|column| column.next = next.parse().ok());
+    }
+    let descending = later.iter().filter(|key| key.sql.contains("` DESC"));
+    for key in descending.cloned().collect::<Vec<_>>() {
+        catalog.leave_to_others(IssueKind::IndexOption, &name, &key.name, &key.sql);
+    }
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
@@ -58,7 +147,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         };
         if extra.contains("on update") {
             let column = format!("{name}, {extra}");
-            catalog.leave(IssueKind::Trigger, Some(text(&row, 0)), name, &column);
+            catalog.leave_to_others(IssueKind::Trigger, text(&row, 0), name, &column);
         }
         let column = Column {
             name: name.to_owned(),
@@ -68,6 +157,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             identity: extra.contains("auto_increment"),
             collation,
             generated: Some(text(&row, 7).to_owned()).filter(|text| !text.is_empty()),
+            next: None,
         };
         if let Some(table) = catalog.table_mut(text(&row, 0)) {
             table.columns.push(column);
@@ -76,7 +166,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     Ok(())
 }
 
-fn is_mariadb(side: &mut Side) -> Result<bool> {
+pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
     Ok(side.value("SELECT VERSION()")?.unwrap_or_default().to_ascii_lowercase().contains("mariadb"))
 }
 
@@ -122,7 +212,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     }
     left.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
     for (table, name, kind, detail) in left {
-        catalog.leave(kind, Some(&table), &name, &detail);
+        catalog.leave_to_others(kind, &table, &name, &detail);
     }
     Ok(())
 }
@@ -147,6 +237,8 @@ fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 parent_columns: Vec::new(),
                 on_update: text(&row, 5).to_owned(),
                 on_delete: text(&row, 6).to_owned(),
+                // A session can turn the check off.
+                proven: false,
             });
             table.foreign.len() - 1
         });
@@ -185,7 +277,7 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 "json".clone_into(&mut column.declared);
                 column.collation = Collation::Bytes;
             }
-            None => catalog.leave(IssueKind::Check, Some(table), name, clause),
+            None => catalog.leave_to_others(IssueKind::Check, table, name, clause),
         }
     }
     Ok(())

@@ -3,9 +3,10 @@
 mod catalog;
 mod types;
 
-use super::{Engine, Identity, Keyless, TargetFacts};
+use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
+use crate::page::Cell;
 use crate::sql::{GAP, Side, text};
 use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED};
 use kurabe_core::Result;
@@ -40,6 +41,9 @@ impl Engine for Mysql {
             "SET SESSION time_zone = '+00:00'",
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
             "SET SESSION TRANSACTION READ ONLY",
+            // A writer that waits for its disk keeps the server from sending.
+            "SET SESSION net_write_timeout = 86400",
+            "SET SESSION wait_timeout = 604800",
         ]
     }
 
@@ -80,22 +84,28 @@ impl Engine for Mysql {
                 format!("CAST({column} AS CHAR)")
             }
             Class::Bits => format!("CAST(CAST({column} AS UNSIGNED) AS CHAR)"),
+            Class::Geometry => format!("ST_AsText({column})"),
             _ => column.to_owned(),
         }
     }
 
     fn write(&self, stored: &Kind) -> String {
         match stored.class {
-            Class::Bits => format!("CAST({GAP} AS UNSIGNED)"),
+            // As an unsigned integer, MySQL 9 reads the text of a number from 2^63 on as a negative one.
+            Class::Bits => format!("CAST({GAP} AS DECIMAL(20))"),
             _ => GAP.to_string(),
         }
     }
 
+    /// A geometry is the bytes that the server stores.
+    fn exact_class(&self, kind: &Kind) -> Class {
+        if kind.class == Class::Geometry { Class::Blob } else { kind.class }
+    }
+
     /// A number is not compared with text, which would make both floating-point.
-    fn compared(&self, stored: &Kind) -> String {
-        match stored.class {
-            Class::UInt64 | Class::Bits => format!("CAST({GAP} AS UNSIGNED)"),
-            Class::Decimal => format!("CAST({GAP} AS DECIMAL(65,30))"),
+    fn compared(&self, kind: &Kind, _: Cell<'_>) -> String {
+        match kind.class {
+            Class::UInt64 | Class::Decimal => format!("CAST({GAP} AS DECIMAL(65,30))"),
             _ => GAP.to_string(),
         }
     }
@@ -129,14 +139,6 @@ impl Engine for Mysql {
         format!("LENGTH({column})")
     }
 
-    fn keyless(&self) -> Keyless {
-        Keyless::Offset
-    }
-
-    fn compares_rows(&self) -> bool {
-        false
-    }
-
     fn insert_limits(&self) -> (usize, usize) {
         (500, 60_000)
     }
@@ -159,7 +161,18 @@ impl Engine for Mysql {
         let rows = side.rows("SELECT collation_name FROM information_schema.collations")?;
         let collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
         let found = BY_BYTES.iter().find(|name| collations.iter().any(|known| known == *name));
-        Ok(TargetFacts { by_bytes: (*found.unwrap_or(&BY_BYTES[2])).to_owned(), collations })
+        let by_bytes = (*found.unwrap_or(&BY_BYTES[2])).to_owned();
+        let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
+        let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
+        let folds_columns = true;
+        Ok(TargetFacts {
+            by_bytes,
+            collations,
+            edition,
+            folds_tables,
+            folds_columns,
+            ..TargetFacts::default()
+        })
     }
 
     fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {
@@ -186,9 +199,8 @@ impl Engine for Mysql {
         action != "SET DEFAULT"
     }
 
-    /// The server continues after the largest number.
-    fn restart_identity(&self, _: &str, _: &str, _: i128) -> Option<String> {
-        None
+    fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {
+        Some(format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"))
     }
 
     fn now(&self, stored: &Kind) -> String {
@@ -200,6 +212,15 @@ impl Engine for Mysql {
 
     fn index_names_are_shared(&self) -> bool {
         false
+    }
+
+    /// Of 65,535, some are of the table itself.
+    fn longest_row(&self) -> Option<u64> {
+        Some(65_000)
+    }
+
+    fn foreign_keys_have_one_type(&self) -> bool {
+        true
     }
 
     /// An index entry has at most 3,072 bytes, and a character up to four.

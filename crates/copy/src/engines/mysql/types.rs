@@ -42,6 +42,15 @@ pub(super) const TYPES: &[(&str, Class)] = &[
     ("enum", Class::Enum),
     ("set", Class::Enum),
     ("bit", Class::Bits),
+    ("geometry", Class::Geometry),
+    ("point", Class::Geometry),
+    ("linestring", Class::Geometry),
+    ("polygon", Class::Geometry),
+    ("multipoint", Class::Geometry),
+    ("multilinestring", Class::Geometry),
+    ("multipolygon", Class::Geometry),
+    ("geometrycollection", Class::Geometry),
+    ("geomcollection", Class::Geometry),
 ];
 
 pub(super) const RULES: &[Rule] = &[
@@ -119,5 +128,13 @@ pub(super) const RULES: &[Rule] = &[
         Class::Text,
         IssueKind::Type,
         "the type is of the source only: text here",
+    ),
+    lossy(
+        Class::Geometry,
+        UNLIMITED,
+        "longtext",
+        Class::Text,
+        IssueKind::Type,
+        "a geometry becomes its text, without the number of its reference system",
     ),
 ];

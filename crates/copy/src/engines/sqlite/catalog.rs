@@ -1,14 +1,21 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Table, read_default};
+use crate::catalog::{
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Native, Table, read_default,
+};
 use crate::issue::IssueKind;
+use crate::plan::Named;
 use crate::sql::{Side, literal, text};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
-    let sql = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
+    // The tables in which a virtual table keeps its content are a part of it.
+    let sql = "SELECT s.name, s.type, s.tbl_name, s.sql, t.wr FROM sqlite_schema s \
+               LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name \
+               WHERE substr(s.name, 1, 7) <> 'sqlite_' AND coalesce(t.type, '') <> 'shadow' \
+               ORDER BY s.type <> 'table', s.name";
     for row in side.rows(sql)? {
         let (name, table, sql) = (text(&row, 0), text(&row, 2), text(&row, 3));
         catalog.names.push(name.to_owned());
@@ -17,25 +24,31 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
                 catalog.leave(IssueKind::View, None, name, "a virtual table");
             }
             "table" => {
-                let read = read_table(side, name, sql, &mut catalog)?;
+                let read = read_table(side, name, sql, text(&row, 4) == "1", &mut catalog)?;
                 catalog.tables.push(read);
             }
             "view" => catalog.leave(IssueKind::View, None, name, sql),
-            "trigger" => catalog.leave(IssueKind::Trigger, Some(table), name, sql),
-            _ => {}
+            kind => {
+                if kind == "trigger" {
+                    catalog.leave_to_others(IssueKind::Trigger, table, name, sql);
+                }
+                let made = Named { name: name.to_owned(), sql: sql.to_owned() };
+                let native = catalog.table_mut(table).and_then(|table| table.native.as_mut());
+                native
+                    .into_iter()
+                    .filter(|_| !sql.is_empty())
+                    .for_each(|native| native.later.push(made.clone()));
+            }
         }
     }
     Ok(catalog)
 }
 
-fn read_table(side: &mut Side, name: &str, sql: &str, catalog: &mut Catalog) -> Result<Table> {
-    let mut table = Table { name: name.to_owned(), ..Table::default() };
+fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
+    let native = Native { create: sql.to_owned(), ..Native::default() };
+    let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
     let of = literal(name)?;
-    let upper = sql.to_ascii_uppercase();
-    let words: Vec<&str> = upper.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    if words.contains(&"CHECK") {
-        catalog.leave(IssueKind::Check, Some(name), name, "CHECK in the table's definition");
-    }
+    let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
     for row in side.rows(&format!(
         "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo({of}) ORDER BY cid"
@@ -45,31 +58,166 @@ fn read_table(side: &mut Side, name: &str, sql: &str, catalog: &mut Catalog) -> 
         if position > 0 {
             key.push((position, column.clone()));
         }
+        let generated = matches!(text(&row, 5), "2" | "3");
+        let collation = definition.collation(&column).filter(|name| name != "BINARY");
         table.columns.push(Column {
             declared: text(&row, 1).to_owned(),
             // A key may hold nulls here unless it says otherwise, and nowhere else.
             nullable: text(&row, 2) == "0" && position == 0,
             default: row.get(3).and_then(Option::as_deref).map_or(DefaultValue::Null, read_default),
             identity: false,
-            collation: Collation::Bytes,
-            generated: matches!(text(&row, 5), "2" | "3").then(|| "an expression".to_owned()),
+            collation: collation.map_or(Collation::Bytes, Collation::Named),
+            generated: generated.then(|| "an expression".to_owned()),
+            next: None,
             name: column,
         });
     }
     key.sort();
     table.primary = key.into_iter().map(|(_, column)| column).collect();
-    if let [only] = table.primary.as_slice()
-        && !words.contains(&"WITHOUT")
-    {
+    if let ([only], false) = (table.primary.as_slice(), keyed) {
         let only = only.clone();
         for column in &mut table.columns {
             column.identity = column.name == only && column.declared.eq_ignore_ascii_case("INTEGER");
         }
     }
+    if !keyed {
+        let is_free =
+            |name: &&str| !table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        table.hidden = ["rowid", "_rowid_", "oid"].into_iter().find(is_free);
+    }
+    // With AUTOINCREMENT, numbers of rows that were deleted are not given again.
+    if definition.has("AUTOINCREMENT") {
+        let last = side.value(&format!("SELECT seq FROM sqlite_sequence WHERE name = {of}"))?;
+        if let Some(last) = last.and_then(|text| text.parse::<i128>().ok()) {
+            table
+                .columns
+                .iter_mut()
+                .filter(|column| column.identity)
+                .for_each(|column| column.next = Some(last + 1));
+            let restart = [
+                format!("DELETE FROM sqlite_sequence WHERE name = {of}"),
+                format!("INSERT INTO sqlite_sequence (name, seq) VALUES ({of}, {last})"),
+            ];
+            let later = restart.map(|sql| Named { name: String::new(), sql });
+            table.native.iter_mut().for_each(|native| native.later.extend(later.clone()));
+        }
+    }
+    for (kind, words) in [
+        (IssueKind::Check, &["CHECK"][..]),
+        (IssueKind::Constraint, &["ON", "CONFLICT"]),
+        (IssueKind::Constraint, &["DEFERRABLE"]),
+    ] {
+        for (part, sql) in definition.parts_with(words) {
+            catalog.leave_to_others(kind, name, &part, &sql);
+        }
+    }
     indexes(side, &of, &mut table, catalog)?;
-    collations(sql, &mut table);
     foreign_keys(side, &of, &mut table)?;
     Ok(table)
+}
+
+/// The text of a `CREATE TABLE`, in words: the parts between the commas, and what follows the list.
+struct Definition {
+    parts: Vec<Vec<String>>,
+    after: Vec<String>,
+}
+
+impl Definition {
+    fn read(sql: &str) -> Self {
+        let (mut parts, mut after) = (vec![Vec::new()], Vec::new());
+        let (mut depth, mut ended) = (0, false);
+        for word in words(sql) {
+            match word.as_str() {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                _ => {}
+            }
+            ended |= depth == 0 && word == ")";
+            match (depth, word.as_str()) {
+                (1, "(") if parts.len() == 1 && parts[0].is_empty() => {}
+                (1, ",") => parts.push(Vec::new()),
+                (1.., _) => parts.iter_mut().next_back().into_iter().for_each(|part| part.push(word.clone())),
+                _ if ended && word != ")" => after.push(word),
+                _ => {}
+            }
+        }
+        Self { parts, after }
+    }
+
+    /// The collation in a column's own part.
+    fn collation(&self, column: &str) -> Option<String> {
+        let of = |part: &&Vec<String>| {
+            part.first().is_some_and(|name| unquoted(name).eq_ignore_ascii_case(column))
+        };
+        let part = self.parts.iter().find(of)?;
+        let at = part.iter().position(|word| word.eq_ignore_ascii_case("COLLATE"))?;
+        part.get(at + 1).map(|name| unquoted(name).to_ascii_uppercase())
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.parts.iter().flatten().chain(&self.after).any(|known| known.eq_ignore_ascii_case(word))
+    }
+
+    /// The parts with these words in a row, by their first word.
+    fn parts_with(&self, wanted: &[&str]) -> Vec<(String, String)> {
+        let has = |part: &&Vec<String>| {
+            part.windows(wanted.len())
+                .any(|words| words.iter().zip(wanted).all(|(a, b)| a.eq_ignore_ascii_case(b)))
+        };
+        let name = |part: &Vec<String>| unquoted(part.first().map_or("", String::as_str));
+        self.parts.iter().filter(has).map(|part| (name(part), part.join(" "))).collect()
+    }
+}
+
+/// A word without its quotes.
+fn unquoted(word: &str) -> String {
+    let mut inner = word.chars();
+    match (inner.next(), inner.next_back()) {
+        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => {
+            inner.as_str().replace(&format!("{a}{a}"), &a.to_string())
+        }
+        (Some('['), Some(']')) => inner.as_str().to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+/// The words of a statement: names, numbers, quoted texts and names as one word each, and signs. Comments are left out.
+fn words(sql: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '-' if rest.starts_with("--") => {
+                rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+                continue;
+            }
+            '/' if rest.starts_with("/*") => {
+                rest = rest[2..].split_once("*/").map_or("", |(_, rest)| rest);
+                continue;
+            }
+            '"' | '`' | '\'' => {
+                let mut end = 1;
+                loop {
+                    end += rest[end..].find(first).map_or(rest.len() - end, |at| at + 1);
+                    if !rest[end..].starts_with(first) {
+                        break end;
+                    }
+                    end += 1;
+                }
+            }
+            '[' => rest.find(']').map_or(rest.len(), |at| at + 1),
+            c if c.is_alphanumeric() || c == '_' => {
+                rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
+            }
+            c => c.len_utf8(),
+        };
+        let (word, after) = rest.split_at(length);
+        rest = after;
+        if !word.trim().is_empty() {
+            words.push(word.to_owned());
+        }
+    }
+    words
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {
@@ -80,46 +228,42 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             continue;
         }
         if text(&row, 3) == "1" {
-            catalog.leave(IssueKind::PartialIndex, Some(&table.name), name, "an index of some rows");
+            catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, "an index of some rows");
             continue;
         }
         let index = literal(name)?;
         let parts = side.rows(&format!(
-            "SELECT cid, name, coll FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
+            "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
-            catalog.leave(IssueKind::ExpressionIndex, Some(&table.name), name, "an index on an expression");
+            catalog.leave_to_others(
+                IssueKind::ExpressionIndex,
+                &table.name,
+                name,
+                "an index on an expression",
+            );
             continue;
+        }
+        for part in &parts {
+            let (column, collation) = (text(part, 1), text(part, 2));
+            let own = table.columns.iter().find(|known| known.name == column).map(|known| &known.collation);
+            let is_own = matches!(own, Some(Collation::Named(name)) if name.eq_ignore_ascii_case(collation));
+            if collation != "BINARY" && !is_own {
+                catalog.leave_to_others(
+                    IssueKind::Collation,
+                    &table.name,
+                    name,
+                    &format!("{column}: {collation}"),
+                );
+            }
+            if text(part, 3) == "1" {
+                catalog.leave_to_others(IssueKind::IndexOption, &table.name, name, &format!("{column} DESC"));
+            }
         }
         let columns = parts.iter().map(|part| text(part, 1).to_owned()).collect();
         table.indexes.push(Index { name: name.to_owned(), unique: text(&row, 1) == "1", columns });
     }
     Ok(())
-}
-
-/// Finds `COLLATE` in a table's definition: the catalogue names collations of indexes only.
-fn collations(sql: &str, table: &mut Table) {
-    for column in &mut table.columns {
-        // From the column's name to the next comma outside parentheses.
-        let Some(at) = sql.to_ascii_lowercase().find(&column.name.to_ascii_lowercase()) else { continue };
-        let mut depth = 0;
-        let definition: String = sql[at..]
-            .chars()
-            .take_while(|character| {
-                depth += i32::from(*character == '(') - i32::from(*character == ')');
-                depth >= 0 && (depth > 0 || *character != ',')
-            })
-            .collect();
-        let mut words = definition.split_whitespace();
-        if words.any(|word| word.eq_ignore_ascii_case("COLLATE"))
-            && let Some(name) = words.next()
-        {
-            let name = name.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_uppercase();
-            if name != "BINARY" {
-                column.collation = Collation::Named(name);
-            }
-        }
-    }
 }
 
 fn foreign_keys(side: &mut Side, of: &str, table: &mut Table) -> Result<()> {
@@ -137,6 +281,7 @@ fn foreign_keys(side: &mut Side, of: &str, table: &mut Table) -> Result<()> {
                 parent_columns: Vec::new(),
                 on_update: text(&row, 4).to_owned(),
                 on_delete: text(&row, 5).to_owned(),
+                proven: false,
             });
             last = Some(id);
         }
@@ -148,4 +293,28 @@ fn foreign_keys(side: &mut Side, of: &str, table: &mut Table) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definition_is_read_by_its_words() {
+        let sql = "CREATE TABLE \"x (y\" (name TEXT DEFAULT ',COLLATE' /* , */, \"na\"\"me\" TEXT COLLATE nocase, -- end,\n\
+                   n INT CHECK (n IN (1, 2)), UNIQUE (n) ON CONFLICT REPLACE) STRICT, WITHOUT ROWID";
+        let read = Definition::read(sql);
+        assert_eq!(read.parts.len(), 4, "{:?}", read.parts);
+        assert_eq!(read.collation("name"), None);
+        assert_eq!(read.collation("NA\"ME").as_deref(), Some("NOCASE"));
+        assert!(read.has("STRICT") && read.has("without") && !read.has("AUTOINCREMENT"));
+        assert_eq!(
+            read.parts_with(&["CHECK"]),
+            [("n".to_owned(), "n INT CHECK ( n IN ( 1 , 2 ) )".to_owned())]
+        );
+        assert_eq!(read.parts_with(&["ON", "CONFLICT"]).len(), 1);
+        assert_eq!(words("a'it''s'[b c]`d`"), ["a", "'it''s'", "[b c]", "`d`"]);
+        // Text that ends within a quote.
+        assert_eq!(words("'a"), ["'a"]);
+    }
 }

@@ -3,12 +3,16 @@
 mod catalog;
 mod types;
 
-use super::{Engine, Identity, Keyless, TargetFacts};
+use super::{Engine, Identity, TargetFacts};
+use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
+use crate::page::Cell;
+use crate::rows::Encoded;
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, Rule, UNLIMITED};
-use kurabe_core::Result;
+use kurabe_core::value::Value;
+use kurabe_core::{Error, ErrorKind, Result};
 
 /// SQLite.
 pub struct Sqlite;
@@ -37,6 +41,13 @@ impl Engine for Sqlite {
 
     fn writing(&self) -> &'static [&'static str] {
         &["PRAGMA foreign_keys = OFF"]
+    }
+
+    fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
+        let mode = source.value("PRAGMA journal_mode")?.unwrap_or_default();
+        let why =
+            "writers of the source wait until the copy ends; with PRAGMA journal_mode = WAL they would not";
+        Ok((mode != "wal").then_some(why))
     }
 
     fn types(&self) -> &'static [(&'static str, Class)] {
@@ -72,8 +83,67 @@ impl Engine for Sqlite {
         catalog::read(side)
     }
 
-    fn read(&self, _: &Kind, column: &str) -> String {
-        column.to_owned()
+    fn read(&self, kind: &Kind, column: &str) -> String {
+        if kind.class == Class::Native { with_storage_class(column) } else { column.to_owned() }
+    }
+
+    fn read_key(&self, column: &str) -> Option<String> {
+        Some(with_storage_class(column))
+    }
+
+    fn compared(&self, _: &Kind, field: Cell<'_>) -> String {
+        if is_real(field) { format!("CAST({GAP} AS REAL)") } else { GAP.to_string() }
+    }
+
+    fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
+        let Cell::Bytes(bytes) = field else {
+            return Ok(Encoded::Value(if let Cell::Int(number) = field {
+                Value::Int(number)
+            } else {
+                Value::Null
+            }));
+        };
+        let utf8 = |bytes: &'a [u8]| {
+            std::str::from_utf8(bytes).map_err(|_| {
+                let what = format!("the text {} is not UTF-8", Cell::Bytes(bytes).shown());
+                Error::new(ErrorKind::Mismatch, what)
+                    .hint("correct it on the source, or leave the table out with --tables")
+            })
+        };
+        Ok(match bytes.split_first() {
+            Some((b't', text)) => Encoded::Value(Value::Text(utf8(text)?)),
+            Some((b'x', digits)) => Encoded::Bytes(from_hex(digits)?),
+            // Infinity has no literal.
+            _ if bytes == b"inf" => Encoded::Value(Value::Text("9e999")),
+            _ if bytes == b"-inf" => Encoded::Value(Value::Text("-9e999")),
+            _ => Encoded::Value(Value::Text(utf8(bytes)?)),
+        })
+    }
+
+    fn shown(&self, field: Cell<'_>) -> String {
+        match field {
+            Cell::Bytes([b't' | b'x', value @ ..]) => Cell::Bytes(value).shown(),
+            field => field.shown(),
+        }
+    }
+
+    /// A column with an affinity makes a number of the text of one. Others keep what they are given.
+    fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
+        let name = stored.declared.to_ascii_lowercase();
+        let keeps = name.trim().is_empty() || name == "any" || name.contains("blob");
+        (stored.class == Class::Native && keeps && is_real(cell)).then(|| format!("CAST({GAP} AS REAL)"))
+    }
+
+    fn exact_class(&self, _: &Kind) -> Class {
+        Class::Native
+    }
+
+    fn storage_class(&self, column: &str) -> Option<String> {
+        Some(format!("typeof({column})"))
+    }
+
+    fn has_null_keys(&self) -> bool {
+        true
     }
 
     /// A parameter of a user's statement is bound as text or as an integer.
@@ -118,40 +188,40 @@ impl Engine for Sqlite {
         }
     }
 
-    fn other_classes(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
-        let blob = (format!("typeof({column}) = 'blob'"), Class::Blob);
-        let not = |classes: &str| format!("typeof({column}) NOT IN ({classes}, 'null')");
+    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
         let day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
-        let time = "[0-2][0-9]:[0-9][0-9]:[0-9][0-9]*";
-        let no_match = |glob: &str| {
-            format!(
-                "(typeof({column}) <> 'text' AND {column} IS NOT NULL OR {column} NOT GLOB '{glob}' OR {column} GLOB '*[+Z]*')"
-            )
-        };
+        // Dates of MySQL that no calendar has are not of another type: the target may hold them.
+        let zero =
+            format!("{column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%'");
+        let text = |condition: String| vec![(condition, Class::Text)];
         match kind.class {
-            Class::Blob => vec![(format!("typeof({column}) IN ('integer', 'real')"), Class::Text)],
-            Class::Bool => vec![blob, (format!("{column} NOT IN (0, 1)"), Class::Text)],
-            class if class.is_whole() => match class {
-                Class::UInt64 => vec![blob],
-                _ => vec![blob, (not("'integer'"), Class::Text)],
-            },
-            Class::Float32 | Class::Float64 => vec![blob, (not("'integer', 'real'"), Class::Text)],
-            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => vec![blob],
-            Class::Decimal => vec![
-                blob,
-                (not("'integer', 'real'"), Class::Text),
-                (format!("round({column}, {}) <> {column}", kind.s), Class::Float64),
-            ],
-            Class::Varchar if kind.n != UNLIMITED => {
-                vec![blob, (format!("length({column}) > {}", kind.n), Class::Text)]
+            Class::Bool => text(format!("{column} NOT IN (0, 1)")),
+            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => Vec::new(),
+            Class::Decimal => {
+                let whole = if kind.n == UNLIMITED { 1_000 } else { kind.n.saturating_sub(kind.s) };
+                let digits =
+                    if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
+                vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), Class::Float64)]
             }
-            Class::Date => vec![blob, (no_match(day), Class::Text)],
-            Class::Timestamp | Class::TimestampTz => {
-                vec![blob, (no_match(&format!("{day} {time}")), Class::Text)]
-            }
-            Class::Json => vec![blob, (format!("json_valid({column}) = 0"), Class::Text)],
-            Class::Uuid => vec![blob, (format!("length({column}) <> 36"), Class::Text)],
-            _ => vec![blob],
+            Class::Varchar if kind.n != UNLIMITED => text(format!("length({column}) > {}", kind.n)),
+            Class::Date => text(format!(
+                "({column} NOT GLOB '{day}' OR date({column}) IS NOT {column} AND NOT ({zero}))"
+            )),
+            Class::Timestamp | Class::TimestampTz => text(format!(
+                "({column} NOT GLOB '{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' \
+                 OR substr({column}, 20) GLOB '*[^.0-9]*' OR NOT ({zero}) AND \
+                 strftime('%Y-%m-%d %H:%M:%S', {column}) IS NOT replace(substr({column}, 1, 19), 'T', ' '))"
+            )),
+            Class::Time => text(format!(
+                "({column} GLOB '[0-2][0-9]*' AND {column} < '24' AND \
+                 strftime('%H:%M:%S', {column}) IS NOT substr({column}, 1, 8))"
+            )),
+            Class::Json => text(format!("json_valid({column}) = 0")),
+            Class::Uuid => text(format!(
+                "({column} NOT LIKE '________-____-____-____-____________' \
+                 OR length(replace({column}, '-', '')) <> 32 OR {column} GLOB '*[^-0-9A-Fa-f]*')"
+            )),
+            _ => Vec::new(),
         }
     }
 
@@ -161,14 +231,6 @@ impl Engine for Sqlite {
 
     fn characters(&self, column: &str) -> String {
         format!("length({column})")
-    }
-
-    fn keyless(&self) -> Keyless {
-        Keyless::Hidden("rowid")
-    }
-
-    fn compares_rows(&self) -> bool {
-        true
     }
 
     fn insert_limits(&self) -> (usize, usize) {
@@ -184,7 +246,14 @@ impl Engine for Sqlite {
 
     fn facts(&self, _: &mut Side) -> Result<TargetFacts> {
         let collations = ["NOCASE", "RTRIM"].map(str::to_owned).to_vec();
-        Ok(TargetFacts { by_bytes: "BINARY".to_owned(), collations })
+        let by_bytes = "BINARY".to_owned();
+        Ok(TargetFacts {
+            by_bytes,
+            collations,
+            folds_tables: true,
+            folds_columns: true,
+            ..TargetFacts::default()
+        })
     }
 
     /// Only `INTEGER PRIMARY KEY` is given numbers, and `INTEGER` is then the type's exact name.
@@ -208,8 +277,17 @@ impl Engine for Sqlite {
     fn foreign_keys_inline(&self) -> bool {
         true
     }
+}
 
-    fn final_check(&self) -> Option<&'static str> {
-        Some("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check")
-    }
+/// The expression of a value with its storage class: text after a `t`, bytes as hexadecimal digits after an `x`. Numbers are
+/// as they are.
+fn with_storage_class(column: &str) -> String {
+    format!(
+        "CASE typeof({column}) WHEN 'text' THEN 't' || {column} WHEN 'blob' THEN 'x' || hex({column}) ELSE {column} END"
+    )
+}
+
+/// Whether a field that was read with its storage class is a floating-point number.
+fn is_real(field: Cell<'_>) -> bool {
+    matches!(field, Cell::Bytes(bytes) if !matches!(bytes.first(), Some(b't' | b'x')))
 }

@@ -110,4 +110,12 @@ pub(super) const RULES: &[Rule] = &[
         IssueKind::Type,
         "the type is of the source only: text here",
     ),
+    lossy(
+        Class::Geometry,
+        UNLIMITED,
+        "TEXT",
+        Class::Text,
+        IssueKind::Type,
+        "a geometry becomes its text, without the number of its reference system",
+    ),
 ];

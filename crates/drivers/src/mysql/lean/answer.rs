@@ -68,6 +68,8 @@ pub(super) enum Rows<'a> {
     Text,
     /// Binary, with the known column types, which new definitions replace, and a buffer for a NULL bitmap.
     Binary(&'a mut Vec<Kind>, &'a mut Vec<u8>),
+    /// The same, passed on in pages.
+    Paged(&'a mut Vec<Kind>, &'a mut Vec<u8>, Pages<'a>),
 }
 
 impl<S: Peer> Packets<S> {
@@ -87,13 +89,13 @@ impl<S: Peer> Packets<S> {
     fn result(&mut self, rows: &mut Rows<'_>, out: &mut Reply) -> Outcome<Ended> {
         let known = match rows {
             Rows::Text => None,
-            Rows::Binary(columns, _) => Some(&mut **columns),
+            Rows::Binary(columns, _) | Rows::Paged(columns, ..) => Some(&mut **columns),
         };
         let count = match usable!(self.begin(known, out)?) {
             ControlFlow::Break(ended) => return Ok(Ok(ended)),
             ControlFlow::Continue(count) => count,
         };
-        if let Rows::Binary(columns, _) = rows
+        if let Rows::Binary(columns, _) | Rows::Paged(columns, ..) = rows
             && count != columns.len()
         {
             return Err(malformed(format!("{count} columns, expected {}", columns.len())));
@@ -104,7 +106,14 @@ impl<S: Peer> Packets<S> {
                 (0xff, _) => return self.error().map(Err),
                 (0xfe, _) if self.left() < MOST => return self.end_of_rows().map(Ok),
                 (0, Rows::Binary(columns, bitmap)) => self.binary_row(columns, bitmap, out)?,
-                (other, Rows::Binary(..)) => {
+                (0, Rows::Paged(columns, bitmap, pages)) => {
+                    self.binary_row(columns, bitmap, out)?;
+                    if pages.row(out)? {
+                        // Each page has all of the time and the size allowed.
+                        self.wire.begin()?;
+                    }
+                }
+                (other, Rows::Binary(..) | Rows::Paged(..)) => {
                     return Err(malformed(format!("a row that starts with {other:#04x}")));
                 }
                 (_, Rows::Text) => {

@@ -316,6 +316,23 @@ impl<S: Peer + Send> Link for Lean<S> {
         })
     }
 
+    fn run_in_pages(
+        &mut self,
+        statement: &mut Statement,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        check_parameters("the statement", statement.parameter_types.len(), parameters.len())?;
+        self.exchange(|this| {
+            this.packets.wire.widen();
+            usable!(this.send_execute(statement, parameters)?);
+            let mut page = Reply::new();
+            let mut rows = Rows::Paged(&mut statement.column_kinds, &mut this.bitmap, pages.by_ref());
+            let ended = this.packets.read(&mut rows, &mut page)?;
+            Ok(ended.and(pages.end(&mut page)))
+        })
+    }
+
     fn read_rows(&mut self, text: &RowsText, fetch: Fetch, row: &mut RowSink<'_>) -> Result<Moved> {
         self.stream(text, fetch, row)
     }

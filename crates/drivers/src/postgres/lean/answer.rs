@@ -24,6 +24,8 @@ pub(super) enum Rows<'a> {
     Text(&'a mut Reply),
     /// Rows with columns in these forms.
     Typed(&'a [Form], &'a mut Reply),
+    /// The same, passed on in pages.
+    Paged(&'a [Form], &'a mut Reply, Pages<'a>),
     Described(&'a mut Described),
 }
 
@@ -131,10 +133,11 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
     let &[a, b] = wire.peek(2)? else { return Err(short()) };
     let count = usize::from(u16::from_be_bytes([a, b]));
     wire.consume(2);
-    let (forms, out) = match rows {
-        Rows::Text(out) => (None, out),
-        Rows::Typed(forms, out) if forms.len() == count => (Some(*forms), out),
-        Rows::Typed(forms, _) => {
+    let (forms, out, pages) = match rows {
+        Rows::Text(out) => (None, out, None),
+        Rows::Typed(forms, out) if forms.len() == count => (Some(*forms), out, None),
+        Rows::Paged(forms, out, pages) if forms.len() == count => (Some(*forms), out, Some(pages)),
+        Rows::Typed(forms, _) | Rows::Paged(forms, ..) => {
             return Err(malformed(format!("a row of {count} fields, expected {}", forms.len())));
         }
         Rows::Described(_) => return Err(malformed("a row instead of a description")),
@@ -161,7 +164,14 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
         return Err(malformed("a row longer than its fields"));
     }
     out.end_row();
-    wire.check_reply(out)
+    wire.check_reply(out)?;
+    if let Some(pages) = pages
+        && pages.row(out)?
+    {
+        // Each page has all of the time and the size allowed.
+        wire.begin()?;
+    }
+    Ok(())
 }
 
 /// `CommandComplete`: the number of rows that a statement changed; `None` if it only reads.

@@ -112,6 +112,19 @@ impl<S: Peer> Lean<S> {
         })
     }
 
+    /// Sends the execution of a prepared statement.
+    fn send_execute(&mut self, statement: &Statement, parameters: &[Value<'_>]) -> Outcome<()> {
+        // Encodes all values once before anything is sent: an invalid value must not leave a partial message.
+        let length = usable!(request::parameters_length(&statement.parameter_forms, parameters));
+        self.begin();
+        usable!(request::bind(&mut self.out, &statement.head, length, &statement.tail));
+        self.closes.clear();
+        let mut outbox = Outbox::new(&mut self.wire, &mut self.out);
+        request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
+        outbox.text.extend_from_slice(&statement.tail);
+        outbox.flush().map(Ok)
+    }
+
     fn simple(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
         self.exchange(|this| {
             this.begin();
@@ -190,16 +203,25 @@ impl<S: Peer + Send> Link for Lean<S> {
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         check_parameters("the statement", statement.parameter_forms.len(), parameters.len())?;
         self.exchange(|this| {
-            // Encodes all values once before anything is sent: an invalid value must not leave a partial message.
-            let length = usable!(request::parameters_length(&statement.parameter_forms, parameters));
-            this.begin();
-            usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
-            this.closes.clear();
-            let mut outbox = Outbox::new(&mut this.wire, &mut this.out);
-            request::parameters(&mut outbox, &statement.parameter_forms, parameters)?;
-            outbox.text.extend_from_slice(&statement.tail);
-            outbox.flush()?;
+            usable!(this.send_execute(statement, parameters)?);
             answer::read(&mut this.wire, &mut Rows::Typed(&statement.column_forms, out), 1, this.access)
+        })
+    }
+
+    fn run_in_pages(
+        &mut self,
+        statement: &mut Statement,
+        parameters: &[Value<'_>],
+        pages: &mut Pages<'_>,
+    ) -> Result<()> {
+        check_parameters("the statement", statement.parameter_forms.len(), parameters.len())?;
+        self.exchange(|this| {
+            this.wire.widen();
+            usable!(this.send_execute(statement, parameters)?);
+            let mut page = Reply::new();
+            let mut rows = Rows::Paged(&statement.column_forms, &mut page, pages.by_ref());
+            let ended = answer::read(&mut this.wire, &mut rows, 1, this.access)?;
+            Ok(ended.and(pages.end(&mut page)))
         })
     }
 

@@ -1,0 +1,426 @@
+//! The catalogue of PostgreSQL, and the server's own text of each object.
+
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
+use crate::issue::IssueKind;
+use crate::plan::Named;
+use crate::sql::{Row, Side, literal, text};
+use kurabe_core::Result;
+
+/// Reads the first schema of the session's search path.
+pub(super) fn read(side: &mut Side) -> Result<Catalog> {
+    let mut catalog = Catalog::default();
+    tables(side, &mut catalog)?;
+    types(side, &mut catalog)?;
+    sequences(side, &mut catalog)?;
+    columns(side, &mut catalog)?;
+    indexes(side, &mut catalog)?;
+    constraints(side, &mut catalog)?;
+    renderings(side, &mut catalog)?;
+    properties(side, &mut catalog)?;
+    let triggers = "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
+                    WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, pg_catalog.pg_get_triggerdef(t.oid)::text \
+                    FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
+                    WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
+                    AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') \
+                    ORDER BY 1, 2";
+    for row in side.rows(triggers)? {
+        catalog.leave(IssueKind::Trigger, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
+    }
+    Ok(catalog)
+}
+
+/// How the database compares text by default.
+pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
+    // A database may compare by ICU, whatever its locale of libc is.
+    let sql = "SELECT d->>'datlocprovider', d->>'datcollate', coalesce(d->>'datlocale', d->>'daticulocale') \
+               FROM (SELECT to_jsonb(d) AS d FROM pg_catalog.pg_database d WHERE datname = current_database()) AS d";
+    let row = side.rows(sql)?.into_iter().next().unwrap_or_default();
+    let (provider, locale) = (text(&row, 0), text(&row, 1));
+    Ok(match (provider, locale) {
+        ("i", _) => Collation::Named(format!("{} of ICU", text(&row, 2))),
+        ("b", _) | (_, "C" | "POSIX" | "C.UTF-8" | "C.utf8") => {
+            Collation::Binary("the database's C".to_owned())
+        }
+        (_, locale) => Collation::Named(locale.to_owned()),
+    })
+}
+
+/// Enumerations, domains and composite types, each after those that were made before it.
+fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT t.typname::text, CASE t.typtype \
+               WHEN 'e' THEN 'CREATE TYPE ' || quote_ident(t.typname) || ' AS ENUM (' || coalesce((SELECT \
+               string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
+               WHERE e.enumtypid = t.oid), '') || ')' \
+               WHEN 'd' THEN 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' \
+               || pg_catalog.format_type(t.typbasetype, t.typtypmod) \
+               || coalesce(' DEFAULT ' || pg_catalog.pg_get_expr(t.typdefaultbin, 0), '') \
+               || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END \
+               || coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(k.conname) || ' ' \
+               || pg_catalog.pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_catalog.pg_constraint k \
+               WHERE k.contypid = t.oid AND k.contype = 'c'), '') \
+               ELSE 'CREATE TYPE ' || quote_ident(t.typname) || ' AS (' || coalesce((SELECT string_agg( \
+               quote_ident(a.attname) || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) \
+               FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), '') \
+               || ')' END FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid \
+               WHERE t.typnamespace = current_schema()::regnamespace \
+               AND (t.typtype IN ('e', 'd') OR t.typtype = 'c' AND c.relkind = 'c') ORDER BY t.typtype <> 'e', t.oid";
+    for row in side.rows(sql)? {
+        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
+    }
+    Ok(())
+}
+
+/// Sequences that are no part of an identity column: made before the tables, and set after the rows.
+fn sequences(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT c.relname::text, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' \
+               || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || ' MINVALUE ' || s.seqmin \
+               || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || ' CACHE ' || s.seqcache \
+               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
+               'SELECT pg_catalog.setval(' || quote_literal(quote_ident(c.relname)) || ', ' \
+               || CASE WHEN has_sequence_privilege(c.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(c.oid) END \
+               || ', true)' FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+               WHERE c.relnamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
+               WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i') ORDER BY 1";
+    for row in side.rows(sql)? {
+        let name = text(&row, 0).to_owned();
+        catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
+        if let Some(sql) = row.get(2).cloned().flatten() {
+            catalog.after.push(Named { name, sql });
+        }
+    }
+    Ok(())
+}
+
+fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    // Identity and serial columns own their sequences.
+    let sql = "SELECT c.relname::text, c.relkind::text, c.relispartition::text, \
+               (c.relkind = 'r' AND c.relhassubclass)::text FROM pg_catalog.pg_class c \
+               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I') \
+               AND NOT (c.relkind = 'S' AND EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = c.oid \
+               AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))) ORDER BY 1";
+    for row in side.rows(sql)? {
+        let (name, kind) = (text(&row, 0), text(&row, 1));
+        catalog.names.push(name.to_owned());
+        let what = match kind {
+            "r" | "p" if text(&row, 2) == "true" => continue,
+            "i" | "I" => continue,
+            "r" | "p" => {
+                let inherited = text(&row, 3) == "true";
+                catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
+                continue;
+            }
+            "S" => "a sequence that no column owns",
+            "f" => "a foreign table",
+            "m" => "a materialized view",
+            _ => "a view",
+        };
+        catalog.leave(IssueKind::View, None, name, what);
+        // Between servers of PostgreSQL, it is made before the tables.
+        if let Some(last) = catalog.leftovers.last_mut() {
+            last.carried = kind == "S";
+        }
+    }
+    Ok(())
+}
+
+fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let database = of_database(side)?;
+    let sql = "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)::text, \
+               a.attnotnull::text, pg_catalog.pg_get_expr(d.adbin, d.adrelid)::text, a.attidentity::text, \
+               a.attgenerated::text, co.collname::text, \
+               CASE WHEN t.typtype = 'd' THEN pg_catalog.format_type(t.typbasetype, t.typtypmod)::text END, \
+               quote_ident(a.attname)::text, CASE WHEN a.attcollation <> t.typcollation THEN \
+               CASE WHEN co.collnamespace = 'pg_catalog'::regnamespace THEN '' ELSE co.collnamespace::regnamespace || '.' END \
+               || quote_ident(co.collname) END, s.seqstart::text, s.seqincrement::text, quote_ident(q.relname)::text, \
+               ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache \
+               || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END, \
+               CASE WHEN has_sequence_privilege(q.oid, 'SELECT, USAGE') THEN pg_sequence_last_value(q.oid)::text END \
+               FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid \
+               JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+               LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+               LEFT JOIN pg_catalog.pg_collation co ON co.oid = a.attcollation \
+               LEFT JOIN (pg_catalog.pg_depend o JOIN pg_catalog.pg_sequence s ON s.seqrelid = o.objid \
+               JOIN pg_catalog.pg_class q ON q.oid = o.objid) ON o.classid = 'pg_class'::regclass \
+               AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.oid AND o.refobjsubid = a.attnum \
+               AND o.deptype IN ('a', 'i') \
+               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') \
+               AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum";
+    for row in side.rows(sql)? {
+        let (table, default) = (text(&row, 0), text(&row, 4));
+        let generated = !text(&row, 6).is_empty();
+        let sequence = text(&row, 13);
+        let is_serial =
+            default.starts_with("nextval(") && default.ends_with("::regclass)") && !sequence.is_empty();
+        let identity = text(&row, 5);
+        let declared = if text(&row, 8).is_empty() { text(&row, 2) } else { text(&row, 8) };
+        let collation = match text(&row, 7) {
+            "" | "C" | "POSIX" => Collation::Bytes,
+            "default" => database.clone(),
+            name => Collation::Named(name.to_owned()),
+        };
+        let number = |at: usize| text(&row, at).parse::<i128>().ok();
+        let next = number(15).zip(number(12)).map(|(last, step)| last + step).or(number(11));
+        let column = Column {
+            name: text(&row, 1).to_owned(),
+            declared: declared.to_owned(),
+            nullable: text(&row, 3) != "true",
+            default: if generated || is_serial { DefaultValue::Null } else { read_default(default) },
+            identity: is_serial || !identity.is_empty(),
+            collation,
+            generated: generated.then(|| default.to_owned()),
+            next,
+        };
+        let rendered = rendered(&row);
+        let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
+        let native = found.native.get_or_insert_default();
+        let comma = if native.create.is_empty() { "" } else { ", " };
+        native.create.push_str(comma);
+        native.create.push_str(&rendered);
+        if !sequence.is_empty() {
+            if identity.is_empty() {
+                let sql = format!("ALTER SEQUENCE {sequence} OWNED BY {}.{}", quoted(table), text(&row, 9));
+                native.later.push(Named { name: String::new(), sql });
+            }
+            if let Some(last) = number(15).filter(|_| !identity.is_empty()) {
+                let sql = format!("SELECT pg_catalog.setval({}, {last}, true)", literal(sequence)?);
+                native.later.push(Named { name: String::new(), sql });
+            }
+        }
+        found.columns.push(column);
+        if identity == "a" || number(12).is_some_and(|step| step != 1) {
+            let always = if identity == "a" { "ALWAYS, " } else { "" };
+            let detail = format!("{always}INCREMENT BY {}", text(&row, 12));
+            catalog.leave_to_others(IssueKind::Identity, table, name, &detail);
+        }
+        if !text(&row, 8).is_empty() {
+            let domain = catalog.before.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
+            let sql = domain.map_or(text(&row, 2).to_owned(), |domain| domain.sql.clone());
+            catalog.leave_to_others(IssueKind::Check, table, name, &sql);
+        }
+    }
+    Ok(())
+}
+
+/// A column as it is written in `CREATE TABLE`.
+fn rendered(row: &Row) -> String {
+    let (default, identity) = (text(row, 4), text(row, 5));
+    let collate =
+        if text(row, 10).is_empty() { String::new() } else { format!(" COLLATE {}", text(row, 10)) };
+    let value = match (text(row, 6), identity) {
+        ("", "") if default.is_empty() => String::new(),
+        ("", "") => format!(" DEFAULT {default}"),
+        ("", identity) => {
+            let how = if identity == "a" { "ALWAYS" } else { "BY DEFAULT" };
+            let (start, step, name, rest) = (text(row, 11), text(row, 12), text(row, 13), text(row, 14));
+            format!(
+                " GENERATED {how} AS IDENTITY (SEQUENCE NAME {name} START WITH {start} INCREMENT BY {step}{rest})"
+            )
+        }
+        (kind, _) => {
+            let kind = if kind == "s" { "STORED" } else { "VIRTUAL" };
+            format!(" GENERATED ALWAYS AS ({default}) {kind}")
+        }
+    };
+    let null = if text(row, 3) == "true" { " NOT NULL" } else { "" };
+    format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The text of each table, and of what is made after its rows.
+fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT c.relname::text, (c.relpersistence = 'u')::text, array_to_string(c.reloptions, ', ')::text \
+               FROM pg_catalog.pg_class c WHERE c.relnamespace = current_schema()::regnamespace \
+               AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
+    for row in side.rows(sql)? {
+        let (name, options) = (text(&row, 0), text(&row, 2));
+        let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
+        let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
+        // Parameters of storage, such as the fill factor, have no meaning elsewhere.
+        if !unlogged.is_empty() {
+            catalog.leave_to_others(IssueKind::TableOption, name, name, unlogged);
+        }
+        let Some(table) = catalog.table_mut(name) else { continue };
+        let native = table.native.get_or_insert_default();
+        native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", quoted(name), native.create);
+    }
+    let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text \
+               FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
+               WHERE t.relnamespace = current_schema()::regnamespace AND k.contype IN ('p', 'u', 'x', 'c', 'f') \
+               AND NOT t.relispartition ORDER BY k.contype <> 'p', 1, 2";
+    for row in side.rows(sql)? {
+        let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
+        // Of these, another engine gets the columns and the actions.
+        let rest = match kind {
+            "f" => definition.split_once(" REFERENCES ").and_then(|(_, rest)| rest.split_once(')')),
+            "p" | "u" => definition.split_once(')'),
+            _ => None,
+        };
+        let plain = match kind {
+            "f" => {
+                let key = catalog
+                    .table_mut(table)
+                    .and_then(|table| table.foreign.iter().find(|key| key.name == name).cloned());
+                let action = |word: &str, action: &str| match action {
+                    "NO ACTION" => String::new(),
+                    action => format!(" ON {word} {action}"),
+                };
+                key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete))
+                    .unwrap_or_default()
+            }
+            _ => String::new(),
+        };
+        if rest.is_some_and(|(_, rest)| rest != plain) {
+            catalog.leave_to_others(IssueKind::Constraint, table, name, definition);
+        }
+        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
+        let sql = format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", quoted(table), quoted(name));
+        let made = Named { name: name.to_owned(), sql };
+        if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
+    }
+    let sql = "SELECT t.relname::text, i.relname::text, pg_catalog.pg_get_indexdef(x.indexrelid, 0, true)::text, \
+               (pg_catalog.pg_get_indexdef(x.indexrelid, 0, true) <> 'CREATE ' || CASE WHEN x.indisunique THEN 'UNIQUE ' \
+               ELSE '' END || 'INDEX ' || quote_ident(i.relname) || ' ON ' || CASE WHEN t.relkind = 'p' THEN 'ONLY ' ELSE '' \
+               END || quote_ident(t.relname) || ' USING ' || m.amname || ' (' || (SELECT string_agg(quote_ident(a.attname), \
+               ', ' ORDER BY k.position) FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k(attnum, position) \
+               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')')::text, \
+               (x.indpred IS NULL AND x.indexprs IS NULL AND m.amname IN ('btree', 'hash'))::text \
+               FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
+               JOIN pg_catalog.pg_class t ON t.oid = x.indrelid JOIN pg_catalog.pg_am m ON m.oid = i.relam \
+               WHERE t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition AND x.indisvalid \
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype IN ('p', 'u', 'x')) \
+               ORDER BY 1, 2";
+    for row in side.rows(sql)? {
+        let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
+        // Those of other kinds are listed as such.
+        if text(&row, 3) == "true" && text(&row, 4) == "true" {
+            catalog.leave_to_others(IssueKind::IndexOption, table, name, definition);
+        }
+        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
+        native.later.push(Named { name: name.to_owned(), sql: definition.to_owned() });
+    }
+    Ok(())
+}
+
+/// Lists what is made by no statement of the copy: partitions with what belongs to them alone, inheritance, policies.
+fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let of = "coalesce((SELECT r.relname FROM pg_catalog.pg_class r WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), \
+              c.relname)::text";
+    let own = "c.relnamespace = current_schema()::regnamespace";
+    let sql = format!(
+        "SELECT {of}, c.relname::text, 'partitioned by ' || pg_catalog.pg_get_partkeydef(c.oid) || ': an ordinary table', '' \
+         FROM pg_catalog.pg_class c WHERE {own} AND c.relkind = 'p' AND NOT c.relispartition \
+         UNION ALL SELECT {of}, c.relname::text, 'inherits from ' || i.inhparent::regclass || ': an ordinary table', '' \
+         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
+         WHERE {own} AND c.relkind = 'r' AND NOT c.relispartition \
+         UNION ALL SELECT {of}, p.polname::text, 'a policy of row-level security', '' FROM pg_catalog.pg_policy p \
+         JOIN pg_catalog.pg_class c ON c.oid = p.polrelid WHERE {own} \
+         UNION ALL SELECT {of}, r.rulename::text, pg_catalog.pg_get_ruledef(r.oid), '' FROM pg_catalog.pg_rewrite r \
+         JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE {own} AND c.relkind IN ('r', 'p') \
+         UNION ALL SELECT {of}, c.relname || '.' || k.conname, pg_catalog.pg_get_constraintdef(k.oid), k.contype::text \
+         FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
+         WHERE {own} AND c.relispartition AND k.conparentid = 0 AND (k.contype <> 'c' OR k.conislocal) AND k.contype <> 'n' \
+         UNION ALL SELECT {of}, c.relname || '.' || x.indexrelid::regclass, \
+         pg_catalog.pg_get_indexdef(x.indexrelid), 'i' FROM pg_catalog.pg_index x \
+         JOIN pg_catalog.pg_class c ON c.oid = x.indrelid WHERE {own} AND c.relispartition \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhrelid = x.indexrelid) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = x.indexrelid) ORDER BY 1, 2"
+    );
+    for row in side.rows(&sql)? {
+        let kind = match text(&row, 3) {
+            "f" => IssueKind::ForeignKey,
+            "c" => IssueKind::Check,
+            "i" | "u" | "p" => IssueKind::IndexOption,
+            _ => IssueKind::TableOption,
+        };
+        catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
+    }
+    Ok(())
+}
+
+fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT t.relname::text, i.relname::text, x.indisunique::text, x.indisprimary::text, \
+               (x.indpred IS NOT NULL)::text, (x.indexprs IS NOT NULL)::text, m.amname::text, a.attname::text, \
+               pg_catalog.pg_get_indexdef(x.indexrelid)::text, \
+               EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype = 'x')::text \
+               FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
+               JOIN pg_catalog.pg_class t ON t.oid = x.indrelid JOIN pg_catalog.pg_am m ON m.oid = i.relam \
+               CROSS JOIN LATERAL unnest(x.indkey::int2[]) WITH ORDINALITY AS k(attnum, position) \
+               LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum AND k.attnum > 0 \
+               WHERE t.relnamespace = current_schema()::regnamespace AND k.position <= x.indnkeyatts AND x.indisvalid \
+               ORDER BY t.relname, i.relname, k.position";
+    let mut last = (String::new(), String::new());
+    for row in side.rows(sql)? {
+        let (table, name, is) = (text(&row, 0), text(&row, 1), |at| text(&row, at) == "true");
+        let what = if is(4) {
+            Some(IssueKind::PartialIndex)
+        } else if is(5) {
+            Some(IssueKind::ExpressionIndex)
+        } else if text(&row, 6) != "btree" && text(&row, 6) != "hash" || is(9) {
+            Some(IssueKind::IndexType)
+        } else {
+            None
+        };
+        if let Some(kind) = what {
+            let this = (table.to_owned(), name.to_owned());
+            if last != this {
+                catalog.leave_to_others(kind, table, name, text(&row, 8));
+                last = this;
+            }
+        } else if is(3) {
+            if let Some(table) = catalog.table_mut(table) {
+                table.primary.push(text(&row, 7).to_owned());
+            }
+        } else {
+            catalog.add_to_index(table, name, is(2), text(&row, 7).to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT t.relname::text, k.conname::text, a.attname::text, p.relname::text, b.attname::text, \
+               k.confupdtype::text, k.confdeltype::text, (p.relnamespace = t.relnamespace)::text, k.convalidated::text \
+               FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
+               JOIN pg_catalog.pg_class p ON p.oid = k.confrelid \
+               CROSS JOIN LATERAL unnest(k.conkey, k.confkey) WITH ORDINALITY AS c(own, theirs, position) \
+               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = c.own \
+               JOIN pg_catalog.pg_attribute b ON b.attrelid = p.oid AND b.attnum = c.theirs \
+               WHERE k.contype = 'f' AND k.conparentid = 0 AND t.relnamespace = current_schema()::regnamespace \
+               ORDER BY t.relname, k.conname, c.position";
+    let action = |letter: &str| match letter {
+        "c" => "CASCADE",
+        "n" => "SET NULL",
+        "d" => "SET DEFAULT",
+        "r" => "RESTRICT",
+        _ => "NO ACTION",
+    };
+    for row in side.rows(sql)? {
+        let name = text(&row, 1);
+        let Some(table) = catalog.table_mut(text(&row, 0)) else { continue };
+        let at = table.foreign.iter().position(|key| key.name == name).unwrap_or_else(|| {
+            let parent = if text(&row, 7) == "true" { text(&row, 3).to_owned() } else { String::new() };
+            table.foreign.push(ForeignKey {
+                name: name.to_owned(),
+                columns: Vec::new(),
+                parent,
+                parent_columns: Vec::new(),
+                on_update: action(text(&row, 5)).to_owned(),
+                on_delete: action(text(&row, 6)).to_owned(),
+                proven: text(&row, 8) == "true",
+            });
+            table.foreign.len() - 1
+        });
+        table.foreign[at].columns.push(text(&row, 2).to_owned());
+        table.foreign[at].parent_columns.push(text(&row, 4).to_owned());
+    }
+    let sql = "SELECT t.relname::text, k.conname::text, pg_catalog.pg_get_constraintdef(k.oid)::text \
+               FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
+               WHERE k.contype = 'c' AND t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition ORDER BY 1, 2";
+    for row in side.rows(sql)? {
+        catalog.leave_to_others(IssueKind::Check, text(&row, 0), text(&row, 1), text(&row, 2));
+    }
+    Ok(())
+}
