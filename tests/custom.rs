@@ -7,8 +7,6 @@ use kurabe_testbed::testing::{self, Lease};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-mod peers;
-
 const SHOP: &str = r#"
 [axes]
 clients = [1, 4]

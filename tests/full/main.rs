@@ -2,7 +2,7 @@
 //! `cargo xtask test --full`, or alone `cargo test -p kurabe --test full`. `cargo test` neither builds nor runs it.
 //!
 //! A test stands in one tier. It belongs here if it soaks, captures packets, runs ten thousand clients, plants causes and
-//! differences (`kurabe selftest`), answers shipped claims, or runs application stacks and load generators of others. Each
+//! differences (`kurabe selftest`), answers shipped claims, compares with pgbench and sysbench, or runs application stacks and load generators of others. Each
 //! promise of docs/ARCHITECTURE.md has a test in the default tier (`tests/main.rs`) too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -11,6 +11,7 @@ mod direct;
 mod faults;
 mod hostile;
 mod packets;
+mod peers;
 mod planted;
 mod soak;
 mod stacks;

@@ -233,7 +233,7 @@ fn row_that_is_lost_or_added_meanwhile_is_an_error() {
         let to = Place::File(folder.path().join(format!("{}.db", part.len())));
         let mut changed = false;
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let error = common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
+        let error = crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
             if let Event::Progress { step: Step::Copy, rows, .. } = event
                 && rows == u64::from(ROWS)
                 && !changed
@@ -303,7 +303,7 @@ fn wide_row_does_not_make_every_page_small() {
     let to = Place::new("sqlite", folder.path()).unwrap();
     let mut pages = 0;
     let stop = std::sync::atomic::AtomicBool::new(false);
-    common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
+    crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
         pages += usize::from(matches!(event, Event::Progress { step: Step::Copy, .. }));
     })
     .unwrap();
@@ -371,7 +371,7 @@ fn copy_that_ended_before_its_state_table_begins_again() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
         let Some(to) = Place::new(engine, folder.path()) else { continue };
         let stop = std::sync::atomic::AtomicBool::new(true);
-        common::watched(&from.url(), &to.url(), "", &stop, &mut |_| {}).unwrap_err();
+        crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |_| {}).unwrap_err();
         to.ask("DROP TABLE kurabe_copy");
         assert_ne!(to.ask("SELECT count(*) FROM kurabe_marker"), "0");
         copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
@@ -674,7 +674,7 @@ fn type_that_the_other_server_does_not_have_is_refused_by_name() {
     let Place::Server(server) = &from else { panic!("it is a server") };
     if made {
         let icu = format!("postgres://kurabe@127.0.0.1:{}/icu", server.port());
-        common::run(&icu, &["CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)"]);
+        crate::common::run(&icu, &["CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE)"]);
         let error = copy(&icu, &to.url(), "").unwrap_err().to_string();
         assert!(error.contains("collation"), "{error}");
     }
@@ -693,16 +693,16 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
     let mut written = 0;
     let stop = std::sync::atomic::AtomicBool::new(false);
     let reader = format!("{}?access=read", from.url());
-    common::watched(&reader, &to.url(), "", &stop, &mut |_| {
+    crate::common::watched(&reader, &to.url(), "", &stop, &mut |_| {
         from.ask("INSERT INTO t (v) VALUES ('new')");
         written += 1;
     })
     .unwrap();
     assert!(written > 3);
     assert_eq!(to.ask("SELECT count(*) FROM t"), ROWS.to_string());
-    let mut side = common::side(&reader);
+    let mut side = crate::common::side(&reader);
     assert_eq!(side.engine.hinders(&mut side).unwrap(), None);
-    let mut side = common::side(&to.url());
+    let mut side = crate::common::side(&to.url());
     // The driver of runs sets WAL mode; a file of others has a journal.
     side.run("PRAGMA journal_mode = DELETE").unwrap();
     assert!(side.engine.hinders(&mut side).unwrap().is_some());

@@ -82,7 +82,7 @@ fn row() -> impl Strategy<Value = Vec<String>> {
 /// The rows of a file, as the program `sqlite3` writes them.
 fn dump(url: &str) -> String {
     let path = url.strip_prefix("sqlite:").unwrap();
-    common::Place::File(path.into()).ask(
+    crate::common::Place::File(path.into()).ask(
         "SELECT id, flag, number, large, exact, real, quote(word), quote(long), hex(bytes), day, hour, at, instant, \
          uuid, json(document) FROM everything ORDER BY id",
     )

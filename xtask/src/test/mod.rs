@@ -121,11 +121,12 @@ fn examples(tier: Tier) -> Outcome {
     if status.success() { Ok(()) } else { Err(format!("examples in the documentation failed ({status})")) }
 }
 
-/// The number of concurrent tests: as libtest chooses it, but never one alone, which prints its lines in two parts.
+/// The number of concurrent tests: one more than processors, since tests wait for servers a quarter of their time. Never one
+/// alone, which prints its lines in two parts.
 fn threads() -> usize {
     let set = std::env::var("RUST_TEST_THREADS").ok().and_then(|number| number.parse().ok());
     let processors = || thread::available_parallelism().map_or(1, usize::from);
-    set.unwrap_or_else(processors).max(2)
+    set.unwrap_or_else(|| processors() + 1).max(2)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use kurabe_copy::sql::Side;
 use kurabe_core::Result;
 use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::testing::{self, Lease};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -71,7 +71,7 @@ pub enum Place {
     /// A file of SQLite.
     File(PathBuf),
     /// A throwaway server.
-    Server(Box<Server>),
+    Server(Box<Lease>),
 }
 
 #[allow(dead_code, reason = "not every test file has servers")]

@@ -1,10 +1,16 @@
 //! Custom workloads compared with the tools that they come from: the same values, statements and rows.
 
-use super::file;
 use crate::servers::common::sql;
 use crate::support::{Answer, Place};
 use kurabe_testbed::{Server, testing};
+use std::path::PathBuf;
 use std::process::{Command, Output};
+
+fn file(place: &Place, name: &str, text: &str) -> PathBuf {
+    let path = place.home().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
 
 /// pgbench on a server, `None` if it is not installed.
 fn pgbench(server: &Server, args: &[&str]) -> Option<Output> {
