@@ -161,9 +161,12 @@ impl OneTable<'_> {
         for (column, kind) in self.table.columns.iter().zip(kinds) {
             let unmapped =
                 || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
-            let of = |kind: &Kind| match self.is_same_server() {
-                true => Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None }),
-                false => map(from, to, kind),
+            let of = |kind: &Kind| {
+                if self.is_same_server() {
+                    Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None })
+                } else {
+                    map(from, to, kind)
+                }
             };
             let mut mapped = of(kind).ok_or_else(unmapped)?;
             let most =

@@ -168,9 +168,9 @@ impl Engine for Mysql {
         Ok(TargetFacts {
             by_bytes,
             collations,
-            edition,
             folds_tables,
             folds_columns,
+            edition,
             ..TargetFacts::default()
         })
     }
