@@ -29,7 +29,7 @@ fn ask(server: &Lease, statements: &str) -> Option<String> {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            testing::skipped(&format!("{:?}: {error}", command.get_program()));
+            testing::skipped(&format!("{}: {error}", command.get_program().display()));
             return None;
         }
     };
