@@ -1,7 +1,7 @@
 //! Verification of a copied table, which shares nothing with the copying but the form of values.
 //!
 //! Both servers count their rows. Both sides are read whole, by one query each without a key or an order, and each row adds
-//! its digest of 128 bits to one of [`CHUNKS`] sums, that of its key. Equal sums are equal rows, in whatever order they
+//! its digest of 128 bits to one of `CHUNKS` sums, that of its key. Equal sums are equal rows, in whatever order they
 //! came. Where sums differ, the rows of the first such chunk are read again, to name a row that differs.
 
 use crate::canonical::push_mended;
