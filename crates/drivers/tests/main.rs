@@ -2,7 +2,6 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod couchdb;
-mod hostile;
 mod https;
 mod literals;
 mod memcached;

@@ -27,6 +27,11 @@ fn state(server: &Server) -> Result<State, String> {
         ),
         ("role", "SELECT rolname, a::text FROM pg_authid a"),
         (
+            "rule of access",
+            "SELECT line_number, concat_ws('/', type, database, user_name, address, netmask, auth_method, options, error) \
+             FROM pg_hba_file_rules",
+        ),
+        (
             "member of a role",
             "SELECT roleid, member FROM pg_auth_members WHERE grantor >= 16384 OR member >= 16384",
         ),
