@@ -33,10 +33,9 @@ fn run(place: &Place, target: &str, rest: &[&str]) -> Vec<Value> {
 #[test]
 fn connection_has_process_on_postgres_thread_on_mysql_and_neither_on_caches() {
     for engine in installed() {
-        // A server that had connections before keeps threads for new ones.
-        let Some(server) = testing::own_server(engine) else { continue };
+        // Only a throwaway server of the run is restarted between trials: MySQL keeps threads for new connections.
         let place = Place::new();
-        let found = run(&place, server.url(), &["--connections", "40"]);
+        let found = run(&place, &format!("up:{engine}"), &["--connections", "40"]);
         assert_eq!(found.len(), 2, "idle and active");
         for cell in &found {
             let (processes, threads) = (figure(cell, "processes added"), figure(cell, "threads added"));
@@ -63,14 +62,14 @@ fn connection_has_process_on_postgres_thread_on_mysql_and_neither_on_caches() {
 }
 
 #[test]
-fn thousand_connections_need_no_option_and_do_not_affect_later_rounds() {
+fn hundreds_of_connections_need_no_option_and_do_not_affect_later_rounds() {
     for engine in installed() {
         if !["mysql", "postgres", "memcached", "redis"].contains(&engine) {
             continue;
         }
         let place = Place::new();
-        // In the second round the server has had a thousand connections already, unless it was restarted.
-        let rest = ["--connections", "1,1000", "--state", "idle", "--rounds", "2"];
+        // In the second round the server has had them already, unless it was restarted.
+        let rest = ["--connections", "1,300", "--state", "idle", "--rounds", "2"];
         let answer = place.run(
             &[&["run", "footprint", &format!("up:{engine}")], &rest[..], &["--requests", "100", "--no-html"]]
                 .concat(),
@@ -87,7 +86,7 @@ fn thousand_connections_need_no_option_and_do_not_affect_later_rounds() {
             .collect();
         assert_eq!(added.len(), 2, "{engine}: {added:?}");
         let (least, most) = (added[0].min(added[1]), added[0].max(added[1]));
-        assert!(least > 100e3 && most < 3.0 * least, "{engine}: {added:?}");
+        assert!(least > 30e3 && most < 3.0 * least, "{engine}: {added:?}");
     }
 }
 
