@@ -1,4 +1,4 @@
-//! Messages of whoever may publish on a broker, to a worker and to an agent: nothing outside of their folders is read, written
+//! Hostile messages on a broker, to a worker and to an agent: nothing outside of their folders is read, written
 //! or removed.
 
 use super::common::Agent;

@@ -43,7 +43,7 @@ fn submission(host: &str) -> Submission {
     }
 }
 
-/// Runs that end by themselves after a time, and otherwise never, whoever asks them to.
+/// Runs that ignore requests to stop and end after a fixed time.
 struct Runs(Option<Duration>);
 
 struct Running(Option<Instant>);

@@ -109,7 +109,7 @@ impl Run {
 
 impl Bridge<'_> {
     fn handle(&mut self, received: &Received) {
-        // Only whoever waits for an answer gets one: other subjects have a meaning of their own.
+        // Answers go only to reply subjects of clients: other subjects have other meanings.
         let Some(reply) = received.reply.as_ref().filter(|reply| reply.starts_with(INBOX)) else { return };
         if received.subject == CALL {
             // Also answered if the versions differ: the coordinator says so.
