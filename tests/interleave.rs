@@ -93,7 +93,7 @@ fn killed_server_does_not_block_others() {
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "30", "--records", "200"];
     let args = [&["run", "point-read", "sqlite:", server.url()][..], &long].concat();
     let (child, _) = place.spawn_to_trial(&args, 8);
-    place.go_on();
+    place.go_on(8);
     server.kill_hard().unwrap();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -112,7 +112,7 @@ fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     let long = ["--interleave=2ms", "--duration", "60ms", "--rounds", "12", "--records", "200"];
     let (child, file) =
         place.spawn_to_trial(&[&["run", "point-read", "sqlite:", "sqlite:"][..], &long].concat(), 8);
-    place.go_on();
+    place.go_on(8);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -149,7 +149,7 @@ fn killed_listener_fails_its_trials_with_reason() {
         let long = ["--operation", operation, "--buffer", "64KiB", "--write-size", "8KiB", "--rounds", "50"];
         let args = net(server.url(), &[&long[..], &["--duration", "200ms", "--no-html"]].concat());
         let (child, _) = place.spawn_to_trial(&args, 3);
-        place.go_on();
+        place.go_on(3);
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_eq!(answer.code, Some(4), "{operation}: {answer:?}");
@@ -169,7 +169,7 @@ fn ctrl_c_keeps_what_was_measured() {
     let long =
         ["--buffer", "auto", "--write-size", "8KiB", "--rounds", "200", "--duration", "200ms", "--no-html"];
     let (child, _) = place.spawn_to_trial(&net("up:tcp", &long), 2);
-    place.go_on();
+    place.go_on(2);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -126,7 +126,7 @@ fn dry_run_shows_plan_and_measures_nothing() {
 fn ctrl_c_keeps_results_and_resume_completes_run() {
     let place = Place::new();
     let (child, file) = place.spawn_to_trial(&LONG, 5);
-    place.go_on();
+    place.go_on(5);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

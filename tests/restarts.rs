@@ -83,7 +83,7 @@ fn stopped_run_with_restarts_resumes_in_its_blocks() {
     let place = Place::new();
     let what = ["run", "point-read", "up:redis", "sqlite:", "--restarts", "2", "--duration", "60ms"];
     let (child, _) = place.spawn_to_trial(&[&what[..], &["--records", "200", "--rounds", "10"]].concat(), 6);
-    place.go_on();
+    place.go_on(6);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

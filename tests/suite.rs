@@ -209,7 +209,7 @@ fn interrupt_keeps_what_was_measured_and_says_how_to_make_the_rest() {
          duration = '100ms'\n[[run]]\nname = 'never'\nexperiment = 'kv'\n",
     );
     let (child, _) = place.spawn_to_trial(&["run", "-f", &path, "--no-html"], 3);
-    place.go_on();
+    place.go_on(3);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -91,25 +91,34 @@ impl Place {
     /// Starts a run, and returns when it waits after this many trials, until [`Place::go_on`] or a signal. Who then stops
     /// the run, or a server, knows that it has not ended.
     pub(crate) fn spawn_to_trial(&self, args: &[&str], wanted: usize) -> (Child, PathBuf) {
-        let child = piped(&mut self.pausing(args, wanted));
-        let file = self.wait_for_trials(wanted);
-        (child, file)
+        let child = piped(&mut self.pausing(args, &[wanted]));
+        self.wait_for_pause(wanted);
+        (child, self.wait_for_trials(0))
     }
 
-    /// The command of a run that waits after this many trials.
-    pub(crate) fn pausing(&self, args: &[&str], wanted: usize) -> Command {
+    /// The command of a run that waits after each of these numbers of trials, without those that were rerun.
+    pub(crate) fn pausing(&self, args: &[&str], wanted: &[usize]) -> Command {
         let mut command = self.command(args);
-        command.env("KURABE_PAUSE", format!("{wanted}:{}", self.pause().display()));
+        let pauses: Vec<_> =
+            wanted.iter().map(|trials| format!("{trials}:{}", self.pause(*trials).display())).collect();
+        command.env("KURABE_PAUSE", pauses.join(","));
         command
     }
 
-    /// Lets a run that waits go on.
-    pub(crate) fn go_on(&self) {
-        std::fs::write(self.pause(), "").unwrap();
+    /// Waits until a run waits after this many trials.
+    pub(crate) fn wait_for_pause(&self, trials: usize) {
+        let waits = self.pause(trials).with_extension("waits");
+        let there = eventually(120, || waits.exists().then_some(()));
+        assert!(there.is_some(), "no run came to its trial {trials}");
     }
 
-    fn pause(&self) -> PathBuf {
-        self.home.join("go-on")
+    /// Lets a run that waits after this many trials go on.
+    pub(crate) fn go_on(&self, trials: usize) {
+        std::fs::write(self.pause(trials), "").unwrap();
+    }
+
+    fn pause(&self, trials: usize) -> PathBuf {
+        self.home.join(format!("go-on-{trials}"))
     }
 
     /// The JSON report of the newest run.

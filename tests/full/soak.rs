@@ -6,7 +6,7 @@ use crate::held::leaves_nothing_behind;
 fn fifty_clients_leave_nothing_behind() {
     for engine in ["postgres", "mysql"] {
         for connection in ["kept", "per-request"] {
-            leaves_nothing_behind(engine, connection, 50, &["--duration", "1s", "--rounds", "4"]);
+            leaves_nothing_behind(engine, connection, 50, "1s", 4);
         }
     }
 }

@@ -32,7 +32,7 @@ fn killed_server_fails_only_its_cells_with_reason() {
         // The other target must continue, and need not wait for the disk.
         let args = session(&["sqlite:?synchronous=off", server.url()], &LONG);
         let (child, _) = place.spawn_to_trial(&args, 6);
-        place.go_on();
+        place.go_on(6);
         server.kill_hard().unwrap();
         let killed = Instant::now();
         let answer = Answer::of(&child.wait_with_output().unwrap());
@@ -93,7 +93,7 @@ fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
         let base = base.path().canonicalize().unwrap();
         let rest: &[&str] = if end == "none" { &BRIEF } else { &LONG };
         let args = session(&targets, rest);
-        let mut command = if end == "none" { place.command(&args) } else { place.pausing(&args, 1) };
+        let mut command = if end == "none" { place.command(&args) } else { place.pausing(&args, &[1]) };
         let child = piped(command.env("KURABE_TMP", &base));
         if end == "none" {
             let answer = Answer::of(&child.wait_with_output().unwrap());

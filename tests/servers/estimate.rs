@@ -109,7 +109,7 @@ fn killed_server_fails_trials_with_reason() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
-    place.go_on();
+    place.go_on(3);
     server.kill_hard().unwrap();
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
@@ -137,7 +137,7 @@ fn ctrl_c_keeps_measured_trials_and_leaves_no_table() {
     assert_eq!(plan.code, Some(0), "{plan:?}");
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "a dry run measures nothing");
     let (child, _) = place.spawn_to_trial(&long(server.url()), 3);
-    place.go_on();
+    place.go_on(3);
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");

@@ -286,7 +286,7 @@ fn reading(place: &Place, near: &Server, far: &Server, way: &str) -> std::proces
         "--no-html",
     ];
     let (child, _) = place.spawn_to_trial(&args, 2);
-    place.go_on();
+    place.go_on(2);
     child
 }
 

@@ -310,7 +310,7 @@ fn killed_server_error_does_not_leak_password() {
         let url = guarded.full(&server);
         let long = ["--payload", "1k", "--requests", "300", "--records", "20", "--rounds", "8"];
         let (child, _) = place.spawn_to_trial(&session(&[&url], &long), 4);
-        place.go_on();
+        place.go_on(4);
         server.kill_hard().unwrap();
         let answer = Answer::of(&child.wait_with_output().unwrap());
         assert_no_password(&place, &answer);

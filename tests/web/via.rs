@@ -257,7 +257,7 @@ fn lost_database_fails_trials_with_applications_reason() {
         ["run", "kv", "--via", &url, "--requests", "200", "--rounds", "3", "--clients", "4", "--no-html"];
     let (child, _) = place.spawn_to_trial(&args, 3);
     server.kill_hard().unwrap();
-    place.go_on();
+    place.go_on(3);
     let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let report = place.report();

@@ -59,78 +59,55 @@ fn of_process(pid: u32, server: &str) -> BTreeSet<String> {
     connections().into_iter().filter(ours).map(|(from, ..)| from).collect()
 }
 
-/// Checks that nothing leaks: after many requests of this many clients there are as many open files, connections and threads
-/// as after the first ones.
-pub(crate) fn leaves_nothing_behind(engine: &str, connection: &str, clients: usize, rest: &[&str]) {
+/// Checks that nothing leaks: between two late trials the process has as many open files, threads and connections as
+/// between two early ones, when it waits and no client is at work.
+pub(crate) fn leaves_nothing_behind(
+    engine: &str,
+    connection: &str,
+    clients: usize,
+    duration: &str,
+    rounds: usize,
+) {
     let Some(server) = testing::server(engine) else { return };
     let place = Place::new();
-    let number = clients.to_string();
+    let [number, rounds_number] = [clients, rounds].map(|number| number.to_string());
     let args =
         ["run", "webapp", server.url(), "--records", "500", "--clients", &number, "--connection", connection];
-    let args = [&args[..], &["--no-html", "--quiet", "--interleave=off"], rest].concat();
+    let args = [&args[..], &["--no-html", "--quiet", "--interleave=off", "--duration", duration]].concat();
+    let args = [&args[..], &["--rounds", &rounds_number]].concat();
     let port = port(server.port());
-    let mut child = place.spawn(&args);
-    // What the start holds is not compared.
-    place.wait_for_trials(1);
-    let mut seen: Vec<(Held, usize)> = Vec::new();
-    let mut last = BTreeSet::new();
-    while child.try_wait().unwrap().is_none() {
-        if let Some(held) = held(child.id()) {
-            let open = of_process(child.id(), &port);
-            seen.push((held, open.len()));
-            if !open.is_empty() {
-                last = open;
-            }
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    // A cell and its A/A control have a trial in each round. What the first round makes, stays.
+    let (early, late) = (2, 2 * rounds);
+    let child = crate::support::piped(&mut place.pausing(&args, &[early, late]));
+    let looked_at = |trials: usize| {
+        place.wait_for_pause(trials);
+        // The server's end of a connection that is being closed is not ours, and a thread that ends is there for a moment.
+        let look = || {
+            let once = || Some((held(child.id())?, of_process(child.id(), &port)));
+            let (held, open) = once()?;
+            std::thread::sleep(Duration::from_millis(100));
+            let (again, still_open) = once()?;
+            ((held.files, held.threads, &open) == (again.files, again.threads, &still_open))
+                .then_some((again, open))
+        };
+        let looked =
+            eventually(60, look).unwrap_or_else(|| panic!("{engine} {connection}: it does not rest"));
+        place.go_on(trials);
+        looked
+    };
+    let (before, _) = looked_at(early);
+    let (after, open) = looked_at(late);
     let answer = crate::support::Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(0), "{engine} {connection}: {answer:?}");
-    // One cell and its A/A control.
     assert_eq!(cells(&place.report()).len(), 2);
-    // A busy machine allows few samples, but enough in each third to show the open connections.
-    let (third, all) = (seen.len() / 3, seen.len());
-    assert!(all >= 6, "{all} looks");
-    let most = |of: &dyn Fn(&(Held, usize)) -> usize, from: usize, to: usize| {
-        seen[from..to].iter().map(of).max().unwrap_or(0)
-    };
-    // What is held for a moment only, as while a busy machine opens and closes connections, is no leak.
-    let median = |of: &dyn Fn(&(Held, usize)) -> usize, from: usize, to: usize| {
-        let mut all: Vec<usize> = seen[from..to].iter().map(of).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
-    };
-    let held =
-        |from, to| (median(&|(held, _)| held.files, from, to), median(&|(held, _)| held.threads, from, to));
-    let (first, last_third) = (held(0, third), held(2 * third, all));
-    // Each client has a thread and, while the server closes the previous connection, up to two connections. A trial
-    // has thousands of requests: a leak per request, or per trial, would be far larger than this.
-    for (files, threads) in [first, last_third] {
-        assert!(
-            files <= 2 * clients + 40 && threads <= clients + 20,
-            "{engine} {connection}: {files} files, {threads} threads"
-        );
-    }
-    // The first third may show the files of the program and the store only, without the up to two connections of each client.
-    let at_first = most(&|(held, _)| held.files, 0, third);
-    assert!(
-        last_third.0 <= at_first + 2 * clients,
-        "{engine} {connection}: {at_first} files, then {}",
-        last_third.0
-    );
-    if connection == "kept" {
-        // The connections of the store in addition to those of clients, and as many for the A/A control.
-        let at_once = most(&|(_, connections)| *connections, 0, all);
-        assert!((clients..=clients + 8).contains(&at_once), "{engine}: {at_once} connections at once");
-    }
-    // Later trials use no more memory than earlier ones, apart from histograms and the like.
-    let memory =
-        |from: usize, to: usize| seen[from..to].iter().map(|(held, _)| held.memory).max().unwrap_or(0);
-    let (early, late) = (memory(0, 2 * third), memory(2 * third, all));
-    assert!(late <= early + (32 << 20), "{engine} {connection}: {early} bytes, and {late} later");
+    assert_eq!((before.files, before.threads), (after.files, after.threads), "{engine} {connection}");
+    // Those of the store and of the observers; clients have none between trials.
+    assert!(open.len() <= 8, "{engine} {connection}: {} connections", open.len());
+    // Histograms and the like.
+    assert!(after.memory <= before.memory + (32 << 20), "{engine} {connection}: {before:?}, {after:?} later");
     // On the server's side too.
     let left =
-        || connections().into_iter().filter(|(at, from, _)| *at == port && last.contains(from)).count();
+        || connections().into_iter().filter(|(at, from, _)| *at == port && open.contains(from)).count();
     let none = eventually(60, || (left() == 0).then_some(()));
     assert!(none.is_some(), "{engine} {connection}: {} connections are left", left());
 }

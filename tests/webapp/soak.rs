@@ -5,6 +5,6 @@ use super::held::leaves_nothing_behind;
 #[test]
 fn twenty_clients_leave_nothing_behind() {
     for connection in ["kept", "per-request"] {
-        leaves_nothing_behind("postgres", connection, 20, &["--duration", "300ms", "--rounds", "3"]);
+        leaves_nothing_behind("postgres", connection, 20, "300ms", 3);
     }
 }

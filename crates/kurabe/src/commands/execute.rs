@@ -1,7 +1,7 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
 use super::fleet::{self, Agents};
-use super::pause::Pause;
+use super::pause::Pauses;
 use super::planned::{left_out, longer_than_planned, planned, too_long, unavailable};
 use super::push::{self, Collector};
 use super::report;
@@ -436,7 +436,7 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         fleet: agents.map(|agents| agents as &dyn Fleet),
     };
     let mut made: Vec<TrialRecord> = Vec::new();
-    let mut pause = Pause::asked_for();
+    let mut pauses = Pauses::asked_for();
     let mut budget = header.spec.budget_ns.filter(|_| header.spec.until.is_none()).map(Duration::from_nanos);
     let ended = runner.run(fixtures, &run.trials, &mut |event| {
         if let Event::TrialBegins { round: 1, left: Some(left), .. } = &event
@@ -448,8 +448,8 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
         if let Event::TrialEnds { record } = &event {
             writer.trial(record)?;
             made.push((*record).clone());
-            if let Some(pause) = &mut pause {
-                pause.after_trial();
+            if record.rerun_reason.is_none() {
+                pauses.after_trial();
             }
         }
         tell_what_a_stop_waits_for(&event, header);
