@@ -14,6 +14,9 @@ const LINE: usize = 2_048;
 /// The largest item size that memcached can be configured for (`-I`); a greater length is invalid.
 const MOST: u64 = 1 << 30;
 
+/// Removals that are sent together.
+const TOGETHER: usize = 200;
+
 /// An answer's first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -246,6 +249,45 @@ impl<S: Peer> Client<S> {
         }
         let what = format!("memcached answered '{command}' with more than {LINES} lines");
         self.wire.settle(Err(malformed(what)))
+    }
+
+    /// Calls `work` with the key of each item on the server. Returns `false` if the server does not list them, since its
+    /// crawler is busy or off.
+    pub(super) fn each_key(&mut self, mut work: impl FnMut(&str)) -> Result<bool> {
+        self.wire.send(b"lru_crawler metadump all\r\n")?;
+        loop {
+            // Keys are written as in URLs.
+            let found = self.line(|line| {
+                let text = String::from_utf8_lossy(line);
+                match text.strip_prefix("key=") {
+                    Some(rest) => {
+                        let key = rest.split(' ').next().unwrap_or_default();
+                        Some(key.replace("%3A", ":").replace("%25", "%"))
+                    }
+                    None => Some(String::new()).filter(|_| line == b"END"),
+                }
+            })?;
+            match found {
+                Some(end) if end.is_empty() => return Ok(true),
+                Some(key) => work(&key),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Removes values. It does not matter which of them still exist.
+    pub(super) fn delete_all(&mut self, keys: &[String]) -> Result<()> {
+        for keys in keys.chunks(TOGETHER) {
+            self.begin();
+            for key in keys {
+                self.put_delete(key.as_bytes(), "");
+            }
+            self.send()?;
+            for _ in keys {
+                self.done()?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the announced value.
