@@ -328,6 +328,26 @@ mod tests {
     }
 
     #[test]
+    fn key_with_a_generation_is_recognised() {
+        let mut key = Vec::new();
+        super::super::key::write(&mut key, "kurabe_0_a", new_generation(0), [Value::Int(7)].into_iter())
+            .unwrap();
+        assert_eq!(collection_of(&String::from_utf8(key).unwrap()), Some("kurabe_0_a"));
+        for other in [
+            "kurabe_notes",
+            "kurabe_a:7",
+            "kurabe_a:notes:7",
+            "kurabe_a:00064F0A1B2C3D4:7",
+            "kurabe_a:00064f0a1b2c3d4e:7",
+            "kurabe_A:00064F0A1B2C3D4E:7",
+            "users:00064F0A1B2C3D4E:7",
+            "kurabe_marker",
+        ] {
+            assert_eq!(collection_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn generations_only_rise() {
         let first = new_generation(0);
         assert!(new_generation(first) > first);

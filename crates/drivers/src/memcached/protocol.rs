@@ -4,6 +4,7 @@ use super::server_error;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
+use percent_encoding::percent_decode_str;
 
 /// Maximum number of lines of statistics; servers send some hundreds.
 const LINES: usize = 10_000;
@@ -262,7 +263,7 @@ impl<S: Peer> Client<S> {
                 match text.strip_prefix("key=") {
                     Some(rest) => {
                         let key = rest.split(' ').next().unwrap_or_default();
-                        Some(key.replace("%3A", ":").replace("%25", "%"))
+                        Some(percent_decode_str(key).decode_utf8_lossy().into_owned())
                     }
                     None => Some(String::new()).filter(|_| line == b"END"),
                 }
@@ -431,6 +432,19 @@ mod tests {
             let error = client(cut.as_bytes()).get(b"k", " v").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn keys_are_listed_as_they_were_stored() {
+        let line = |key: &str| format!("key={key} exp=-1 la=1 cas=2 fetch=no cls=1 size=63\r\n");
+        let listed = |answers: String| {
+            let mut keys = Vec::new();
+            let complete = client(answers.as_bytes()).each_key(|key| keys.push(key.to_owned()));
+            (complete.unwrap(), keys)
+        };
+        let both = [line("kurabe_a%3A0006%3A%252F"), line("a%2Fb+c"), "END\r\n".to_owned()].concat();
+        assert_eq!(listed(both), (true, vec!["kurabe_a:0006:%2F".to_owned(), "a/b+c".to_owned()]));
+        assert_eq!(listed("BUSY currently processing crawler request\r\n".to_owned()), (false, Vec::new()));
     }
 
     mod fuzz {
