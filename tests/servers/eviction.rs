@@ -132,10 +132,10 @@ fn keeps_others(engine: &'static str) {
         assert!(large.err.contains(part), "{part}: {large:?}");
     }
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0));
-    // What is loaded fits, and what the clients add does not: the run stops before the memory is full.
+    // What is loaded fits, and what the clients add in their time would not: trials end before the memory is full.
     let grows = "--payload 10k --records 20 --operation write --duration 60s --rounds 1 --clients 2";
     let grown = run(&place, &cache, grows);
-    assert!(grown.code != Some(0) && grown.err.contains("so the run was stopped"), "{grown:?}");
+    assert_eq!(grown.code, Some(0), "{grown:?}");
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0), "{grown:?}");
     // What fits runs as ever.
     let small = run(&place, &cache, "--payload 1k --records 20 --requests 40 --rounds 1");

@@ -3,12 +3,13 @@
 //! Before anything is loaded, [`check`] compares what the run stores with what is free. During the run [`Watch`] reads
 //! the memory, and stops the run before the server evicts anything, or at once if it has evicted something.
 
-use crate::plan::{Plan, RunCell};
+use crate::plan::Plan;
 use crate::target::Target;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::memory::{LimitedServer, MemoryProbe, StoreMemory};
 use kurabe_core::observation::Endpoint;
-use kurabe_core::planned::PlannedCell;
+use kurabe_core::planned::{PlannedCell, Work};
+use kurabe_core::run::CellRecord;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,8 @@ const PAUSE_FACTOR: u32 = 50;
 const RETRY: Duration = Duration::from_millis(200);
 /// Time limit of each answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The fewest writes of a client in a trial.
+const LEAST_WRITES: u64 = 20;
 /// Bytes of a server's memory for one connection.
 const CONNECTION: u64 = 64 << 10;
 
@@ -37,6 +40,8 @@ struct Stored {
     value_bytes: u64,
     /// Memory for connections and their requests.
     connections: u64,
+    /// The number of cells whose trials add as many values as they have time for.
+    growing: u64,
 }
 
 impl Stored {
@@ -46,7 +51,7 @@ impl Stored {
         let here = plan.cells.iter().filter(|cell| targets.contains(&cell.record.target));
         for run_cell in here.filter(|cell| !cell.record.second_instance) {
             let Some(cell) = run_cell.available() else { continue };
-            let each = cell.stored_bytes.unwrap_or(cell.demand.value_bytes).max(1);
+            let each = mean_size(cell);
             all.value_bytes = all.value_bytes.max(each);
             let connections =
                 cell.connections().saturating_mul(CONNECTION.saturating_add(cell.demand.request_bytes));
@@ -54,7 +59,10 @@ impl Stored {
             if counted.insert((run_cell.slot, &cell.dataset)) {
                 all.add(cell.demand.loaded_bytes, each);
             }
-            all.add(added(plan, run_cell, cell).saturating_mul(each), each);
+            match growth(plan, &run_cell.record, cell) {
+                Growth::Known(values) => all.add(values.saturating_mul(each), each),
+                Growth::Unknown => all.growing += 1,
+            }
         }
         all
     }
@@ -69,16 +77,40 @@ impl Stored {
     }
 }
 
-/// Values that a trial of a cell may add, where the number of its requests is known. [`Watch`] stops others.
-fn added(plan: &Plan, run_cell: &RunCell, cell: &PlannedCell) -> u64 {
-    let is_measured = |name: &str| !run_cell.record.unavailable_operations.contains_key(name);
-    let writes = plan.operations.iter().filter(|operation| operation.writes && is_measured(operation.name));
-    // A capacity says that records are changed in place.
-    let requests = writes.filter(|_| cell.policy.capacity.is_none()).filter_map(|operation| {
+/// Values that a trial of a cell may add.
+enum Growth {
+    /// At most so many.
+    Known(u64),
+    /// As many as the clients add in the time of a trial.
+    Unknown,
+}
+
+fn growth(plan: &Plan, record: &CellRecord, cell: &PlannedCell) -> Growth {
+    let is_measured = |name: &str| !record.unavailable_operations.contains_key(name);
+    let mut writes =
+        plan.operations.iter().filter(|operation| operation.writes && is_measured(operation.name)).peekable();
+    // With a capacity, records are changed in place.
+    if writes.peek().is_none() || cell.policy.capacity.is_some() {
+        return Growth::Known(0);
+    }
+    let Work::Loop(_) = cell.work else {
+        // A job writes what it loads, or as much.
+        return Growth::Known(cell.demand.loaded_bytes.div_ceil(mean_size(cell)));
+    };
+    let known = writes.map(|operation| {
         let stop = plan.stop(operation);
-        stop.requests.filter(|_| stop.duration.is_none())
+        // Warm-up comes on top.
+        stop.requests.filter(|_| stop.least.is_none()).map(|requests| requests.saturating_add(requests / 4))
     });
-    requests.max().unwrap_or(0)
+    known
+        .collect::<Option<Vec<u64>>>()
+        .and_then(|all| all.into_iter().max())
+        .map_or(Growth::Unknown, Growth::Known)
+}
+
+/// The mean size of a cell's values in bytes.
+fn mean_size(cell: &PlannedCell) -> u64 {
+    cell.stored_bytes.unwrap_or(cell.demand.value_bytes).max(1)
 }
 
 /// The memory that stays free besides what the run needs: the time until [`Watch`] notices what is written.
@@ -110,11 +142,12 @@ fn name(target: &Target, server: &LimitedServer) -> String {
 }
 
 /// Checks that what the run loads fits into the free memory of each server that evicts values or refuses the writes of
-/// others when it is full. Call it when the targets hold nothing of earlier runs.
+/// others when it is full. Where such a server has keys of others, it limits what trials add to what is free. Call it when
+/// the targets hold nothing of earlier runs.
 ///
 /// # Errors
 /// [`Limit`](ErrorKind::Limit) with the figures; or the server's error.
-pub fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
+pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
     if plan.spec.allow_eviction {
         return Ok(());
     }
@@ -125,24 +158,73 @@ pub fn check(plan: &Plan, targets: &[Target]) -> Result<()> {
             continue;
         }
         let same = targets.iter().enumerate().filter(|(_, other)| other.driver.endpoint() == endpoint);
-        let stored = Stored::of(plan, &same.map(|(at, _)| at).collect::<Vec<_>>());
+        let same: Vec<usize> = same.map(|(at, _)| at).collect();
+        let stored = Stored::of(plan, &same);
         seen.push(endpoint);
         for mut server in servers(target).map_err(|error| error.context(&target.name))? {
             let name = name(target, &server);
             let read = server.probe.read(stored.value_bytes).map_err(|error| error.context(&name))?;
-            if let Some(memory) = read {
-                fits(&name, &memory, &stored)?;
+            let Some(memory) = read else { continue };
+            let left = fits(&name, &memory, &stored)?;
+            // What a cache in front of the target gets is a part of what is loaded.
+            if stored.growing > 0 && memory.foreign_keys() > 0 && server.role.is_empty() {
+                limit_growth(plan, &same, &name, &memory, left / stored.growing)?;
             }
         }
     }
     Ok(())
 }
 
-fn fits(name: &str, memory: &StoreMemory, stored: &Stored) -> Result<()> {
+/// Limits what trials add to this much memory for each cell.
+fn limit_growth(
+    plan: &mut Plan,
+    targets: &[usize],
+    name: &str,
+    memory: &StoreMemory,
+    room: u64,
+) -> Result<()> {
+    let grows = |record: &CellRecord, cell: &PlannedCell| {
+        targets.contains(&record.target) && matches!(growth(plan, record, cell), Growth::Unknown)
+    };
+    let most = |cell: &PlannedCell| room / memory.needed(1, mean_size(cell)).max(1);
+    let growing: Vec<(CellRecord, u64)> = plan
+        .available()
+        .filter(|(record, cell)| grows(record, cell))
+        .map(|(record, cell)| (record.clone(), most(cell)))
+        .collect();
+    let too_few = plan.available().any(|(record, cell)| {
+        grows(record, cell) && most(cell) < LEAST_WRITES * cell.policy.clients as u64 * cell.policy.pipeline
+    });
+    if too_few || plan.spec.fleet.is_some() {
+        let [room, limit] = [room, memory.limit].map(units::size);
+        let why = format!(
+            "{name}: trials add as many values as they have time for, and the server has {room} left for those of each \
+             cell, of {limit} ({}), with keys of others; when its memory is full, it {}",
+            memory.set_by, memory.when_full
+        );
+        return Err(Error::new(ErrorKind::Limit, why).hint(HINT));
+    }
+    plan.limit_writes(|record, _| {
+        let same = |known: &CellRecord| {
+            known.target == record.target
+                && known.axes == record.axes
+                && known.aa_control == record.aa_control
+        };
+        growing.iter().find(|(known, _)| same(known)).map(|(_, most)| *most)
+    });
+    Ok(())
+}
+
+/// Advice if a run does not fit.
+const HINT: &str = "use fewer --records or --requests, a smaller --payload, or another server; --allow-eviction runs all \
+                    the same, and the server may lose the values of others";
+
+/// The memory that the run leaves.
+fn fits(name: &str, memory: &StoreMemory, stored: &Stored) -> Result<u64> {
     let others = memory.foreign_keys();
     let needed = stored.needed(memory).saturating_add(if others > 0 { reserve(memory) } else { 0 });
-    if needed <= memory.free {
-        return Ok(());
+    if let Some(left) = memory.free.checked_sub(needed) {
+        return Ok(left);
     }
     let keys = match others {
         0 => "no keys of others".to_owned(),
@@ -155,10 +237,7 @@ fn fits(name: &str, memory: &StoreMemory, stored: &Stored) -> Result<()> {
         "{name}: the run needs about {needed} of memory, and the server has {free} free of {limit} ({set_by}), with \
          {keys}; when its memory is full, it {when_full}"
     );
-    Err(Error::new(ErrorKind::Limit, why).hint(
-        "use fewer --records or a smaller --payload, or another server; --allow-eviction runs all the same, and the \
-         server may lose the values of others",
-    ))
+    Err(Error::new(ErrorKind::Limit, why).hint(HINT))
 }
 
 /// Threads that read the memory of servers with values of others while a run goes on.
@@ -259,8 +338,7 @@ fn watch_one(
     mut read: impl FnMut() -> Result<Option<StoreMemory>>,
     mut wait: impl FnMut(Duration) -> bool,
 ) -> Option<Error> {
-    let mut last = first;
-    let mut pause = PAUSE;
+    let (mut last, mut pause, mut fastest) = (first, PAUSE, Duration::MAX);
     let mut goes_on = true;
     while goes_on {
         // What happened in the last pause counts too.
@@ -279,7 +357,9 @@ fn watch_one(
         if let Some(error) = judge(name, &last, &now) {
             return Some(error);
         }
-        pause = PAUSE.max(began.elapsed() * PAUSE_FACTOR);
+        // A busy machine may delay the others.
+        fastest = fastest.min(began.elapsed());
+        pause = PAUSE.max(fastest * PAUSE_FACTOR);
         last = now;
     }
     None
@@ -287,11 +367,9 @@ fn watch_one(
 
 /// Whether the run must stop, from two successive readings.
 fn judge(name: &str, last: &StoreMemory, now: &StoreMemory) -> Option<Error> {
-    let hint = "use fewer --records or --requests, a smaller --payload, or another server; --allow-eviction runs all \
-                the same";
     let stop = |what: String| {
         let why = format!("{name}: {what}, so the run was stopped ({})", now.set_by);
-        Some(Error::new(ErrorKind::Limit, why).hint(hint))
+        Some(Error::new(ErrorKind::Limit, why).hint(HINT))
     };
     let evicted = now.evicted.saturating_sub(last.evicted);
     if evicted > 0 {
@@ -344,8 +422,11 @@ mod tests {
 
     #[test]
     fn load_that_does_not_fit_is_refused_with_figures() {
-        let stored = Stored { values: 1_000, bytes: 10_000_000, value_bytes: 10_000, connections: 0 };
-        assert_eq!(fits("cache", &memory(30_000_000, 0), &stored), Ok(()));
+        let stored =
+            Stored { values: 1_000, bytes: 10_000_000, value_bytes: 10_000, connections: 0, growing: 0 };
+        assert!(
+            fits("cache", &memory(30_000_000, 0), &stored).is_ok_and(|left| left < 30_000_000 - 18_500_000)
+        );
         let error = fits("cache", &memory(13_000_000, 0), &stored).unwrap_err().to_string();
         for part in
             ["cache: ", "13 MB free of 60 MB", "1,000 keys of others", "allkeys-lru", "--allow-eviction"]
@@ -354,7 +435,7 @@ mod tests {
         }
         // Without keys of others no reserve is needed.
         let alone = StoreMemory { keys: 1, ..memory(13_000_000, 0) };
-        assert_eq!(fits("cache", &alone, &stored), Ok(()));
+        assert!(fits("cache", &alone, &stored).is_ok());
         assert!(fits("cache", &StoreMemory { free: 11_000_000, ..alone }, &stored).is_err());
     }
 

@@ -234,7 +234,7 @@ fn make(
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
-    eviction::check(&plan, targets)?;
+    eviction::check(&mut plan, targets)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
     for unknown in &unanalysed {
         output.warning(unknown);
@@ -310,7 +310,7 @@ pub(super) fn go_on(
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
-    eviction::check(&plan, &opened.targets)?;
+    eviction::check(&mut plan, &opened.targets)?;
     let resumption = Resumption {
         began: now(),
         trials_before: run.trials.len() as u64,
