@@ -145,7 +145,9 @@ fn keeps_others(engine: &'static str) {
     let allowed = "--payload 100k --records 300 --requests 20 --rounds 1 --allow-eviction";
     let allowed = run(&place, &cache, allowed);
     assert!(!allowed.err.contains("keys of others"), "{allowed:?}");
-    assert!(cache.evicted() > 0 && cache.theirs() < MANY, "{allowed:?}");
+    assert!(cache.evicted() > 0, "{allowed:?}");
+    // memcached evicts values of about the same size first, which are Kurabe's own.
+    assert!(engine == "memcached" || cache.theirs() < MANY, "{allowed:?}");
 }
 
 #[test]

@@ -378,9 +378,8 @@ fn judge(name: &str, last: &StoreMemory, now: &StoreMemory) -> Option<Error> {
             "the server evicted {evicted} values during the run, which may be those of others"
         ));
     }
-    // As much again as in the last pause is written before the clients stop.
-    let growth = last.free.saturating_sub(now.free);
-    if now.free < (reserve(now) / 2).max(3 * growth) {
+    // The run itself leaves the whole reserve: the estimate was wrong, or others write too.
+    if now.free < reserve(now) / 2 {
         let [free, limit] = [now.free, now.limit].map(units::size);
         return stop(format!(
             "the server has only {free} of {limit} of memory left, and then {}",
@@ -445,9 +444,6 @@ mod tests {
         assert_eq!(watched(&[mb(30), mb(29), mb(28), mb(28)]), None);
         let full = watched(&[mb(10), mb(9), mb(8), mb(2)]).unwrap();
         assert!(full.contains("only 2 MB of 60 MB"), "{full}");
-        // The next pause would fill it.
-        assert!(watched(&[mb(30), mb(24)]).is_none());
-        assert!(watched(&[mb(30), mb(24), mb(17)]).is_some());
         let evicted = watched(&[mb(30), memory(30_000_000, 7)]).unwrap();
         assert!(evicted.contains("evicted 7 values"), "{evicted}");
     }
