@@ -6,7 +6,7 @@ use kurabe_testbed::{Server, testing};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-/// A PgBouncer that is ended with the test.
+/// A `PgBouncer` that is ended with the test.
 struct PgBouncer {
     child: Child,
     port: u16,

@@ -379,7 +379,7 @@ mod tests {
             "redis://:?cret@h",
         ] {
             let error = TargetUrl::parse(text).unwrap_err().to_string();
-            assert!(!error.contains("cret") && !error.contains("my"), "{text}: {error}");
+            assert!(!error.contains("cret"), "{text}: {error}");
             assert!(error.contains("%3F") && error.contains("%2F"), "{text}: {error}");
             let shown = without_passwords([text.to_owned()].into_iter());
             assert!(!shown[0].contains("cret"), "{shown:?}");

@@ -128,8 +128,7 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
     let is_system = roots.as_deref() == Some("system");
     let ca = if is_system { None } else { or_usual(roots, "root.crt") };
     let (check, ca) = match mode.as_deref() {
-        Some("verify-full") if is_system => (tls::Check::Host, None),
-        None if is_system => (tls::Check::Host, None),
+        None | Some("verify-full") if is_system => (tls::Check::Host, None),
         Some(weak @ ("disable" | "allow" | "prefer" | "require" | "verify-ca")) if is_system => {
             return Err(url
                 .wrong(format!("sslmode={weak} is too weak for sslrootcert=system"))

@@ -1,7 +1,7 @@
 //! Poolers between the client and PostgreSQL, which are found before anything is locked or created.
 //!
 //! A server names its process when a connection starts (`BackendKeyData`), and in `pg_backend_pid()`. A pooler such as
-//! PgBouncer, pgcat or Odyssey answers the first itself, with a number of its own. If it gives a server process to another
+//! `PgBouncer`, pgcat or Odyssey answers the first itself, with a number of its own. If it gives a server process to another
 //! client while this one is still connected, then a lock or a prepared statement of a session does not belong to that
 //! session: the lock would stay on a connection of the pool, and exclude every later run.
 
@@ -18,7 +18,7 @@ const TRIES: usize = 4;
 /// How long a connection may wait for a free server process.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// PostgreSQL's manual, "Error Codes": PgBouncer refuses a transaction in statement mode with this.
+/// PostgreSQL's manual, "Error Codes": `PgBouncer` refuses a transaction in statement mode with this.
 const PROTOCOL_VIOLATION: &str = "08P01";
 
 /// The note about a pooler that gives each client a server process of its own.
