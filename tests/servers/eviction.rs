@@ -76,7 +76,7 @@ impl Cache {
             // While it lists keys it reads no other request.
             stream.write_all(format!("{request}\r\n").as_bytes()).unwrap();
             let lines = reader.lines().map(Result::unwrap).take_while(|line| line != "END");
-            return lines.map(|line| format!("{line}\n")).collect();
+            return lines.collect::<Vec<_>>().join("\n");
         }
         let quit = if self.engine == "memcached" { "quit" } else { "QUIT" };
         stream.write_all(format!("{request}\r\n{quit}\r\n").as_bytes()).unwrap();
@@ -134,9 +134,9 @@ fn keeps_others(engine: &'static str) {
     assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0));
     // What is loaded fits, and what the clients add in their time would not: trials end before the memory is full.
     let grows = "--payload 10k --records 20 --operation write --duration 60s --rounds 1 --clients 2";
-    let grown = run(&place, &cache, grows);
-    assert_eq!(grown.code, Some(0), "{grown:?}");
-    assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0), "{grown:?}");
+    let ended = run(&place, &cache, grows);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!((cache.theirs(), cache.evicted()), (MANY, 0), "{ended:?}");
     // What fits runs as ever.
     let small = run(&place, &cache, "--payload 1k --records 20 --requests 40 --rounds 1");
     assert_eq!(small.code, Some(0), "{small:?}");

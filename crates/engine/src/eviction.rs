@@ -1,6 +1,6 @@
 //! Protects the values of other users in a server with limited memory, such as a cache.
 //!
-//! Before anything is loaded, [`check`] compares what the run stores with what is free. During the run [`Watch`] reads
+//! Before anything is loaded, [`check`] compares what the run stores with what is free. During the run `Watch` reads
 //! the memory, and stops the run before the server evicts anything, or at once if it has evicted something.
 
 use crate::plan::Plan;
