@@ -97,7 +97,7 @@ impl Cache {
     /// The keys of Kurabe's rows.
     fn rows(&self) -> usize {
         let request = match self.engine {
-            "memcached" => "lru_crawler metadump all",
+            "memcached" => "lru_crawler metadump hash",
             _ => "KEYS kurabe_*~*",
         };
         let answer = self.ask(request);
@@ -202,7 +202,7 @@ fn run_leaves_nothing_although_its_ownership_table_was_evicted_meanwhile() {
             ["run", "kv", url, "--clients", "1", "--records", "500", "--rounds", "2", "--requests", "50"];
         let (child, _) = place.spawn_to_trial(&kv, 1);
         cache.forget_ownership();
-        place.go_on();
+        place.go_on(1);
         let output = child.wait_with_output().unwrap();
         let _ = Answer::of(&output);
         assert_eq!(cache.rows(), 0, "{engine}");

@@ -12,7 +12,7 @@
 //! process renews it on a separate connection, so after a crash the claim ends within that minute. The claim is renewed
 //! and released only while this run holds it, by its CAS number. A claim that memcached evicted is added again.
 
-use super::protocol::Client;
+use super::protocol::{Client, Listing};
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Place, Stream};
@@ -36,6 +36,13 @@ const TITLE: &str = "kurabe collections";
 
 /// The most items of a server whose keys are listed. It lists over a million a second.
 const MOST_LISTED: u64 = 5_000_000;
+
+/// How often keys are listed at most if fewer were listed than the server has.
+const LISTINGS: u32 = 4;
+
+/// How often, and how long each time, a listing waits for another walk of the server's crawler.
+const WAITS: u32 = 100;
+const WAIT: Duration = Duration::from_millis(20);
 
 /// The current generation of each collection, shared by all sessions of a driver.
 #[derive(Debug, Default)]
@@ -93,15 +100,34 @@ fn collection_of(key: &str) -> Option<&str> {
 }
 
 impl MemcachedNamespace {
-    /// Lists the keys of Kurabe's rows, each with its collection.
+    /// Lists the keys of Kurabe's rows, each with its collection; a key possibly several times.
     fn each_row(&mut self, mut work: impl FnMut(&str, &str)) -> Result<()> {
-        let items = self.client.stats("stats")?.number("curr_items");
-        if items.is_some_and(|items| items > 0 && items <= MOST_LISTED) {
-            self.client.each_key(|key| {
+        // A walk of the lists misses items that the server moves meanwhile to a list that was walked before. A walk of the
+        // hash table misses none, but old servers have no such walk.
+        let (mut walk, mut passes, mut waits) = ("hash", 0, 0);
+        while passes < LISTINGS && waits < WAITS {
+            let items = self.client.stats("stats")?.number("curr_items").unwrap_or(0);
+            if items == 0 || items > MOST_LISTED {
+                break;
+            }
+            let mut listed = 0;
+            let end = self.client.each_key(walk, |key| {
+                listed += 1;
                 if let Some(name) = collection_of(key) {
                     work(name, key);
                 }
             })?;
+            match end {
+                // Items that have expired are counted and not listed.
+                Listing::Ended if listed >= items || (walk == "hash" && listed > 0) => break,
+                Listing::Ended => (walk, passes) = ("all", passes + 1),
+                Listing::Refused if walk == "all" => break,
+                Listing::Refused => walk = "all",
+                Listing::Busy => {
+                    waits += 1;
+                    std::thread::sleep(WAIT);
+                }
+            }
         }
         Ok(())
     }

@@ -86,6 +86,17 @@ fn strange(line: &[u8]) -> Error {
     malformed(format!("memcached answered '{}', which is not its protocol", shown.escape_default()))
 }
 
+/// How a listing of keys ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// The server listed what its walk found.
+    Ended,
+    /// Another walk is under way.
+    Busy,
+    /// The server does not know this walk, or its crawler is off.
+    Refused,
+}
+
 /// A connection that sends requests and reads answers. After [`Answer::Value`] the caller must read that many bytes and
 /// then call [`Client::end_value`].
 pub(super) struct Client<S> {
@@ -252,10 +263,9 @@ impl<S: Peer> Client<S> {
         self.wire.settle(Err(malformed(what)))
     }
 
-    /// Calls `work` with the key of each item on the server. Returns `false` if the server does not list them, since its
-    /// crawler is busy or off.
-    pub(super) fn each_key(&mut self, mut work: impl FnMut(&str)) -> Result<bool> {
-        self.wire.send(b"lru_crawler metadump all\r\n")?;
+    /// Calls `work` with the key of each item on the server, by a walk of all lists (`all`) or of the hash table (`hash`).
+    pub(super) fn each_key(&mut self, walk: &str, mut work: impl FnMut(&str)) -> Result<Listing> {
+        self.wire.send(format!("lru_crawler metadump {walk}\r\n").as_bytes())?;
         loop {
             // Keys are written as in URLs.
             let found = self.line(|line| {
@@ -263,15 +273,18 @@ impl<S: Peer> Client<S> {
                 match text.strip_prefix("key=") {
                     Some(rest) => {
                         let key = rest.split(' ').next().unwrap_or_default();
-                        Some(percent_decode_str(key).decode_utf8_lossy().into_owned())
+                        Ok(percent_decode_str(key).decode_utf8_lossy().into_owned())
                     }
-                    None => Some(String::new()).filter(|_| line == b"END"),
+                    None => Err(match line {
+                        b"END" => Listing::Ended,
+                        _ if line.starts_with(b"BUSY") => Listing::Busy,
+                        _ => Listing::Refused,
+                    }),
                 }
             })?;
             match found {
-                Some(end) if end.is_empty() => return Ok(true),
-                Some(key) => work(&key),
-                None => return Ok(false),
+                Ok(key) => work(&key),
+                Err(end) => return Ok(end),
             }
         }
     }
@@ -439,12 +452,14 @@ mod tests {
         let line = |key: &str| format!("key={key} exp=-1 la=1 cas=2 fetch=no cls=1 size=63\r\n");
         let listed = |answers: String| {
             let mut keys = Vec::new();
-            let complete = client(answers.as_bytes()).each_key(|key| keys.push(key.to_owned()));
-            (complete.unwrap(), keys)
+            let end = client(answers.as_bytes()).each_key("hash", |key| keys.push(key.to_owned()));
+            (end.unwrap(), keys)
         };
         let both = [line("kurabe_a%3A0006%3A%252F"), line("a%2Fb+c"), "END\r\n".to_owned()].concat();
-        assert_eq!(listed(both), (true, vec!["kurabe_a:0006:%2F".to_owned(), "a/b+c".to_owned()]));
-        assert_eq!(listed("BUSY currently processing crawler request\r\n".to_owned()), (false, Vec::new()));
+        assert_eq!(listed(both), (Listing::Ended, vec!["kurabe_a:0006:%2F".to_owned(), "a/b+c".to_owned()]));
+        let busy = "BUSY currently processing crawler request\r\n".to_owned();
+        assert_eq!(listed(busy), (Listing::Busy, Vec::new()));
+        assert_eq!(listed("BADCLASS invalid class id\r\n".to_owned()), (Listing::Refused, Vec::new()));
     }
 
     mod fuzz {

@@ -70,7 +70,7 @@ fn mysql_authenticates_with_and_without_its_cache() {
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("2061")), "{error}");
     works(&as_user(&server, "full:pass%20word", "get_server_public_key=true"));
     works(&as_user(&server, "nopass", ""));
-    let error = refusal(&as_user(&server, "full:wrong", ""));
+    let error = refusal(&as_user(&server, "full:wrong", "get_server_public_key=true"));
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 
