@@ -102,7 +102,7 @@ fn rows_of_several_hashes_go_in_together_or_not_at_all() {
                 .affected()
         };
         assert_eq!((change(session, 5), change(session, 5), change(session, -5)), (1, 1, 0));
-        let left = say(&server, "TTL kurabe_test_many:a");
+        let left = say(&server, "TTL kurabe_test_many~kurabe:a");
         assert_eq!(left == ":-1", options.is_empty(), "{left}");
         driver.namespace().unwrap().remove(&rows.name).unwrap();
     }
@@ -138,9 +138,9 @@ fn a_row_expires_when_the_url_says_so() {
     let mut session = connect(&url).unwrap();
     let row = [Value::Text("a"), Value::Bytes(b"x")];
     once(session.as_mut(), &Operation::Insert { collection: rows.clone() }, &row).unwrap();
-    let left: i64 = say(&server, "TTL kurabe_test_ttl:a").trim_start_matches(':').parse().unwrap();
+    let left: i64 = say(&server, "TTL kurabe_test_ttl~kurabe:a").trim_start_matches(':').parse().unwrap();
     assert!((98..=100).contains(&left), "{left}");
-    assert_eq!(say(&server, "GET kurabe_test_ttl:a"), "x");
+    assert_eq!(say(&server, "GET kurabe_test_ttl~kurabe:a"), "x");
     let facts = driver.describe().unwrap();
     assert!(facts.settings.iter().any(|s| s.name.starts_with("ttl") && s.value == "100 s"), "{facts:?}");
     assert!(facts.notes.iter().any(|note| note.contains("expires 100 s")), "{facts:?}");
