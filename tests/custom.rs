@@ -560,8 +560,9 @@ fn transaction_is_retried_if_sqlite_is_busy() {
     let place = Place::new();
     let text = "axes.clients = [2]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = { id = 'int', n = { type = 'int', value = 0 } }\n\
                 [transaction.t]\nretry = ['5']\ndraw.id = { row = 'a' }\nsteps = [ 'begin',\n\
-                { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '5ms' }, 'commit', { sleep = '10ms' } ]\n";
-    let rest = ["--requests", "60", "--rounds", "1", "sqlite:?busy_timeout=1ms"];
+                { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '50ms' }, 'commit' ]\n";
+    // Locked for longer than a statement waits, and for much less than all tries wait.
+    let rest = ["--requests", "20", "--rounds", "1", "sqlite:?busy_timeout=20ms"];
     let answer = run(&place, &file(&place, "busy.toml", text), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
