@@ -24,7 +24,7 @@ fn suite_of_all_experiments_has_each_of_them() {
 fn runs_of_the_suite_are_measured_on_sqlite() {
     let place = Place::new();
     let runs = "session,kv,connect,bind,bulk,webapp,link,waits,footprint,point-read";
-    let small = ["--only", runs, "--duration", "20ms", "--rows", "100", "--no-html", "--json", "-"];
+    let small = ["--only", runs, "--duration", "20ms", "--rows", "100", "--no-html", "--export-json", "-"];
     let answer = place.run(&[&["run", "-f", SUITE, "sqlite:"], &small[..]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let table = answer.json();
@@ -78,7 +78,8 @@ pub(crate) fn recorded() -> &'static Recorded {
     // It does not panic: a test would measure all again.
     RECORDED.get_or_init(|| {
         let place = Place::new();
-        let small = ["--requests", "100", "--payload", "1k", "--clients", "2", "--no-html", "--json", "-"];
+        let small =
+            ["--requests", "100", "--payload", "1k", "--clients", "2", "--no-html", "--export-json", "-"];
         let answer = place.run(&[&["run", "-f", SUITE], &small[..]].concat());
         let table: Value = serde_json::from_str(&answer.out).unwrap_or_default();
         let runs = table["runs"].as_array().cloned().unwrap_or_default();

@@ -11,8 +11,10 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The number of messages to each.
-const MESSAGES: usize = 200;
+/// The number of messages to each: 200, or as many as the variable says (`KURABE_HOSTILE_MESSAGES=1000`).
+fn messages() -> usize {
+    std::env::var("KURABE_HOSTILE_MESSAGES").map_or(200, |count| count.parse().unwrap())
+}
 
 /// What there is in a folder: each path with its kind, length, times of change and of access, and the target of a link.
 fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
@@ -86,7 +88,7 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
         } })
     };
     let written = |value: Value| value.to_string().into_bytes();
-    (0..MESSAGES)
+    (0..messages())
         .map(|nth| {
             let name = &names[nth / 10 % names.len()];
             // Few names are valid, so that there are few entries to look through.
@@ -128,7 +130,7 @@ fn orders(root: &Path) -> Vec<Vec<u8>> {
         } } })
     };
     let file = |name: &str| canary.join(name).display().to_string();
-    (0..MESSAGES)
+    (0..messages())
         .map(|nth| {
             let name = &names[nth / 8 % names.len()];
             let value = match nth % 8 {

@@ -19,7 +19,7 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();
     let kept = trials(&folder.join("run.jsonl"));
     assert!(kept > 0 && answer.err.contains(&format!("the {kept} trials")), "{kept}: {answer:?}");
-    let shown = place.run(&["show", "last"]);
+    let shown = place.run(&["report", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.out.contains("not complete"), "{shown:?}");
 }
