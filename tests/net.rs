@@ -260,7 +260,7 @@ fn between_two_networks() {
     let place = Place::new();
     let script = format!(
         "read go && ip link set dev lo up && ip addr add {FAR}/30 dev far && ip link set dev far up || exit 9
-         exec \"$0\" listen {FAR}:7007 --allow-remote"
+         exec \"$0\" up tcp {FAR}:7007 --allow-remote"
     );
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", &script]).arg(KURABE);
