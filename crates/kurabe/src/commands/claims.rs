@@ -232,7 +232,7 @@ impl Session<'_> {
             otlp: None,
             origin: Origin { suite: Some(definition.suite.clone()), labels, git: None },
             dry: self.dry,
-            print: false,
+            print: true,
             in_suite: None,
             goal: Goal::Claim(&decided),
         };
