@@ -211,7 +211,8 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     }
     // What this program does not make is not taken; all else is.
     let left = || (broker.waiting(&["h", "X"]) == Some(0)).then_some(());
-    eventually(120, left).unwrap_or_else(|| panic!("{:?} messages wait", broker.waiting(&["h", "X"])));
+    eventually(120 * messages().div_ceil(200) as u64, left)
+        .unwrap_or_else(|| panic!("{:?} messages wait", broker.waiting(&["h", "X"])));
     // Both still do their work.
     let id = submit(&place, &broker, &valid, &["--agents", "0"]);
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);
