@@ -76,7 +76,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(answer.code, Some(0), "{answer:?}");
     std::fs::remove_file(path).unwrap();
     std::fs::remove_file(towns).unwrap();
-    let answer = place.run(&["rerun", "last"]);
+    let answer = place.run(&["run", "--again", "last"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     assert_eq!(report["experiment"], "shop");

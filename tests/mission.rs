@@ -24,7 +24,7 @@ fn suite_of_all_experiments_has_each_of_them() {
 fn runs_of_the_suite_are_measured_on_sqlite() {
     let place = Place::new();
     let runs = "session,kv,connect,bind,bulk,webapp,link,waits,footprint,point-read";
-    let small = ["--only", runs, "--duration", "20ms", "--rows", "100", "--no-html", "--json", "-"];
+    let small = ["--only", runs, "--duration", "20ms", "--rows", "100", "--no-html", "--export-json", "-"];
     let answer = place.run(&[&["run", "-f", SUITE, "sqlite:"], &small[..]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let table = answer.json();
@@ -87,7 +87,7 @@ fn recorded(part: usize) -> &'static Recorded {
     RECORDED[part].get_or_init(|| {
         let place = Place::new();
         let only: Vec<&str> = runs_of(part).iter().map(|(name, _)| *name).collect();
-        let small = ["--requests", "100", "--clients", "2", "--no-html", "--json", "-"];
+        let small = ["--requests", "100", "--clients", "2", "--no-html", "--export-json", "-"];
         let small = [&["run", "-f", SUITE, "--only", &only.join(",")], &small[..]].concat();
         // One size of payloads, where a run has payloads.
         let payloads = if part == 1 { &[][..] } else { &["--payload", "1k"] };

@@ -21,7 +21,7 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
     let recorded = std::fs::read_to_string(folder.join("run.jsonl")).unwrap();
     let kept = recorded.lines().filter(|line| line.contains(",\"trial\":{")).count();
     assert!(kept > 0 && answer.err.contains(&format!("the {kept} trials")), "{kept}: {answer:?}");
-    let shown = place.run(&["show", "last"]);
+    let shown = place.run(&["report", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.out.contains("not complete"), "{shown:?}");
 }

@@ -137,7 +137,7 @@ impl Copy<'_> {
                         "it is another one"
                     };
                     return Err(Error::new(ErrorKind::NotOurs, format!("{what}, and {why}")).hint(
-                        "continue it as it was begun, or remove its tables and begin again with --restart",
+                        "continue it as it was begun, or remove its tables and begin again with --no-resume",
                     ));
                 }
                 None => state.set_whole(&mut self.target, &whole)?,

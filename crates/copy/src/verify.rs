@@ -59,7 +59,7 @@ pub fn verify(
             format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
         }
     };
-    let mut hint = "if the source has changed since the copy began, --restart copies it again";
+    let mut hint = "if the source has changed since the copy began, --no-resume copies it again";
     if let Some(chunk) = chunk {
         let engine = source.engine;
         let named = if table.key.is_empty() {

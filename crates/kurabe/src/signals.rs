@@ -67,7 +67,7 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
             thread::sleep(CUT);
             kurabe_drivers::cancel::cut_connections();
             thread::sleep(LEAVE);
-            output.hint("exited without waiting; recorded trials are kept ('kurabe resume last')");
+            output.hint("exited without waiting; recorded trials are kept ('kurabe run --resume last')");
             std::process::exit(late.code());
         };
         if thread::Builder::new().name("leaving".to_owned()).spawn(last).is_err() {

@@ -122,11 +122,6 @@ impl Request {
     /// Reads a suite file. Options on the command line override it.
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
         let text = text_of(path)?;
-        if several::has_runs(&text) {
-            return Err(Error::usage(format!("{} has several runs", path.display())).hint(
-                "a gate compares one run; give each run a file of its own, which the suite names by 'file'",
-            ));
-        }
         let custom = crate::custom::of_suite(path, &text, matches)?;
         let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));

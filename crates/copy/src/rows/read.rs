@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         if let Some(after) = after {
             if after.width() != fields.len() {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
-                    .hint("begin again with --restart"));
+                    .hint("begin again with --no-resume"));
             }
             let gap = |at: usize| engine.compared(&fields[at].1, after.cell(0, at));
             let terms = (0..fields.len()).map(|last| {

@@ -1,5 +1,5 @@
 //! Not a database but an application that serves the experiments' transactions over HTTP/1.1, as
-//! `docs/app.openapi.yaml` describes (`kurabe app` or another application), through a native client.
+//! `docs/app.openapi.yaml` describes (`kurabe up app` or another application), through a native client.
 //!
 //! Its sessions only request pages. The application keeps its own data, so nothing is created or removed.
 
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http", "https"],
     engine: "application",
-    about: "an application that serves kv, connect or webapp, such as kurabe app; or several in front of one database",
+    about: "an application that serves kv, connect or webapp, such as kurabe up app; or several in front of one database",
     url: "http[s]://host[:port][,host:port][/prefix]",
     options: &[
         OptionInfo::new("tls", "with https: verify (default: certificate checked) or require (encrypted)"),

@@ -27,7 +27,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append),
         )
         .arg(flag("dry-run", "Shows what would be made and what does not map, and copies nothing"))
-        .arg(flag("restart", "Removes what an unfinished copy made, and begins again"))
+        .arg(flag("no-resume", "Removes what an unfinished copy made, and begins again"))
         .arg(option("timeout", "TIME", TIMEOUT))
         .after_help(kinds())
 }

@@ -114,7 +114,7 @@ fn work(
     signals::wait_for("the current rows to be copied");
     let mut progress = Progress::new(*output);
     let done =
-        copy.run(&plan, &mut *namespace, matches.get_flag("restart"), &mut |event| progress.show(&event));
+        copy.run(&plan, &mut *namespace, matches.get_flag("no-resume"), &mut |event| progress.show(&event));
     progress.bar.finish_and_clear();
     match done {
         Ok(done) => {
@@ -123,7 +123,7 @@ fn work(
         }
         Err(error) => {
             if copy.begun && error.kind() != ErrorKind::NotOurs {
-                output.hint("what was copied is kept: the same command continues, --restart begins again");
+                output.hint("what was copied is kept: the same command continues, --no-resume begins again");
             }
             Err(error.into())
         }
