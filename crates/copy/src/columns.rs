@@ -9,7 +9,7 @@ use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::rows::PageSize;
 use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
+use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map, new_column};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashMap;
 
@@ -126,9 +126,34 @@ impl OneTable<'_> {
         }
         let (mut mapped, longest) = self.mapped(&kinds)?;
         let same = self.is_same_server();
+        if !same {
+            self.long_decimals(&kinds, &mut mapped)?;
+        }
         let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
         let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
         Ok((Types { kinds, mapped, longest, widened, corrected }, scanned))
+    }
+
+    /// Makes text of decimal numbers some of which have more digits than the target's.
+    fn long_decimals(&mut self, kinds: &[Kind], mapped: &mut [Mapped]) -> Result<()> {
+        let Some((whole, part)) = self.target.longest_decimal() else { return Ok(()) };
+        for (at, column) in self.table.columns.iter().enumerate() {
+            let engine = self.source.engine;
+            let is_limited = kinds[at].n <= whole + part && kinds[at].s <= part;
+            if kinds[at].class != Class::Decimal || is_limited || self.table.is_indexed(&column.name) {
+                continue;
+            }
+            let Some(longer) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else { continue };
+            let from = engine.from(self.table);
+            if self.source.number(&format!("SELECT COUNT(*) FROM {from} WHERE {longer}"))? > 0 {
+                let text = Kind { class: Class::Text, n: UNLIMITED, s: 0, declared: String::new() };
+                if let Some(text) = new_column(self.target, &text) {
+                    let why = "some decimal numbers have more digits than the target's: text";
+                    mapped[at] = Mapped { issue: Some((IssueKind::Decimal, why)), ..text };
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
@@ -201,6 +226,7 @@ impl OneTable<'_> {
             sql: String::new(),
             mend: Vec::new(),
             identity: None,
+            rounds: false,
             written: column.generated.is_none(),
         }
     }
@@ -226,6 +252,14 @@ impl OneTable<'_> {
                 IssueKind::Identity,
                 format!("{} cannot give numbers to this column", target.name()),
             );
+        }
+        let parses = mapped.stored.class == Class::Json && self.facts.edition != "MariaDB";
+        let rounds = parses && self.facts.edition == "MySQL";
+        let of_mysql = self.source.engine.name() == "MySQL" && !self.source.engine.keeps_documents(kind);
+        if parses && self.source.engine.keeps_documents(kind) || rounds && !of_mysql {
+            let numbers = if rounds { ", and numbers have 64 bits" } else { "" };
+            let lost = format!("spaces, repeated keys and the order of keys are not kept{numbers}");
+            self.list(column, IssueKind::Json, lost);
         }
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
@@ -280,6 +314,7 @@ impl OneTable<'_> {
             sql,
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
+            rounds,
             written: true,
         })
     }

@@ -1,6 +1,6 @@
 //! What a copy will make on the target, and what does not map.
 
-use crate::canonical::Reading;
+use crate::canonical::{Purpose, Reading};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
@@ -32,6 +32,8 @@ pub struct ColumnPlan {
     pub mend: Vec<IssueKind>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
+    /// Whether the target rounds the numbers in its documents.
+    pub rounds: bool,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -85,9 +87,14 @@ pub struct TablePlan {
 
 impl TablePlan {
     /// How the values of a side are read.
-    pub fn readings(&self, engine: &dyn Engine) -> Vec<Reading> {
+    pub fn readings(&self, engine: &dyn Engine, purpose: Purpose) -> Vec<Reading> {
         let (hex, exact) = (engine.bytes_as_hex(), self.exact);
-        self.columns.iter().map(|column| Reading { class: column.kind.class, hex, exact }).collect()
+        let reading = |column: &ColumnPlan| {
+            let rounds = purpose == Purpose::Compare && column.rounds;
+            let purpose = if rounds { Purpose::CompareRounded } else { purpose };
+            Reading { class: column.kind.class, hex, exact, purpose }
+        };
+        self.columns.iter().map(reading).collect()
     }
 }
 

@@ -205,7 +205,9 @@ pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
 
 /// What a new column of an engine is for a type, from its table of new columns.
 pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
-    let rule = to.rules().iter().find(|rule| rule.class == kind.class && kind.n <= rule.most)?;
+    let is_longer = to.longest_decimal().is_some_and(|(_, part)| kind.class == Class::Decimal && kind.s > part);
+    let most = if is_longer { UNLIMITED } else { kind.n };
+    let rule = to.rules().iter().find(|rule| rule.class == kind.class && most <= rule.most)?;
     // MySQL has texts of no characters.
     let n = if kind.class.is_text() || kind.class.is_bytes() { kind.n.max(1) } else { kind.n };
     let sql = rule.becomes.replace("{n}", &n.to_string()).replace("{s}", &kind.s.to_string());

@@ -3,6 +3,7 @@
 
 mod common;
 mod kinds;
+mod random;
 mod servers;
 mod sqlite;
 mod types;

@@ -188,7 +188,7 @@ impl Engine for Firebird {
 
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
         match stored.class {
-            Class::Float32 | Class::Float64 => &[IssueKind::NotANumber],
+            Class::Float32 | Class::Float64 | Class::Decimal => &[IssueKind::NotANumber],
             Class::Date => &[IssueKind::ZeroDate, IssueKind::DateRange],
             Class::Timestamp => &[IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::Fraction],
             Class::Time => &[IssueKind::TimeRange, IssueKind::Fraction],

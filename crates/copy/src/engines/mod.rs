@@ -173,6 +173,23 @@ pub trait Engine: Sync {
         Vec::new()
     }
 
+    /// The digits of a decimal number before and after its point, if it has less than others.
+    fn longest_decimal(&self) -> Option<(u32, u32)> {
+        None
+    }
+
+    /// The condition that a decimal number has more digits before or after its point; `None` if it never has.
+    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
+        let _ = (column, whole, part);
+        None
+    }
+
+    /// Whether a JSON document of this type is stored as it was written.
+    fn keeps_documents(&self, kind: &Kind) -> bool {
+        let _ = kind;
+        true
+    }
+
     /// The length of a value in bytes.
     fn octets(&self, column: &str) -> String;
 

@@ -135,6 +135,15 @@ impl Engine for Mysql {
         }
     }
 
+    fn longest_decimal(&self) -> Option<(u32, u32)> {
+        Some((35, 30))
+    }
+
+    /// MariaDB's JSON is a text.
+    fn keeps_documents(&self, kind: &Kind) -> bool {
+        kind.declared != "json"
+    }
+
     fn octets(&self, column: &str) -> String {
         format!("LENGTH({column})")
     }

@@ -38,6 +38,7 @@ pub(super) const TYPES: &[(&str, Class)] = &[
     ("timestamp", Class::TimestampTz),
     ("year", Class::Int16),
     ("json", Class::Json),
+    ("json text", Class::Json),
     ("uuid", Class::Uuid),
     ("enum", Class::Enum),
     ("set", Class::Enum),
