@@ -21,6 +21,7 @@ pub mod interceptor;
 pub mod job;
 pub mod load;
 pub mod md5;
+pub mod memory;
 pub mod metric;
 pub mod name;
 mod named;

@@ -62,6 +62,7 @@ pub(crate) struct Request {
     slo: Option<Duration>,
     timeout: Option<Duration>,
     durability: Option<DurabilityClass>,
+    allow_eviction: bool,
     until: Option<String>,
     margin: Option<f64>,
     max_rounds: Option<u64>,
@@ -137,6 +138,7 @@ impl Request {
         }
         request.override_axes(info, matches)?;
         request.targets(matches, false)?;
+        request.allow_eviction = may_evict(matches);
         // The suite file takes precedence over the settings file.
         request
             .settings(info, "--", |name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
@@ -155,6 +157,7 @@ impl Request {
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
         self.targets(matches, true)?;
+        self.allow_eviction = may_evict(matches);
         self.settings(info, "--", |name| Ok(option(matches, name)))
     }
 
@@ -398,6 +401,7 @@ impl Request {
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
+            allow_eviction: self.allow_eviction,
             cache,
             remote,
             custom: self.custom.clone(),
@@ -426,6 +430,11 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Whether the run may have servers evict values of others.
+fn may_evict(matches: &ArgMatches) -> bool {
+    matches.try_get_one::<bool>("allow-eviction").ok().flatten().copied().unwrap_or(false)
 }
 
 /// A seed from the clock, short enough to type.

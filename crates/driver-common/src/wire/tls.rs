@@ -24,7 +24,7 @@ pub const OPTION: OptionInfo =
 
 /// The option for trusted certificates.
 pub const CA: OptionInfo =
-    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
+    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: the system's store");
 
 /// The option for the client's certificate.
 pub const CERT: OptionInfo =
@@ -49,7 +49,7 @@ pub enum Check {
 pub struct Wanted {
     /// How the certificate is checked.
     pub check: Check,
-    /// The file of trusted authorities, instead of Mozilla's list.
+    /// The file of trusted authorities, instead of the system's store.
     pub ca: Option<PathBuf>,
     /// The client's certificate, if any.
     pub identity: Option<Identity>,
@@ -245,14 +245,32 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        return Ok(roots);
+        let found = rustls_native_certs::load_native_certs();
+        // A store may have certificates of other times, which no library reads.
+        roots.add_parsable_certificates(found.certs);
+        return if roots.is_empty() { Err(no_store(&found.errors)) } else { Ok(roots) };
     };
     let bad = |why: String| Error::usage(format!("ca={}: {why}", path.display()));
     for certificate in certificates(path).map_err(bad)? {
         roots.add(certificate).map_err(|e| bad(e.to_string()))?;
     }
     Ok(roots)
+}
+
+/// The file of the system's certificate authorities, for clients that take only a file; `None` if there is none.
+pub fn system_file() -> Option<PathBuf> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    named.or_else(|| openssl_probe::probe().cert_file)
+}
+
+/// The error of a system without certificate authorities.
+fn no_store(errors: &[rustls_native_certs::Error]) -> Error {
+    let why = errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+    let what = format!("no certificate authority was found in the system's store{why}");
+    Error::new(ErrorKind::Environment, what).hint(
+        "install the system's list (package ca-certificates), name one with SSL_CERT_FILE, or name the authority of the \
+         server with ca=FILE",
+    )
 }
 
 /// Checks a certificate's authority but not its host; without an authority, neither. It always checks that the peer has

@@ -5,6 +5,7 @@
 //! operations are unsupported.
 
 mod key;
+mod memory;
 mod metrics;
 mod namespace;
 mod protocol;
@@ -16,6 +17,7 @@ use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use crate::ttl;
 use crate::wire::{Laps, Peer, Place, Stream, version};
+use kurabe_core::memory::LimitedServer;
 use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
 use std::path::PathBuf;
@@ -106,8 +108,11 @@ impl Driver for Memcached {
         let general = client.stats("stats")?;
         let settings = client.stats("stats settings")?;
         client.quit();
-        let mut notes =
-            vec!["a cleared collection stays in memory until memcached reuses the space".to_owned()];
+        let mut notes = vec![
+            "a collection is cleared by listing all keys of the server (lru_crawler metadump); what is not listed stays \
+             in memory until memcached reuses the space"
+                .to_owned(),
+        ];
         if settings.text("evictions") == "on" {
             notes.push(
                 "memcached evicts values when its memory is full: a read that misses one fails its trial"
@@ -169,10 +174,20 @@ impl Driver for Memcached {
         Ok(Box::new(metrics::probe(self.client(options)?)))
     }
 
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(vec![LimitedServer { role: "", probe: Box::new(memory::Probe(self.client(options)?)) }])
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (place, generations) = (self.place.clone(), Arc::clone(&self.generations));
         let client = self.client(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(MemcachedNamespace { client, place, generations, claim: Claim::default() })))
+        Ok(Box::new(Owned(MemcachedNamespace {
+            client,
+            place,
+            generations,
+            claim: Claim::default(),
+            orphans: Vec::new(),
+        })))
     }
 }
 

@@ -4,6 +4,7 @@ use super::server_error;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
+use percent_encoding::percent_decode_str;
 
 /// Maximum number of lines of statistics; servers send some hundreds.
 const LINES: usize = 10_000;
@@ -13,6 +14,9 @@ const LINE: usize = 2_048;
 
 /// The largest item size that memcached can be configured for (`-I`); a greater length is invalid.
 const MOST: u64 = 1 << 30;
+
+/// Removals that are sent together.
+const TOGETHER: usize = 200;
 
 /// An answer's first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +252,45 @@ impl<S: Peer> Client<S> {
         self.wire.settle(Err(malformed(what)))
     }
 
+    /// Calls `work` with the key of each item on the server. Returns `false` if the server does not list them, since its
+    /// crawler is busy or off.
+    pub(super) fn each_key(&mut self, mut work: impl FnMut(&str)) -> Result<bool> {
+        self.wire.send(b"lru_crawler metadump all\r\n")?;
+        loop {
+            // Keys are written as in URLs.
+            let found = self.line(|line| {
+                let text = String::from_utf8_lossy(line);
+                match text.strip_prefix("key=") {
+                    Some(rest) => {
+                        let key = rest.split(' ').next().unwrap_or_default();
+                        Some(percent_decode_str(key).decode_utf8_lossy().into_owned())
+                    }
+                    None => Some(String::new()).filter(|_| line == b"END"),
+                }
+            })?;
+            match found {
+                Some(end) if end.is_empty() => return Ok(true),
+                Some(key) => work(&key),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Removes values. It does not matter which of them still exist.
+    pub(super) fn delete_all(&mut self, keys: &[String]) -> Result<()> {
+        for keys in keys.chunks(TOGETHER) {
+            self.begin();
+            for key in keys {
+                self.put_delete(key.as_bytes(), "");
+            }
+            self.send()?;
+            for _ in keys {
+                self.done()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the announced value.
     pub(super) fn whole_value(&mut self, bytes: u64) -> Result<Vec<u8>> {
         let mut value = Vec::new();
@@ -389,6 +432,19 @@ mod tests {
             let error = client(cut.as_bytes()).get(b"k", " v").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn keys_are_listed_as_they_were_stored() {
+        let line = |key: &str| format!("key={key} exp=-1 la=1 cas=2 fetch=no cls=1 size=63\r\n");
+        let listed = |answers: String| {
+            let mut keys = Vec::new();
+            let complete = client(answers.as_bytes()).each_key(|key| keys.push(key.to_owned()));
+            (complete.unwrap(), keys)
+        };
+        let both = [line("kurabe_a%3A0006%3A%252F"), line("a%2Fb+c"), "END\r\n".to_owned()].concat();
+        assert_eq!(listed(both), (true, vec!["kurabe_a:0006:%2F".to_owned(), "a/b+c".to_owned()]));
+        assert_eq!(listed("BUSY currently processing crawler request\r\n".to_owned()), (false, Vec::new()));
     }
 
     mod fuzz {

@@ -50,6 +50,12 @@ pub static INFO: DriverInfo = DriverInfo {
             "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",
         ),
         OptionInfo::new(
+            "get_server_public_key",
+            "true: without TLS, ask the server for the RSA key that encrypts the password (caching_sha2_password); \
+             default: false",
+        ),
+        OptionInfo::new("server_public_key_path", "file of that key (PEM), instead of asking for it"),
+        OptionInfo::new(
             "engine",
             "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
         ),

@@ -1,9 +1,11 @@
 //! The `[client]` sections of `~/.my.cnf` (MySQL manual, "Using Option Files").
 
+use crate::prelude::*;
+use crate::wire::tls;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Sections that the client programs of MySQL and MariaDB read.
 const SECTIONS: &[&str] = &["client", "client-server", "client-mariadb"];
@@ -45,6 +47,79 @@ impl OptionFile {
 
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.0.get(name).filter(|value| !value.is_empty()).cloned()
+    }
+}
+
+impl OptionFile {
+    /// The value of a switch; without `=` it is on.
+    fn switch(&self, name: &str) -> Option<bool> {
+        self.0.get(name).map(|value| !matches!(&*value.to_ascii_lowercase(), "0" | "off" | "false" | "no"))
+    }
+
+    /// Whether a switch is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.switch(name) == Some(true)
+    }
+
+    /// How the file says that connections over TCP are encrypted; `None` if it does not.
+    ///
+    /// `ssl-mode` is that of MySQL's client: `ssl-ca` alone makes it `VERIFY_CA`. `ssl`, `skip-ssl` and
+    /// `ssl-verify-server-cert` are those of MariaDB's. Sources: "Command Options for Encrypted Connections" of the MySQL
+    /// manual; `client/sslopt-case.h` of both.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) for values that Kurabe cannot obey.
+    pub(crate) fn tls(&self) -> Result<Option<tls::Mode>> {
+        let wrong =
+            |what: &str, hint: &str| Err(Error::usage(format!("~/.my.cnf: {what}")).hint(hint.to_owned()));
+        for name in ["ssl-capath", "ssl-crl", "ssl-crlpath", "tls-fp", "ssl-fp", "tls-fplist", "ssl-fplist"] {
+            if self.get(name).is_some() {
+                return wrong(&format!("{name} is not supported"), "use ssl-ca, or tls= and ca= in the URL");
+            }
+        }
+        let file = |name: &str| self.get(name).map(PathBuf::from);
+        let (ca, certificate, key) = (file("ssl-ca"), file("ssl-cert"), file("ssl-key"));
+        let mode = self.get("ssl-mode").map(|mode| mode.to_ascii_uppercase());
+        let on = |name: &str| self.switch(name);
+        let is_off =
+            on("ssl") == Some(false) || on("skip-ssl") == Some(true) || on("disable-ssl") == Some(true);
+        let check = match mode.as_deref() {
+            Some("DISABLED") => return Ok(Some(tls::Mode::Off)),
+            Some("REQUIRED") => tls::Check::Nothing,
+            Some("VERIFY_CA") => tls::Check::Authority,
+            Some("VERIFY_IDENTITY") => tls::Check::Host,
+            Some("PREFERRED") => {
+                return wrong(
+                    "ssl-mode=PREFERRED does not specify encryption, so two runs could differ in it",
+                    "set ssl-mode to DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY, or use tls= in the URL",
+                );
+            }
+            Some(other) => {
+                return wrong(
+                    &format!("ssl-mode={other} is unknown"),
+                    "one of: DISABLED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY",
+                );
+            }
+            None if is_off => return Ok(Some(tls::Mode::Off)),
+            None if on("ssl-verify-server-cert") == Some(true) => tls::Check::Host,
+            None if ca.is_some() => tls::Check::Authority,
+            None if on("ssl") == Some(true) || certificate.is_some() || key.is_some() => tls::Check::Nothing,
+            None => return Ok(None),
+        };
+        if mode.is_some() && check != tls::Check::Nothing && ca.is_none() {
+            return wrong(
+                &format!("ssl-mode={} needs ssl-ca, the authority", mode.unwrap_or_default()),
+                "name its file with ssl-ca, or use tls=verify in the URL, which takes the system's authorities",
+            );
+        }
+        if certificate.is_none() && key.is_some() {
+            return wrong("ssl-key goes with ssl-cert, the certificate", "add ssl-cert");
+        }
+        let identity = certificate.map(|certificate| tls::Identity::new(certificate, key));
+        // With `REQUIRED` MySQL's client does not use the authority.
+        let ca = ca.filter(|_| check != tls::Check::Nothing);
+        let mode = tls::Mode::on(tls::Wanted { check, ca, identity });
+        mode.map(Some).map_err(|error| error.context("~/.my.cnf"))
     }
 }
 

@@ -125,16 +125,32 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
         named.map(PathBuf::from).or_else(|| Some(folder()?.join(usual)).filter(|file| file.is_file()))
     };
     // "system" selects the system's certificate authorities.
-    let named_roots = roots.clone().filter(|file| file != "system");
-    let ca = || if roots.as_deref() == Some("system") { None } else { or_usual(roots.clone(), "root.crt") };
+    let is_system = roots.as_deref() == Some("system");
+    let ca = if is_system { None } else { or_usual(roots, "root.crt") };
     let (check, ca) = match mode.as_deref() {
+        None | Some("verify-full") if is_system => (tls::Check::Host, None),
+        Some(weak @ ("disable" | "allow" | "prefer" | "require" | "verify-ca")) if is_system => {
+            return Err(url
+                .wrong(format!("sslmode={weak} is too weak for sslrootcert=system"))
+                .hint("anybody can have a certificate of these authorities; use sslmode=verify-full"));
+        }
         None if libpq.is_none() => return Ok(tls::Mode::Off),
         Some("disable") => return Ok(tls::Mode::Off),
-        Some("require") if named_roots.is_none() => (tls::Check::Nothing, None),
-        // Like libpq, verify the certificate if an authority is given.
-        Some("require") => (tls::Check::Authority, named_roots.map(PathBuf::from)),
-        Some("verify-ca") => (tls::Check::Authority, ca()),
-        Some("verify-full") => (tls::Check::Host, ca()),
+        // Like libpq, verify the certificate if there is an authority.
+        Some("require") if ca.is_some() => (tls::Check::Authority, ca),
+        Some("require") => (tls::Check::Nothing, None),
+        Some(mode @ ("verify-ca" | "verify-full")) if ca.is_none() => {
+            return Err(url
+                .wrong(format!(
+                    "sslmode={mode} needs an authority, and there is no file ~/.postgresql/root.crt"
+                ))
+                .hint(
+                    "name the file with sslrootcert=FILE, or use the system's authorities: sslmode=verify-full and \
+                     sslrootcert=system",
+                ));
+        }
+        Some("verify-ca") => (tls::Check::Authority, ca),
+        Some("verify-full") => (tls::Check::Host, ca),
         None | Some("allow" | "prefer") => {
             return Err(url
                 .wrong("encryption is not specified, so two runs could differ in it")
@@ -239,7 +255,8 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         };
         for (mode, expected) in [
             ("disable", None),
-            ("require", Some((Nothing, false))),
+            // As in libpq, the usual file makes it stricter.
+            ("require", Some((Authority, true))),
             ("verify-ca", Some((Authority, true))),
             ("verify-full", Some((Host, true))),
         ] {
@@ -253,6 +270,19 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         assert_eq!(check(&format!("?sslmode=require&sslrootcert={root}"), &[]), Some((Authority, true)));
         assert_eq!(check("?sslmode=verify-full&sslrootcert=system", &[]), Some((Host, false)));
         assert_eq!(check("", &[("PGSSLROOTCERT", root)]), None);
+        assert_eq!(check("", &[("PGSSLROOTCERT", "system")]), Some((Host, false)));
+        assert_eq!(check("?sslrootcert=system", &[]), Some((Host, false)));
+        let bare = |options: &str| config(&format!("postgres://u@h/d{options}"), &[("HOME", "/nonexistent")]);
+        for mode in ["verify-ca", "verify-full"] {
+            let error = bare(&format!("?sslmode={mode}")).unwrap_err().to_string();
+            assert!(error.contains("~/.postgresql/root.crt") && error.contains("sslrootcert"), "{error}");
+        }
+        let required = bare("?sslmode=require").unwrap().tls;
+        assert!(matches!(required, tls::Mode::On { wanted, .. } if wanted.check == Nothing));
+        for weak in ["require", "verify-ca", "prefer"] {
+            let error = bare(&format!("?sslrootcert=system&sslmode={weak}")).unwrap_err().to_string();
+            assert!(error.contains("verify-full"), "{error}");
+        }
         let error = config("postgres://u@h/d", &[("PGSSLMODE", "prefer")]).unwrap_err().to_string();
         assert!(error.contains("two runs could differ"), "{error}");
     }

@@ -14,6 +14,7 @@ mod metrics;
 mod mysql_fdw;
 mod namespace;
 mod passfile;
+mod pooler;
 mod read_only;
 mod values;
 
@@ -73,8 +74,10 @@ impl Postgres {
 
 impl Driver for Postgres {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = self.query(&ConnectOptions::default())?;
-        let facts = facts::read(&mut *link, lean::CLIENT)?;
+        let mut link = Lean::connect(&self.config, &ConnectOptions::default())?;
+        let pooler = pooler::check(&mut link, &self.config)?;
+        let mut facts = facts::read(&mut link, lean::CLIENT)?;
+        facts.notes.extend(pooler.map(ToOwned::to_owned));
         link.quit()?;
         Ok(facts)
     }

@@ -16,6 +16,7 @@ mod config;
 mod connect;
 mod errors;
 mod facts;
+mod memory;
 mod metrics;
 mod namespace;
 mod plan;
@@ -31,6 +32,7 @@ use crate::prelude::*;
 use crate::ttl;
 use crate::wire::tls;
 use config::Config;
+use kurabe_core::memory::LimitedServer;
 use namespace::{Collections, RedisNamespace};
 use std::sync::Arc;
 
@@ -99,9 +101,20 @@ impl Driver for Redis {
         Ok(Box::new(metrics::probe(connect::connect(&self.config, options)?.0)))
     }
 
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        let (client, _) = connect::connect(&self.config, options)?;
+        Ok(vec![LimitedServer { role: "", probe: Box::new(memory::Probe(client)) }])
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
         let (config, collections) = (self.config.clone(), Arc::clone(&self.collections));
-        Ok(Box::new(Owned(RedisNamespace { client, config, collections, claim: Claim::default() })))
+        Ok(Box::new(Owned(RedisNamespace {
+            client,
+            config,
+            collections,
+            claim: Claim::default(),
+            searched: None,
+        })))
     }
 }

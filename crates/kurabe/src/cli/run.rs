@@ -277,7 +277,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 23] {
+pub(super) fn how() -> [Arg; 24] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -379,6 +379,11 @@ pub(super) fn how() -> [Arg; 23] {
             "Durability class of writes on every target: memory, os-cache, periodic-sync, synced or \
              replicated; targets that cannot provide it are not measured [default: unchanged]",
         ),
+        flag(
+            "allow-eviction",
+            "Run although the data does not fit into the free memory of a cache, which then evicts values of others",
+        )
+        .help_heading(heading),
         flag("dry-run", "Print cells, rounds and expected time, and measure nothing").help_heading(heading),
         no_html(),
         otlp(),

@@ -25,7 +25,7 @@ use kurabe_engine::fixture::Fixture;
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::{overhead, preflight};
+use kurabe_engine::{eviction, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
@@ -234,6 +234,7 @@ fn make(
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
+    eviction::check(&mut plan, targets)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
     for unknown in &unanalysed {
         output.warning(unknown);
@@ -309,6 +310,7 @@ pub(super) fn go_on(
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
+    eviction::check(&mut plan, &opened.targets)?;
     let resumption = Resumption {
         began: now(),
         trials_before: run.trials.len() as u64,

@@ -41,6 +41,8 @@ pub(crate) struct Lean<S> {
     /// What the session's statements may do. The server says if one changes that.
     access: Access,
     times: Option<ConnectTimes>,
+    /// The server process that was named at the start.
+    process: Option<i32>,
 }
 
 pub(crate) struct Statement {
@@ -72,7 +74,13 @@ impl<S: Peer> Lean<S> {
             broken: false,
             access: Access::ReadWrite,
             times: None,
+            process: None,
         }
+    }
+
+    /// The server process that was named at the start; a pooler names one of its own.
+    pub(crate) fn process(&self) -> Option<i32> {
+        self.process
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {

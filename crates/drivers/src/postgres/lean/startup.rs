@@ -34,8 +34,9 @@ impl Lean<Stream> {
             times.authenticate = took;
             until_ready(&mut wire)
         });
-        let read_only = started.map_err(|error| with_hint(error, config))?;
+        let Started { read_only, process } = started.map_err(|error| with_hint(error, config))?;
         let mut lean = Self::over(wire);
+        lean.process = process;
         if options.access == Access::ReadOnly {
             lean.access = Access::ReadOnly;
             // Reported since PostgreSQL 14.
@@ -104,15 +105,29 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: A
     authentication::authenticate(wire, config, private)
 }
 
-/// Waits until the server is ready. Returns whether transactions only read, if it says so.
-fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
-    let mut read_only = None;
+/// What the server says before it is ready.
+#[derive(Default)]
+struct Started {
+    /// Whether transactions only read, if it says so.
+    read_only: Option<bool>,
+    /// Its process for this connection.
+    process: Option<i32>,
+}
+
+/// Waits until the server is ready.
+fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Started> {
+    let mut started = Started::default();
     loop {
         let (kind, length) = answer::header(wire)?;
         match kind {
-            b'Z' => return wire.skip(length).map(|()| read_only),
+            b'Z' => return wire.skip(length).map(|()| started),
             b'S' => {
-                read_only = read_only::reported(answer::body(wire, length)?).or(read_only);
+                started.read_only = read_only::reported(answer::body(wire, length)?).or(started.read_only);
+                wire.consume(length);
+            }
+            b'K' => {
+                let process = answer::body(wire, length)?.first_chunk();
+                started.process = process.map(|bytes| i32::from_be_bytes(*bytes));
                 wire.consume(length);
             }
             b'E' => {
@@ -120,8 +135,8 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
                 wire.consume(length);
                 return Err(error);
             }
-            // BackendKeyData, NoticeResponse, NegotiateProtocolVersion.
-            b'K' | b'N' | b'v' => wire.skip(length)?,
+            // NoticeResponse, NegotiateProtocolVersion.
+            b'N' | b'v' => wire.skip(length)?,
             other => {
                 return Err(malformed(format!(
                     "unexpected message '{}' during start-up",
