@@ -5,11 +5,35 @@ use crate::prelude::*;
 use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
 
+/// Largest content of a TLS record, in bytes (RFC 8446, 5.1).
+const RECORD: usize = 1 << 14;
+
+/// A socket that TLS does not wait for.
+struct AtOnce<'a>(&'a mut Socket);
+
+impl Read for AtOnce<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.receive_at_once(buffer)
+    }
+}
+
+impl Write for AtOnce<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send_at_once(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A connected socket, encrypted or not.
 pub struct Stream {
     socket: Socket,
     /// The TLS session, if encrypted.
     session: Option<Box<ClientConnection>>,
+    /// Bytes of a pipeline that are encrypted, and not sent completely.
+    encrypted: usize,
     /// Size limit of an answer, in bytes.
     most: u64,
 }
@@ -20,7 +44,7 @@ impl Stream {
         let mut socket =
             Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
         socket.allow(options.reply_timeout()).map_err(|error| place.unreachable(&error))?;
-        Ok(Self { socket, session: None, most: MOST.saturating_add(options.largest_answer) })
+        Ok(Self { socket, session: None, encrypted: 0, most: MOST.saturating_add(options.largest_answer) })
     }
 
     /// Starts TLS on a TCP connection and completes the handshake.
@@ -83,6 +107,30 @@ impl Peer for Stream {
         }
         out.reserve(most);
         self.socket.receive(out)
+    }
+
+    fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
+        let Some(session) = &mut self.session else { return self.socket.exchange(out, inbox) };
+        loop {
+            match session.reader().read(inbox) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                got => return Ok((0, got?)),
+            }
+            if self.encrypted == 0 {
+                self.encrypted = session.writer().write(&out[..out.len().min(RECORD)])?;
+            }
+            match session.write_tls(&mut AtOnce(&mut self.socket)) {
+                Ok(_) if session.wants_write() => continue,
+                Ok(_) => return Ok((std::mem::take(&mut self.encrypted), 0)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            match session.read_tls(&mut AtOnce(&mut self.socket)) {
+                Ok(_) => session.process_new_packets().map(|_| ()).map_err(io::Error::other)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.wait_for_either()?,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     #[inline]

@@ -131,9 +131,9 @@ impl<S: Peer> Client<S> {
         self.line_of(b"md ", key, flags);
     }
 
-    /// Bytes of requests that are not sent yet.
-    pub(super) fn waiting(&self) -> usize {
-        self.request.len()
+    /// Sends several requests while their answers are received.
+    pub(super) fn send_pipeline(&mut self) -> Result<()> {
+        self.wire.send_pipeline(&mut self.request)
     }
 
     pub(super) fn send(&mut self) -> Result<()> {

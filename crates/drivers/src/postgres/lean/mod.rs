@@ -22,9 +22,6 @@ use kurabe_driver_common::usable;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
-/// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
-const MOST_PIPELINED: usize = 1 << 20;
-
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
     wire: Wire<S>,
@@ -247,24 +244,17 @@ impl<S: Peer + Send> Link for Lean<S> {
         let requests = (0..count).map(|n| &parameters[n * each..(n + 1) * each]);
         self.exchange(|this| {
             this.begin();
-            let mut lengths = 0;
-            for values in requests.clone() {
-                lengths += usable!(request::parameters_length(forms, values));
-            }
-            if lengths > MOST_PIPELINED {
-                // A server that cannot send stops receiving: both sides would wait forever.
-                let why = format!("{count} requests of {lengths} bytes are too many to send at once");
-                return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
-            }
             for values in requests {
                 let length = usable!(request::parameters_length(forms, values));
                 usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
                 request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
-            this.send()?;
+            this.closes.clear();
+            this.wire.send_pipeline(&mut this.out)?;
             let mut ended = Ok(());
             for reply in out {
+                this.wire.next_answer();
                 let result = answer::read(
                     &mut this.wire,
                     &mut Rows::Typed(&statement.column_forms, reply),
