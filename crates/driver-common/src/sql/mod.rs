@@ -5,6 +5,7 @@ mod literal;
 mod namespace;
 mod raw;
 mod shape;
+pub mod sqlstate;
 mod statement;
 mod statistics;
 mod transfer;

@@ -1,7 +1,7 @@
 //! A connection to an SQL server, and the session on such a connection.
 
 use crate::prelude::*;
-use crate::slots::{Known, Slots};
+use crate::slots::{Known, Slots, with_types};
 use crate::sql::{self, Dialect, Read, RowsText, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +86,12 @@ pub trait Link: Query {
         parameters: &[Value<'_>],
         out: &mut Reply,
     ) -> Result<()>;
+
+    /// The types of a statement's parameters, if the server says them.
+    fn parameter_types(&self, statement: &Self::Statement) -> Vec<&'static str> {
+        let _ = statement;
+        Vec::new()
+    }
 
     /// Executes a prepared query whose answer is passed on in pages ([`Session::execute_in_pages`]).
     fn run_in_pages(
@@ -238,7 +244,9 @@ impl<L: Link> Session for LinkSession<L> {
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         match self.slots.get_mut(prepared)? {
-            Slot::Statement(statement) => self.link.run(statement, parameters, out),
+            Slot::Statement(statement) => self.link.run(statement, parameters, out).map_err(|error| {
+                with_types(error, &self.link.parameter_types(statement), parameters)
+            }),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
             Slot::Literal(template, readers) => {

@@ -8,7 +8,7 @@ use super::attach::{self, Remotes};
 use super::error::explain;
 use super::{DIALECT, transfer};
 use crate::prelude::*;
-use crate::slots::{Known, Slots, check_parameters};
+use crate::slots::{Known, Slots, check_parameters, with_types};
 use crate::sql::{Template, shape, text};
 use kurabe_core::driver::Access;
 use kurabe_core::remote::RemoteServer;
@@ -162,7 +162,7 @@ impl Session for SqliteSession {
         };
         done.map_err(|error| {
             out.clear();
-            explain(&error)
+            with_types(explain(&error), &[], parameters)
         })
     }
 

@@ -11,7 +11,7 @@ mod startup;
 mod tests;
 mod transfer;
 
-use super::values::Form;
+use super::values::{self, Form};
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
@@ -48,14 +48,20 @@ pub(crate) struct Statement {
     head: Vec<u8>,
     /// The bytes after the parameters, including Execute and Sync.
     tail: Vec<u8>,
+    parameter_types: Vec<u32>,
     parameter_forms: Vec<Form>,
     column_forms: Vec<Form>,
 }
 
 impl Statement {
-    fn new(name: String, parameter_forms: Vec<Form>, column_forms: Vec<Form>) -> Self {
+    fn new(
+        name: String,
+        parameter_types: Vec<u32>,
+        parameter_forms: Vec<Form>,
+        column_forms: Vec<Form>,
+    ) -> Self {
         let (head, tail) = (request::bind_head(&name, &parameter_forms), request::bind_tail(&column_forms));
-        Self { name, head, tail, parameter_forms, column_forms }
+        Self { name, head, tail, parameter_types, parameter_forms, column_forms }
     }
 }
 
@@ -115,6 +121,7 @@ impl<S: Peer> Lean<S> {
             let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1, this.access)?;
             Ok(ended.map(|()| (name, described)))
         })
+        .map_err(|error| error.in_statement(sql))
     }
 
     /// Sends the execution of a prepared statement.
@@ -142,6 +149,7 @@ impl<S: Peer> Lean<S> {
             this.send()?;
             answer::read(&mut this.wire, &mut Rows::Text(out), syncs, this.access)
         })
+        .map_err(|error| error.in_statement(sql))
     }
 }
 
@@ -194,15 +202,20 @@ impl<S: Peer + Send> Link for Lean<S> {
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        Ok(Statement::new(name, parameter_forms, column_forms))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let forms = parameter_types.iter().map(|number| Form::of(*number)).collect();
+        Ok(Statement::new(name, parameter_types, forms, column_forms))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
         // A custom statement's parameters and columns use the text format, because their types are arbitrary.
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        let parameter_forms = vec![Form::Text; parameter_forms.len()];
-        Ok(Statement::new(name, parameter_forms, column_forms.into_iter().map(Form::as_text).collect()))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let (forms, columns) = (vec![Form::Text; parameter_types.len()], column_forms.into_iter());
+        Ok(Statement::new(name, parameter_types, forms, columns.map(Form::as_text).collect()))
+    }
+
+    fn parameter_types(&self, statement: &Statement) -> Vec<&'static str> {
+        statement.parameter_types.iter().map(|number| values::type_name(*number)).collect()
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
