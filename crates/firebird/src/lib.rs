@@ -27,6 +27,11 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "firebird://[user[:password]@][host][:port]/path-or-alias",
     options: &[],
     benchmark_clause: None,
+    connections: Connections {
+        variables: &[("ISC_PASSWORD", "the password, where the URL has none")],
+        authentication: &[("Srp, Srp256", "")],
+        ..Connections::NONE
+    },
     open,
 };
 

@@ -4,6 +4,7 @@ use super::{MOST, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
 use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
 
 /// Largest content of a TLS record, in bytes (RFC 8446, 5.1).
 const RECORD: usize = 1 << 14;
@@ -41,8 +42,12 @@ pub struct Stream {
 impl Stream {
     /// Connects. Everything until [`Peer::ready`] shares the time allowed; then each exchange has all of it.
     pub fn connect(place: &Place, options: &ConnectOptions) -> Result<Self> {
-        let mut socket =
-            Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
+        Self::connect_within(place, options, options.timeout)
+    }
+
+    /// Connects, with a time limit of its own until [`Peer::ready`].
+    pub fn connect_within(place: &Place, options: &ConnectOptions, timeout: Duration) -> Result<Self> {
+        let mut socket = Socket::connect(place, timeout).map_err(|error| place.unreachable(&error))?;
         socket.allow(options.reply_timeout()).map_err(|error| place.unreachable(&error))?;
         Ok(Self { socket, session: None, encrypted: 0, most: MOST.saturating_add(options.largest_answer) })
     }
@@ -82,6 +87,12 @@ impl Stream {
     /// The local TCP port; `None` on a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.socket.port()
+    }
+
+    /// The server's certificate (DER), if encrypted.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        let chain = self.session.as_ref()?.peer_certificates()?;
+        chain.first().map(|certificate| &**certificate)
     }
 
     /// Whether the connection is private (TLS or a Unix socket), so that a password may be sent in plain text.

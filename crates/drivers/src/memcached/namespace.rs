@@ -15,7 +15,8 @@
 use super::protocol::Client;
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
-use crate::wire::{Peer, Place, Stream};
+use super::address::Address;
+use crate::wire::{Peer, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +74,7 @@ impl Generations {
 
 pub(super) struct MemcachedNamespace {
     pub(super) client: Client<Stream>,
-    pub(super) place: Place,
+    pub(super) address: Arc<Address>,
     pub(super) generations: Arc<Generations>,
     pub(super) claim: Claim,
     /// Collections with values but without an entry, which memcached evicted.
@@ -130,9 +131,9 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        let place = self.place.clone();
+        let address = Arc::clone(&self.address);
         self.claim.take(&WORDS, &mut self.client, run, move |options| {
-            Stream::connect(&place, options).map(Client::new)
+            address.connect(options)
         })
     }
 

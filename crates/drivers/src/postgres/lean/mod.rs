@@ -4,6 +4,7 @@
 
 mod answer;
 mod authentication;
+mod binding;
 mod request;
 mod scram;
 mod startup;
