@@ -18,7 +18,7 @@ pub use literal::{
 };
 pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
-pub use raw::{ENGINES, supports};
+pub use raw::{ENGINES, fill, parts, supports};
 pub use shape::{Shape, shape};
 pub use statement::{
     clear_table, columns, count, create_indexes, create_table, drop_table, find_range, insert, joined,

@@ -174,6 +174,8 @@ enum Slot<S> {
     Statement(S),
     /// A template for literal values, and the parsers of the answer's fields in text format; empty if none are needed.
     Literal(Arc<Template>, Vec<Option<Read>>),
+    /// The parts of a custom statement, between which values are put.
+    Parts(Vec<String>),
 }
 
 /// Which operations a target supports, if not all.
@@ -231,6 +233,10 @@ impl<L: Link> Session for LinkSession<L> {
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Operation::Raw { statement } = operation {
+            self.check_support(operation)?;
+            return Ok(self.slots.insert(Slot::Parts(sql::parts(&self.dialect, statement)?)));
+        }
         if operation.collection().is_none() {
             // Without values there is no difference.
             return self.prepare(operation);
@@ -249,6 +255,9 @@ impl<L: Link> Session for LinkSession<L> {
             }),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
+            Slot::Parts(parts) => {
+                sql::fill(parts, parameters, &mut self.sql).and_then(|()| self.link.query(&self.sql, out))
+            }
             Slot::Literal(template, readers) => {
                 let (link, sql, raw) = (&mut self.link, &mut self.sql, &mut self.raw);
                 template.fill(parameters, sql).and_then(|()| {
@@ -278,7 +287,7 @@ impl<L: Link> Session for LinkSession<L> {
     ) -> Result<()> {
         match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.run_in_pages(statement, parameters, pages),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
                 Err(Error::unsupported("only prepared statements have pages"))
             }
         }
@@ -288,7 +297,7 @@ impl<L: Link> Session for LinkSession<L> {
         out.iter_mut().for_each(Reply::clear);
         match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
                 Err(Error::unsupported("only prepared statements can be pipelined"))
             }
         }
@@ -335,7 +344,7 @@ impl<L: Link> Session for LinkSession<L> {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         match self.slots.remove(&prepared)? {
             Slot::Statement(statement) => self.link.forget(statement),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => Ok(()),
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => Ok(()),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Config {
 }
 
 /// The options of MySQL's client for TLS, which a URL may have too.
-const SSL: [&str; 4] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"];
+const SSL: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl-crl"];
 
 impl Config {
     /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` sections of the option files, as in MySQL's
@@ -216,7 +216,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
             ("ssl-mode=VERIFY_IDENTITY", "needs ssl-ca"),
             ("ssl-mode=maybe", "unknown"),
             ("ssl-ca=/nonexistent/ca.pem", "/nonexistent/ca.pem"),
-            ("ssl-crl=/c.pem", "not supported"),
+            ("ssl-crlpath=/c", "not supported"),
             ("ssl-key=/k.pem\nssl", "goes with ssl-cert"),
         ] {
             let error = tls("mysql://u@h/d", lines).unwrap_err().to_string();

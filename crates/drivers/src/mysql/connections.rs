@@ -53,7 +53,8 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["ssl-mode=VERIFY_CA", "the same; ssl-ca alone", "the certificate is of the authority in ssl-ca"],
         ["ssl-mode=VERIFY_IDENTITY", "mysql: the same; mariadb: ssl-verify-server-cert", "and for the host"],
         ["tls=verify", "", "of an authority in ca= or the system's store, and for the host"],
-        ["ssl-crl, ssl-crlpath, ssl-capath", "the same", "refused by name"],
+        ["ssl-crl", "the same", "refused if revoked, or if the authority has no list in the file"],
+        ["ssl-crlpath, ssl-capath", "the same", "refused by name"],
     ],
     proxies: &[("ProxySQL, MaxScale", "not tried")],
 };

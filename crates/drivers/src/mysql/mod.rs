@@ -54,6 +54,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("ssl-ca", "as in MySQL's client: file of the certificate authorities"),
         OptionInfo::new("ssl-cert", "as in MySQL's client: file of the client's certificate"),
         OptionInfo::new("ssl-key", "as in MySQL's client: file of the client's private key"),
+        OptionInfo::new("ssl-crl", "as in MySQL's client: file of revoked certificates"),
         OptionInfo::new(
             "enable_cleartext_plugin",
             "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",

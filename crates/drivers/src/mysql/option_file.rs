@@ -118,13 +118,14 @@ impl OptionFile {
         let origin = self.origin(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl", "ssl-crl", "ssl-capath"]);
         let wrong =
             |what: &str, hint: &str| Err(Error::usage(format!("{origin}: {what}")).hint(hint.to_owned()));
-        for name in ["ssl-capath", "ssl-crl", "ssl-crlpath", "tls-fp", "ssl-fp", "tls-fplist", "ssl-fplist"] {
+        for name in ["ssl-capath", "ssl-crlpath", "tls-fp", "ssl-fp", "tls-fplist", "ssl-fplist"] {
             if self.get(name).is_some() {
                 return wrong(&format!("{name} is not supported"), "use ssl-ca, or tls= and ca= in the URL");
             }
         }
         let file = |name: &str| self.get(name).map(PathBuf::from);
         let (ca, certificate, key) = (file("ssl-ca"), file("ssl-cert"), file("ssl-key"));
+        let crl = file("ssl-crl");
         let mode = self.get("ssl-mode").map(|mode| mode.to_ascii_uppercase());
         let on = |name: &str| self.switch(name);
         let is_off =
@@ -162,9 +163,10 @@ impl OptionFile {
             return wrong("ssl-key goes with ssl-cert, the certificate", "add ssl-cert");
         }
         let identity = certificate.map(|certificate| tls::Identity::new(certificate, key));
-        // With `REQUIRED` MySQL's client does not use the authority.
-        let ca = ca.filter(|_| check != tls::Check::Nothing);
-        let mode = tls::Mode::on(tls::Wanted { check, ca, crl: None, identity });
+        // With `REQUIRED` MySQL's client does not use the authority, nor its list of revoked certificates.
+        let checks = check != tls::Check::Nothing;
+        let (ca, crl) = (ca.filter(|_| checks), crl.filter(|_| checks));
+        let mode = tls::Mode::on(tls::Wanted { check, ca, crl, identity });
         mode.map(Some).map_err(|error| error.context(origin))
     }
 }
