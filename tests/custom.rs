@@ -603,7 +603,18 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
     let place = Place::new();
     let run = |name: &str, text: &str, rest: &[&str]| {
         let script = file(&place, name, text);
-        let usual = ["run", "pgbench", "-f", script.to_str().unwrap(), server.url(), "--requests", "40", "--rounds", "1"];
+        let usual = [
+            "run",
+            "pgbench",
+            "-f",
+            script.to_str().unwrap(),
+            server.url(),
+            "--requests",
+            "40",
+            "--rounds",
+            "1",
+            "--write",
+        ];
         place.run(&[&usual[..], rest].concat())
     };
     let text = "/* outer /* inner; */ still; outer */\n\\set h random(1, 300000)\n\\if :h > 0\n\
@@ -618,7 +629,7 @@ fn scripts_run_as_pgbench_runs_them_if_asked() {
     }
     let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
                 UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
-    let usual = ["--init", "--scale", "1", "--clients", "4", "--write"];
+    let usual = ["--init", "--scale", "1", "--clients", "4"];
     let answer = run("serial.sql", text, &usual);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());

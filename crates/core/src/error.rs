@@ -136,7 +136,8 @@ impl Error {
     #[must_use]
     pub fn in_statement(mut self, statement: &str) -> Self {
         let Some(position) = self.0.position.take() else { return self };
-        let at = statement.char_indices().nth(position.saturating_sub(1)).map_or(statement.len(), |(at, _)| at);
+        let at =
+            statement.char_indices().nth(position.saturating_sub(1)).map_or(statement.len(), |(at, _)| at);
         let start = statement[..at].rfind('\n').map_or(0, |end| end + 1);
         let line = statement[start..].lines().next().unwrap_or_default();
         let (before, after) = line.split_at((at - start).min(line.len()));

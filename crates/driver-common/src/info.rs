@@ -73,7 +73,11 @@ impl Connections {
 pub const TLS: &[[&str; 3]] = &[
     ["tls=off", "", "plain text"],
     ["tls=require", "", "encrypted; any certificate is accepted"],
-    ["tls=verify", "", "encrypted; the certificate is of an authority in ca= or the system's store, and for the host"],
+    [
+        "tls=verify",
+        "",
+        "encrypted; the certificate is of an authority in ca= or the system's store, and for the host",
+    ],
 ];
 
 /// A clause of an engine's licence that restricts publishing results of benchmarks.
@@ -119,7 +123,8 @@ impl DriverInfo {
         let mut own = url.clone();
         for (name, value) in &url.options {
             let rows: Vec<_> = self.connections.foreign.iter().filter(|row| row.name == name).collect();
-            let fits = |row: &&&ForeignOption| row.value.is_none_or(|known| known.eq_ignore_ascii_case(value));
+            let fits =
+                |row: &&&ForeignOption| row.value.is_none_or(|known| known.eq_ignore_ascii_case(value));
             let Some(row) = rows.iter().find(fits) else {
                 if rows.is_empty() || self.options.iter().any(|option| option.name == name) {
                     continue;

@@ -141,7 +141,10 @@ mod tests {
         for (url, expected) in [
             ("postgres://h/d?pgbouncer=true&connection_limit=1", "postgres://h/d"),
             ("postgres://h/d?sslmode=no-verify", "postgres://h/d?tls=require"),
-            ("postgres://h/d?sslmode=verify-full&schema=a", "postgres://h/d?search_path=a&sslmode=verify-full"),
+            (
+                "postgres://h/d?sslmode=verify-full&schema=a",
+                "postgres://h/d?search_path=a&sslmode=verify-full",
+            ),
             ("mysql://h/d?ssl-mode=REQUIRED", "mysql://h/d?ssl-mode=REQUIRED"),
             ("mysql://h/d?sslMode=VERIFY_CA&ssl_ca=/c", "mysql://h/d?ssl-ca=/c&ssl-mode=VERIFY_CA"),
             ("mysql://h/d?ssl=%7B%22rejectUnauthorized%22:true%7D", "mysql://h/d?tls=verify"),

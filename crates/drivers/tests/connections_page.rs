@@ -42,7 +42,9 @@ fn section(out: &mut String, driver: &DriverInfo) {
     let _ = write!(out, "\n## {}\n\n`{}`\n", driver.engine, driver.url);
     let option = |option: &OptionInfo| (format!("`{}`", option.name), option.help.to_owned());
     let pair = |(name, about): &(&str, &str)| ((*name).to_owned(), (*about).to_owned());
-    let method = |(name, why): &(&str, &str)| ((*name).to_owned(), (if why.is_empty() { "yes" } else { why }).to_owned());
+    let method = |(name, why): &(&str, &str)| {
+        ((*name).to_owned(), (if why.is_empty() { "yes" } else { why }).to_owned())
+    };
     let ways = &driver.connections;
     table(out, "Options", ["option", "effect"], &driver.options.iter().map(option).collect::<Vec<_>>());
     let foreigners: Vec<_> = ways.foreign.iter().map(foreign).collect();
@@ -57,7 +59,12 @@ fn section(out: &mut String, driver: &DriverInfo) {
             let _ = writeln!(out, "| {} | {} | {} |", cell(ours), cell(theirs), cell(decision));
         }
     }
-    table(out, "Poolers, proxies, clusters", ["what", "result"], &ways.proxies.iter().map(method).collect::<Vec<_>>());
+    table(
+        out,
+        "Poolers, proxies, clusters",
+        ["what", "result"],
+        &ways.proxies.iter().map(method).collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -75,5 +82,8 @@ fn page_is_what_the_drivers_declare() {
         std::fs::write(&file, &made).unwrap();
     }
     let page = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(made == page, "docs/connections.md is not what the drivers declare: write it anew with KURABE_GOLDEN=write");
+    assert!(
+        made == page,
+        "docs/connections.md is not what the drivers declare: write it anew with KURABE_GOLDEN=write"
+    );
 }

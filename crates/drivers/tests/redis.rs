@@ -350,7 +350,8 @@ fn a_server_that_is_held_still_is_waited_for_no_longer_than_allowed() {
 
 #[test]
 fn nodes_of_clusters_and_sentinels_are_refused_by_name() {
-    let Some(server) = testing::own_server_with("redis", |options| options.set("cluster-enabled", "yes")) else {
+    let Some(server) = testing::own_server_with("redis", |options| options.set("cluster-enabled", "yes"))
+    else {
         return;
     };
     let error = open(server.url()).describe().unwrap_err();
@@ -370,7 +371,9 @@ fn nodes_of_clusters_and_sentinels_are_refused_by_name() {
     let url = format!("redis://127.0.0.1:{port}");
     let error = loop {
         match open(&url).describe() {
-            Err(error) if error.kind() == ErrorKind::Unreachable && sentinel.try_wait().unwrap().is_none() => {
+            Err(error)
+                if error.kind() == ErrorKind::Unreachable && sentinel.try_wait().unwrap().is_none() =>
+            {
                 std::thread::yield_now();
             }
             described => break described.unwrap_err(),
@@ -379,5 +382,8 @@ fn nodes_of_clusters_and_sentinels_are_refused_by_name() {
     sentinel.kill().unwrap();
     sentinel.wait().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert!(error.to_string().contains("Sentinel") && error.to_string().contains("GET-MASTER-ADDR"), "{error}");
+    assert!(
+        error.to_string().contains("Sentinel") && error.to_string().contains("GET-MASTER-ADDR"),
+        "{error}"
+    );
 }

@@ -193,7 +193,8 @@ impl Connection {
         let (mut transaction, sql) = (self.reader()?, latin(statement.sql.as_bytes()));
         let Self { client, database, .. } = self;
         let prepared = client.prepare_statement(database, &mut transaction, fb::Dialect::D3, &sql);
-        self.prepared.insert(statement.number, prepared.map_err(|error| located(explain(error), &statement.sql))?);
+        self.prepared
+            .insert(statement.number, prepared.map_err(|error| located(explain(error), &statement.sql))?);
         Ok(())
     }
 

@@ -60,7 +60,10 @@ pub static INFO: DriverInfo = DriverInfo {
         holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),
     connections: Connections {
-        variables: &[("KURABE_ORACLE_WALLET_PASSWORD", "the wallet's password"), ("TNS_ADMIN", "the folder of tnsnames.ora")],
+        variables: &[
+            ("KURABE_ORACLE_WALLET_PASSWORD", "the wallet's password"),
+            ("TNS_ADMIN", "the folder of tnsnames.ora"),
+        ],
         authentication: &[("a password, a wallet", "")],
         ..Connections::NONE
     },

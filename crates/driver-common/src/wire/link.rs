@@ -250,9 +250,10 @@ impl<L: Link> Session for LinkSession<L> {
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         match self.slots.get_mut(prepared)? {
-            Slot::Statement(statement) => self.link.run(statement, parameters, out).map_err(|error| {
-                with_types(error, &self.link.parameter_types(statement), parameters)
-            }),
+            Slot::Statement(statement) => self
+                .link
+                .run(statement, parameters, out)
+                .map_err(|error| with_types(error, &self.link.parameter_types(statement), parameters)),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
             Slot::Parts(parts) => {

@@ -122,7 +122,17 @@ impl<S: Peer> Wire<S> {
         let most = stream.most();
         // Ten thousand clients of a thread would take 160 MB.
         let size = if kurabe_reactor::current() == 0 { INBOX } else { SMALL };
-        Self { stream, inbox: vec![0; size], start: 0, end: 0, pipeline: Vec::new(), sent: 0, received: 0, most, failed: false }
+        Self {
+            stream,
+            inbox: vec![0; size],
+            start: 0,
+            end: 0,
+            pipeline: Vec::new(),
+            sent: 0,
+            received: 0,
+            most,
+            failed: false,
+        }
     }
 
     /// Returns the stream, to start TLS on it. Unread data is an error: it was sent in plain text before the handshake

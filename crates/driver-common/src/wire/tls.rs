@@ -239,7 +239,9 @@ fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
     let roots = Arc::new(roots(wanted.ca.as_deref())?);
     let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider());
     if let Some(path) = &wanted.crl {
-        let bad = |why: String| Error::usage(format!("the list of revoked certificates: {}: {why}", path.display()));
+        let bad = |why: String| {
+            Error::usage(format!("the list of revoked certificates: {}: {why}", path.display()))
+        };
         let lists = CertificateRevocationListDer::pem_file_iter(path);
         let lists = lists.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|e| bad(e.to_string()))?;
         if lists.is_empty() {
@@ -247,9 +249,7 @@ fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
         }
         builder = builder.with_crls(lists).enforce_revocation_expiration();
     }
-    builder
-        .build()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+    builder.build().map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
 }
 
 /// All certificates of a PEM file, at least one.

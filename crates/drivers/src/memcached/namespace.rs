@@ -12,10 +12,10 @@
 //! process renews it on a separate connection, so after a crash the claim ends within that minute. The claim is renewed
 //! and released only while this run holds it, by its CAS number. A claim that memcached evicted is added again.
 
+use super::address::Address;
 use super::protocol::Client;
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
-use super::address::Address;
 use crate::wire::{Peer, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,9 +132,7 @@ impl NamespaceOps for MemcachedNamespace {
 
     fn claim(&mut self, run: &str) -> Result<()> {
         let address = Arc::clone(&self.address);
-        self.claim.take(&WORDS, &mut self.client, run, move |options| {
-            address.connect(options)
-        })
+        self.claim.take(&WORDS, &mut self.client, run, move |options| address.connect(options))
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {

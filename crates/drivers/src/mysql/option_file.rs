@@ -98,7 +98,9 @@ impl OptionFile {
 impl OptionFile {
     /// The value of a switch; without `=` it is on.
     fn switch(&self, name: &str) -> Option<bool> {
-        self.0.get(name).map(|(value, _)| !matches!(&*value.to_ascii_lowercase(), "0" | "off" | "false" | "no"))
+        self.0
+            .get(name)
+            .map(|(value, _)| !matches!(&*value.to_ascii_lowercase(), "0" | "off" | "false" | "no"))
     }
 
     /// Whether a switch is on.
@@ -115,7 +117,8 @@ impl OptionFile {
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) for values that Kurabe cannot obey.
     pub(crate) fn tls(&self) -> Result<Option<tls::Mode>> {
-        let origin = self.origin(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl", "ssl-crl", "ssl-capath"]);
+        let origin =
+            self.origin(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl", "ssl-crl", "ssl-capath"]);
         let wrong =
             |what: &str, hint: &str| Err(Error::usage(format!("{origin}: {what}")).hint(hint.to_owned()));
         for name in ["ssl-capath", "ssl-crlpath", "tls-fp", "ssl-fp", "tls-fplist", "ssl-fplist"] {
@@ -251,7 +254,8 @@ mod tests {
             path("d").display()
         );
         let file = OptionFile::parse(&text);
-        let got = ["user", "host", "port", "database", "socket"].map(|name| file.get(name).unwrap_or_default());
+        let got =
+            ["user", "host", "port", "database", "socket"].map(|name| file.get(name).unwrap_or_default());
         assert_eq!(got, ["of-b", "ha", "3", "one", "/s"]);
         let error = file.tls().unwrap_err().to_string();
         assert!(error.starts_with(&one) && error.contains("PREFERRED"), "{error}");

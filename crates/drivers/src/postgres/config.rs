@@ -92,9 +92,8 @@ impl Config {
     ) -> Result<Vec<Self>> {
         let charset = Charset::from_url(url)?;
         // As libpq names them: an option of the URL, else its variable.
-        let parameter = |option: &str, name: &str| {
-            url.option(option).map(ToOwned::to_owned).or_else(|| variable(name))
-        };
+        let parameter =
+            |option: &str, name: &str| url.option(option).map(ToOwned::to_owned).or_else(|| variable(name));
         let user = url.user.clone().or_else(|| parameter("user", "PGUSER")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let path = Some(url.path.clone()).filter(|path| !path.is_empty());
@@ -114,8 +113,12 @@ impl Config {
             parameter("target_session_attrs", "PGTARGETSESSIONATTRS"),
             &hosts::ATTRIBUTES,
         )?;
-        let channel_binding =
-            choice(url, "channel_binding", parameter("channel_binding", "PGCHANNELBINDING"), &CHANNEL_BINDING)?;
+        let channel_binding = choice(
+            url,
+            "channel_binding",
+            parameter("channel_binding", "PGCHANNELBINDING"),
+            &CHANNEL_BINDING,
+        )?;
         let connect_timeout = match parameter("connect_timeout", "PGCONNECT_TIMEOUT") {
             None => None,
             Some(text) => {

@@ -109,7 +109,8 @@ impl Hosts {
             return Ok(*at);
         }
         let name = ATTRIBUTES.iter().find(|(_, each)| *each == wanted).map_or("", |(name, _)| name);
-        let error = format!("none of {} hosts is the wanted one (target_session_attrs={name})", reasons.len());
+        let error =
+            format!("none of {} hosts is the wanted one (target_session_attrs={name})", reasons.len());
         Err(Error::new(ErrorKind::Unreachable, error).log(reasons.iter().map(|(_, reason)| reason.as_str())))
     }
 }

@@ -46,13 +46,19 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("port", "as in libpq: the port, or one for each host"),
         OptionInfo::new("user", "as in libpq: the user, where none is before the host"),
         OptionInfo::new("dbname", "as in libpq: the database, where none is in the path"),
-        OptionInfo::new("service", "as in libpq: a section of ~/.pg_service.conf, for what the URL does not say"),
+        OptionInfo::new(
+            "service",
+            "as in libpq: a section of ~/.pg_service.conf, for what the URL does not say",
+        ),
         OptionInfo::new(
             "target_session_attrs",
             "as in libpq, which of the hosts is wanted: any (default), read-write, read-only, primary, standby or \
              prefer-standby; the first connection decides for the run",
         ),
-        OptionInfo::new("connect_timeout", "as in libpq: seconds that connecting may take; default: --timeout"),
+        OptionInfo::new(
+            "connect_timeout",
+            "as in libpq: seconds that connecting may take; default: --timeout",
+        ),
         OptionInfo::new("application_name", "as in libpq: the name of the sessions; default: kurabe"),
         OptionInfo::new("channel_binding", "as in libpq: prefer (default), require or disable"),
         tls::OPTION,

@@ -29,12 +29,15 @@ pub(super) fn read(
     };
     match info.get("redis_mode").or(greeting.get("mode")) {
         Some("cluster") => {
-            return Err(Error::unsupported("the server is a node of a cluster, and clusters are not supported")
-                .hint("name a standalone server"));
+            return Err(Error::unsupported(
+                "the server is a node of a cluster, and clusters are not supported",
+            )
+            .hint("name a standalone server"));
         }
         Some("sentinel") => {
-            return Err(Error::unsupported("the server is a Sentinel, which holds no data")
-                .hint("name the server that it watches: SENTINEL GET-MASTER-ADDR-BY-NAME says which one that is"));
+            return Err(Error::unsupported("the server is a Sentinel, which holds no data").hint(
+                "name the server that it watches: SENTINEL GET-MASTER-ADDR-BY-NAME says which one that is",
+            ));
         }
         _ => {}
     }

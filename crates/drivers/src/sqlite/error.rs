@@ -34,7 +34,8 @@ pub(super) fn explain(thrown: &rusqlite::Error) -> Error {
     match thrown {
         rusqlite::Error::SqlInputError { sql, offset, .. } => {
             let before = usize::try_from(*offset).ok().and_then(|offset| sql.get(..offset));
-            before.map_or(error.clone(), |before| error.position(before.chars().count() + 1).in_statement(sql))
+            before
+                .map_or(error.clone(), |before| error.position(before.chars().count() + 1).in_statement(sql))
         }
         _ => error,
     }

@@ -45,8 +45,12 @@ fn mysql_says_where_and_which_state() {
         let wrong = error(session, "SELECT 'é',\n  1 FRM t\nWHERE x", &[]);
         assert!(wrong.contains("[1064 42000 syntax_error_or_access_rule_violation]"), "{engine}: {wrong}");
         // `FRM` is the name of a column, and what follows it is the error.
-        assert!(wrong.contains(&format!("LINE 2:   1 FRM t{}", mark("LINE 2:   1 FRM "))), "{engine}: {wrong}");
-        let types = error(session, "SELECT 1 FROM DUAL WHERE ? = (SELECT 1 UNION SELECT 2)", &[Value::Int(1)]);
+        assert!(
+            wrong.contains(&format!("LINE 2:   1 FRM t{}", mark("LINE 2:   1 FRM "))),
+            "{engine}: {wrong}"
+        );
+        let types =
+            error(session, "SELECT 1 FROM DUAL WHERE ? = (SELECT 1 UNION SELECT 2)", &[Value::Int(1)]);
         assert!(types.contains("PARAMETERS: 1 integer"), "{engine}: {types}");
     }
 }

@@ -24,8 +24,12 @@ fn first_host_that_is_wanted_is_the_one_of_the_run() {
     let url = |options: &str| {
         format!("postgres://kurabe@127.0.0.1:{closed},127.0.0.1:{port}/kurabe?application_name=mine{options}")
     };
-    for options in ["", "&target_session_attrs=read-write", "&target_session_attrs=primary", "&target_session_attrs=prefer-standby"]
-    {
+    for options in [
+        "",
+        "&target_session_attrs=read-write",
+        "&target_session_attrs=primary",
+        "&target_session_attrs=prefer-standby",
+    ] {
         let driver = open(&url(options)).unwrap();
         driver.describe().unwrap_or_else(|e| panic!("{options}: {e}"));
         assert!(matches!(driver.endpoint(), Endpoint::Tcp { port: found, .. } if found == port), "{options}");

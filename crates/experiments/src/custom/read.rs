@@ -146,7 +146,13 @@ fn transaction(
         let place = format!("{}, step {number}", section.place);
         made.push(steps::step(value, &place, declared, write, ENGINES)?);
     }
-    Ok(Program { name: name_of(name), weight, steps: made, retry: retry.unwrap_or_default(), retries: MOST_RETRIES })
+    Ok(Program {
+        name: name_of(name),
+        weight,
+        steps: made,
+        retry: retry.unwrap_or_default(),
+        retries: MOST_RETRIES,
+    })
 }
 
 impl Declared {

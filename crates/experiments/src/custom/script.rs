@@ -91,7 +91,8 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
             let name = name_of(stem.strip_suffix(".sql").unwrap_or(stem));
-            let retry = if source.max_tries > Some(1) { RETRIED.map(str::to_owned).to_vec() } else { Vec::new() };
+            let retry =
+                if source.max_tries > Some(1) { RETRIED.map(str::to_owned).to_vec() } else { Vec::new() };
             let retries = source.max_tries.unwrap_or(1).saturating_sub(1);
             declared.programs.push(Program { name, weight: file.weight, steps, retry, retries });
         }

@@ -115,7 +115,9 @@ pub(super) fn authenticate<S: Peer>(
             other => {
                 let message = "the server requests an unsupported authentication method";
                 let error = Error::new(ErrorKind::Denied, message).code(other);
-                return Err(error.hint("supported: trust, password, md5, scram-sha-256 (also bound to TLS), cert"));
+                return Err(
+                    error.hint("supported: trust, password, md5, scram-sha-256 (also bound to TLS), cert")
+                );
             }
         }
         wire.consume(length);

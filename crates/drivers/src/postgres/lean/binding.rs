@@ -35,7 +35,12 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
         // Longer lengths have their number of bytes first.
         long => {
             let (bytes, rest) = rest.split_at_checked(long - 0x80)?;
-            (bytes.iter().try_fold(0usize, |sum, byte| sum.checked_mul(256)?.checked_add((*byte).into()))?, rest)
+            (
+                bytes
+                    .iter()
+                    .try_fold(0usize, |sum, byte| sum.checked_mul(256)?.checked_add((*byte).into()))?,
+                rest,
+            )
         }
     };
     if found == tag { rest.split_at_checked(length) } else { None }
@@ -50,7 +55,8 @@ mod tests {
         // What is signed has 200 bytes, whose length takes two.
         let certificate = |oid: &[u8]| {
             let algorithm = [&[0x06, oid.len() as u8][..], oid].concat();
-            let parts = [&[0x30, 0x81, 200][..], &[7; 200], &[0x30, algorithm.len() as u8], &algorithm].concat();
+            let parts =
+                [&[0x30, 0x81, 200][..], &[7; 200], &[0x30, algorithm.len() as u8], &algorithm].concat();
             let signed = [&parts[..], &[3, 2, 0, 9]].concat();
             [&[0x30, 0x81, signed.len() as u8][..], &signed].concat()
         };

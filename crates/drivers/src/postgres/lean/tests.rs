@@ -319,7 +319,11 @@ fn exercise(answers: &[u8], piece: usize) {
     }
     let _ = over().write_rows(&rows_text(), &mut TwoRows(0));
     let config = Config::from_url(&TargetUrl::parse("postgres://u:p@h/d").unwrap()).unwrap().remove(0);
-    let _ = startup::start(&mut Wire::new(Script::in_pieces(answers.to_vec(), piece)), &config, &Channel { private: true, ..Channel::default() });
+    let _ = startup::start(
+        &mut Wire::new(Script::in_pieces(answers.to_vec(), piece)),
+        &config,
+        &Channel { private: true, ..Channel::default() },
+    );
 }
 
 mod fuzz {
