@@ -597,3 +597,42 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let answer = place.run(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }
+
+#[test]
+fn scripts_run_as_pgbench_runs_them_if_asked() {
+    let Some(server) = kurabe_testbed::testing::server("postgres") else { return };
+    let place = Place::new();
+    let run = |name: &str, text: &str, rest: &[&str]| {
+        let script = file(&place, name, text);
+        let usual = [
+            "run",
+            "pgbench",
+            "-f",
+            script.to_str().unwrap(),
+            server.url(),
+            "--requests",
+            "40",
+            "--rounds",
+            "1",
+            "--write",
+        ];
+        place.run(&[&usual[..], rest].concat())
+    };
+    let text = "/* outer /* inner; */ still; outer */\n\\set h random(1, 300000)\n\\if :h > 0\n\
+                SELECT E'it\\'s; :fine' AS t, upper(to_hex(:h));\n\\endif\nSELECT relname FROM pg_class WHERE oid = :h;\n";
+    let refused = run("hex.sql", text, &[]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(said.contains("--statement literal") && said.contains("is executed"), "{said}");
+    for simple in [["-M", "simple"], ["--statement", "literal"]] {
+        let answer = run("hex.sql", text, &simple);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+    let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
+                UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
+    let usual = ["--init", "--scale", "1", "--clients", "4"];
+    let answer = run("serial.sql", text, &usual);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}

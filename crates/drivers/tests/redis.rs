@@ -347,3 +347,43 @@ fn a_server_that_is_held_still_is_waited_for_no_longer_than_allowed() {
     // The answer that comes late must not be taken for that to a later request.
     assert_eq!(session.execute(&ping, &[], &mut out).unwrap_err().kind(), ErrorKind::ConnectionLost);
 }
+
+#[test]
+fn nodes_of_clusters_and_sentinels_are_refused_by_name() {
+    let Some(server) = testing::own_server_with("redis", |options| options.set("cluster-enabled", "yes"))
+    else {
+        return;
+    };
+    let error = open(server.url()).describe().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("node of a cluster"), "{error}");
+    // A Sentinel is the same program, with a file of its own that it writes.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sentinel.conf");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    std::fs::write(&file, format!("port {port}\nbind 127.0.0.1\n")).unwrap();
+    let mut sentinel = std::process::Command::new(server.program())
+        .arg(&file)
+        .arg("--sentinel")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let error = loop {
+        match open(&url).describe() {
+            Err(error)
+                if error.kind() == ErrorKind::Unreachable && sentinel.try_wait().unwrap().is_none() =>
+            {
+                std::thread::yield_now();
+            }
+            described => break described.unwrap_err(),
+        }
+    };
+    sentinel.kill().unwrap();
+    sentinel.wait().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(
+        error.to_string().contains("Sentinel") && error.to_string().contains("GET-MASTER-ADDR"),
+        "{error}"
+    );
+}

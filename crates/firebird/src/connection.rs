@@ -1,7 +1,7 @@
 //! A connection. Firebird executes each statement in a transaction. Queries use one read-only, read-committed transaction,
 //! which stays open and blocks nothing. A statement that changes data begins and commits its own.
 
-use crate::{CLIENT, Firebird, explain};
+use crate::{CLIENT, Firebird, explain, located};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_core::driver::Access;
 use kurabe_driver_common::contain::contain;
@@ -193,7 +193,8 @@ impl Connection {
         let (mut transaction, sql) = (self.reader()?, latin(statement.sql.as_bytes()));
         let Self { client, database, .. } = self;
         let prepared = client.prepare_statement(database, &mut transaction, fb::Dialect::D3, &sql);
-        self.prepared.insert(statement.number, prepared.map_err(explain)?);
+        self.prepared
+            .insert(statement.number, prepared.map_err(|error| located(explain(error), &statement.sql))?);
         Ok(())
     }
 

@@ -59,6 +59,13 @@ pub trait Peer: Read + Write {
         receive_by_read(self, most, out)
     }
 
+    /// Sends some of `out` or receives into `inbox`, whichever is possible first; returns the numbers of bytes. A peer
+    /// without buffers that fill up may only send.
+    fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
+        let _ = inbox;
+        self.write(out).map(|sent| (sent, 0))
+    }
+
     /// Starts the deadline of a request and its answer.
     fn begin(&mut self) -> io::Result<()> {
         Ok(())
@@ -99,6 +106,9 @@ pub struct Wire<S> {
     inbox: Vec<u8>,
     start: usize,
     end: usize,
+    /// Requests of a pipeline, sent up to `sent`. The rest follows while answers are received.
+    pipeline: Vec<u8>,
+    sent: usize,
     /// Bytes received of the current answer, and the limit.
     received: u64,
     most: u64,
@@ -112,7 +122,17 @@ impl<S: Peer> Wire<S> {
         let most = stream.most();
         // Ten thousand clients of a thread would take 160 MB.
         let size = if kurabe_reactor::current() == 0 { INBOX } else { SMALL };
-        Self { stream, inbox: vec![0; size], start: 0, end: 0, received: 0, most, failed: false }
+        Self {
+            stream,
+            inbox: vec![0; size],
+            start: 0,
+            end: 0,
+            pipeline: Vec::new(),
+            sent: 0,
+            received: 0,
+            most,
+            failed: false,
+        }
     }
 
     /// Returns the stream, to start TLS on it. Unread data is an error: it was sent in plain text before the handshake
@@ -143,7 +163,7 @@ impl<S: Peer> Wire<S> {
     /// Starts a request: its deadline, and the count of its answer's bytes.
     #[inline]
     pub fn begin(&mut self) -> Result<()> {
-        if self.failed {
+        if self.failed || self.sent < self.pipeline.len() {
             return Err(failed_before());
         }
         self.received = 0;
@@ -169,6 +189,20 @@ impl<S: Peer> Wire<S> {
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.begin()?;
         self.push(bytes)
+    }
+
+    /// Starts a pipeline. Its requests are taken from `requests` and sent while its answers are received: a server that
+    /// cannot send its answers stops receiving, whatever the length of either.
+    pub fn send_pipeline(&mut self, requests: &mut Vec<u8>) -> Result<()> {
+        self.begin()?;
+        std::mem::swap(&mut self.pipeline, requests);
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Starts the next answer of a pipeline: the size limit is that of one answer.
+    pub fn next_answer(&mut self) {
+        self.received = 0;
     }
 
     /// Sends a part of a [started](Wire::begin) request.
@@ -248,7 +282,7 @@ impl<S: Peer> Wire<S> {
             if n == 0 {
                 return Ok(());
             }
-            if n > INBOX {
+            if n > INBOX && self.sent == self.pipeline.len() {
                 let got = self.receive(n.min(STEP), out)?;
                 // The spare capacity may be larger than the requested length.
                 let over = got.saturating_sub(n);
@@ -366,7 +400,23 @@ impl<S: Peer> Wire<S> {
             (self.start, self.end) = (0, self.end - self.start);
         }
         loop {
-            match self.stream.read(&mut self.inbox[self.end..]) {
+            let received = if self.sent < self.pipeline.len() {
+                match self.stream.exchange(&self.pipeline[self.sent..], &mut self.inbox[self.end..]) {
+                    Ok((0, 0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok((sent, 0)) => {
+                        self.sent += sent;
+                        continue;
+                    }
+                    Ok((sent, got)) => {
+                        self.sent += sent;
+                        Ok(got)
+                    }
+                    Err(error) => Err(error),
+                }
+            } else {
+                self.stream.read(&mut self.inbox[self.end..])
+            };
+            match received {
                 Ok(got) => {
                     self.end += got;
                     if self.end == self.inbox.len() && self.end < INBOX {

@@ -10,7 +10,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -51,6 +51,8 @@ pub struct Wanted {
     pub check: Check,
     /// The file of trusted authorities, instead of the system's store.
     pub ca: Option<PathBuf>,
+    /// The file of revoked certificates, if any. A certificate whose authority has no list in it is refused.
+    pub crl: Option<PathBuf>,
     /// The client's certificate, if any.
     pub identity: Option<Identity>,
 }
@@ -127,7 +129,7 @@ impl Mode {
                     .hint("one of: off, require, verify"));
             }
         };
-        Self::on(Wanted { check, ca, identity })
+        Self::on(Wanted { check, ca, crl: None, identity })
     }
 
     /// Creates a mode with these settings, and reads their files.
@@ -138,10 +140,10 @@ impl Mode {
         let verifier: Arc<dyn ServerCertVerifier> = match wanted.check {
             Check::Nothing => Arc::new(Lenient { authority: None, provider: provider() }),
             Check::Authority => {
-                let authority = Some(verifier(wanted.ca.as_deref())?);
+                let authority = Some(verifier(&wanted)?);
                 Arc::new(Lenient { authority, provider: provider() })
             }
-            Check::Host => verifier(wanted.ca.as_deref())?,
+            Check::Host => verifier(&wanted)?,
         };
         let config = Arc::new(config(verifier, wanted.identity.as_ref())?);
         Ok(Self::On { wanted, config })
@@ -224,15 +226,30 @@ fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) ->
         Error::usage(format!("the client's certificate: {}: {why}", file.display()))
     };
     let chain = certificates(certificate).map_err(|why| bad(certificate, &why))?;
+    if std::fs::read_to_string(key).is_ok_and(|text| text.contains("ENCRYPTED")) {
+        return Err(bad(key, &"it is encrypted, and encrypted keys are not supported")
+            .hint("write it without a password: openssl pkey -in KEY -out FILE"));
+    }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|why| bad(key, &why))?;
     builder.with_client_auth_cert(chain, private).map_err(|why| bad(key, &why))
 }
 
 /// A verifier that requires a certificate for the host, signed by a trusted authority.
-fn verifier(ca: Option<&Path>) -> Result<Arc<WebPkiServerVerifier>> {
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider())
-        .build()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
+    let roots = Arc::new(roots(wanted.ca.as_deref())?);
+    let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider());
+    if let Some(path) = &wanted.crl {
+        let bad = |why: String| {
+            Error::usage(format!("the list of revoked certificates: {}: {why}", path.display()))
+        };
+        let lists = CertificateRevocationListDer::pem_file_iter(path);
+        let lists = lists.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|e| bad(e.to_string()))?;
+        if lists.is_empty() {
+            return Err(bad("contains no list in PEM format".to_owned()));
+        }
+        builder = builder.with_crls(lists).enforce_revocation_expiration();
+    }
+    builder.build().map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
 }
 
 /// All certificates of a PEM file, at least one.

@@ -9,7 +9,7 @@ mod session;
 mod several;
 
 use crate::http::Server;
-use crate::info::{DriverInfo, OptionInfo};
+use crate::info::{Connections, DriverInfo, OptionInfo};
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 use kurabe_core::observation::{Member, Tier};
@@ -31,6 +31,7 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
+    connections: Connections { tls: crate::info::TLS, ..Connections::NONE },
     open,
 };
 

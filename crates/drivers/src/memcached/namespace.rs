@@ -12,10 +12,11 @@
 //! process renews it on a separate connection, so after a crash the claim ends within that minute. The claim is renewed
 //! and released only while this run holds it, by its CAS number. A claim that memcached evicted is added again.
 
+use super::address::Address;
 use super::protocol::{Client, Listing};
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
-use crate::wire::{Peer, Place, Stream};
+use crate::wire::{Peer, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,7 +81,7 @@ impl Generations {
 
 pub(super) struct MemcachedNamespace {
     pub(super) client: Client<Stream>,
-    pub(super) place: Place,
+    pub(super) address: Arc<Address>,
     pub(super) generations: Arc<Generations>,
     pub(super) claim: Claim,
     /// Collections with values but without an entry, which memcached evicted.
@@ -156,10 +157,8 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        let place = self.place.clone();
-        self.claim.take(&WORDS, &mut self.client, run, move |options| {
-            Stream::connect(&place, options).map(Client::new)
-        })
+        let address = Arc::clone(&self.address);
+        self.claim.take(&WORDS, &mut self.client, run, move |options| address.connect(options))
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {

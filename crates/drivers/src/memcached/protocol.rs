@@ -70,6 +70,11 @@ fn refusal(line: &[u8]) -> Error {
                 .code(code)
                 .hint("its limit is -I (item size)")
         }
+        "CLIENT_ERROR" if message == "unauthenticated" => {
+            Error::new(ErrorKind::Denied, "memcached: the server requires a user and a password")
+                .code(code)
+                .hint("write memcached://user:password@host")
+        }
         "SERVER_ERROR" | "CLIENT_ERROR" => server_error(format!("memcached: {message}"), code),
         "ERROR" if message.contains("connections") => {
             Error::new(ErrorKind::Limit, format!("memcached: {message}"))
@@ -142,9 +147,9 @@ impl<S: Peer> Client<S> {
         self.line_of(b"md ", key, flags);
     }
 
-    /// Bytes of requests that are not sent yet.
-    pub(super) fn waiting(&self) -> usize {
-        self.request.len()
+    /// Sends several requests while their answers are received.
+    pub(super) fn send_pipeline(&mut self) -> Result<()> {
+        self.wire.send_pipeline(&mut self.request)
     }
 
     pub(super) fn send(&mut self) -> Result<()> {
@@ -230,6 +235,21 @@ impl<S: Peer> Client<S> {
         self.put_delete(key, flags);
         self.send()?;
         self.done()
+    }
+
+    /// Says who it is, as a write of any key (memcached's `protocol.txt`, "Authentication").
+    pub(super) fn log_in(&mut self, user: &str, password: &str) -> Result<()> {
+        let secret = format!("{user} {password}");
+        self.wire.send(format!("set kurabe 0 0 {}\r\n{secret}\r\n", secret.len()).as_bytes())?;
+        let stored = self.line(|line| match line {
+            b"STORED" => Ok(()),
+            _ => Err(refusal(line)),
+        })?;
+        stored.map_err(|error| match error.server_code() {
+            Some("CLIENT_ERROR") => Error::new(ErrorKind::Denied, error.to_string())
+                .hint("check the user and the password, and that the server has a file of users (-Y)"),
+            _ => error,
+        })
     }
 
     pub(super) fn version(&mut self) -> Result<String> {

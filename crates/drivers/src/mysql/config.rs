@@ -24,9 +24,12 @@ pub(crate) struct Config {
     pub(crate) engine: Option<String>,
 }
 
+/// The options of MySQL's client for TLS, which a URL may have too.
+const SSL: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl-crl"];
+
 impl Config {
-    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as in MySQL's own
-    /// programs. The last default of the user is the operating system's user name.
+    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` sections of the option files, as in MySQL's
+    /// own programs. The last default of the user is the operating system's user name.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
@@ -39,9 +42,16 @@ impl Config {
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
         let place = place(url, file)?;
-        let by_url = ["tls", "ca", "cert", "key"].iter().any(|name| url.option(name).is_some());
+        let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
+        let of_client = SSL.into_iter().find(|name| url.option(name).is_some());
+        if let (Some(own), Some(of_client)) = (own, of_client) {
+            return Err(url.wrong(format!("{own}= and {of_client}= both set TLS")).hint("remove one"));
+        }
         // A Unix socket needs no encryption.
-        let of_file = if by_url || matches!(place, Place::Unix(_)) { None } else { file.tls()? };
+        let of_file = match place {
+            Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
+            _ => None,
+        };
         let tls = of_file.map_or_else(|| tls::Mode::from_url(url, false), Ok)?;
         let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
         if cleartext && !tls.checks_host() {
@@ -196,6 +206,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         ] {
             assert_eq!(tls("mysql://u@h/d", &lines).unwrap(), expected, "{lines}");
             // The URL overrides the file, and a socket needs no encryption.
+            assert_eq!(tls("mysql://u@h/d?ssl-mode=disabled", &lines).unwrap(), None, "{lines}");
             assert_eq!(tls("mysql://u@h/d?tls=require", &lines).unwrap(), Some((Nothing, false)), "{lines}");
             assert_eq!(tls("mysql://u@h/d?socket=/s", &lines).unwrap(), None, "{lines}");
         }
@@ -205,7 +216,7 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
             ("ssl-mode=VERIFY_IDENTITY", "needs ssl-ca"),
             ("ssl-mode=maybe", "unknown"),
             ("ssl-ca=/nonexistent/ca.pem", "/nonexistent/ca.pem"),
-            ("ssl-crl=/c.pem", "not supported"),
+            ("ssl-crlpath=/c", "not supported"),
             ("ssl-key=/k.pem\nssl", "goes with ssl-cert"),
         ] {
             let error = tls("mysql://u@h/d", lines).unwrap_err().to_string();
@@ -239,6 +250,9 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
             ("mysql://u@h/d?enable_cleartext_plugin=true&tls=require", "verified certificate"),
             ("mysql://u@h/d?enable_cleartext_plugin=true&socket=/s", "verified certificate"),
             ("mysql://u@h/d?enable_cleartext_plugin=1", "enable_cleartext_plugin=1"),
+            ("mysql://u@h/d?ssl-mode=PREFERRED", "mysql: ssl-mode=PREFERRED does not specify"),
+            ("mysql://u@h/d?ssl-mode=VERIFY_CA", "needs ssl-ca"),
+            ("mysql://u@h/d?ssl-mode=REQUIRED&tls=verify", "tls= and ssl-mode="),
         ] {
             let error = config(url, None, "").unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");

@@ -1,6 +1,7 @@
 //! MySQL and MariaDB, which share a protocol and most of their settings.
 
 mod config;
+mod connections;
 mod dialect;
 mod dump;
 mod durability;
@@ -46,6 +47,15 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::CERT,
         tls::KEY,
         OptionInfo::new(
+            "ssl-mode",
+            "as in MySQL's client: DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY, with ssl-ca; default: that of the \
+             option files",
+        ),
+        OptionInfo::new("ssl-ca", "as in MySQL's client: file of the certificate authorities"),
+        OptionInfo::new("ssl-cert", "as in MySQL's client: file of the client's certificate"),
+        OptionInfo::new("ssl-key", "as in MySQL's client: file of the client's private key"),
+        OptionInfo::new("ssl-crl", "as in MySQL's client: file of revoked certificates"),
+        OptionInfo::new(
             "enable_cleartext_plugin",
             "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",
         ),
@@ -62,6 +72,7 @@ pub static INFO: DriverInfo = DriverInfo {
         charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),
+    connections: connections::CONNECTIONS,
     open,
 };
 

@@ -14,6 +14,7 @@
 mod answer;
 mod config;
 mod connect;
+mod connections;
 mod errors;
 mod facts;
 mod memory;
@@ -51,6 +52,7 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
+    connections: connections::CONNECTIONS,
     open,
 };
 

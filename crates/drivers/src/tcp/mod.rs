@@ -4,7 +4,7 @@
 mod channel;
 mod session;
 
-use crate::info::DriverInfo;
+use crate::info::{Connections, DriverInfo};
 use crate::prelude::*;
 use crate::wire::lost;
 use kurabe_core::operation::Flow;
@@ -24,6 +24,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "tcp://host[:port]",
     options: &[],
     benchmark_clause: None,
+    connections: Connections::NONE,
     open,
 };
 

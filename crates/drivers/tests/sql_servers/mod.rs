@@ -3,6 +3,8 @@
 
 mod account;
 mod common;
+mod errors;
+mod hosts;
 mod literals;
 mod methods;
 mod reach;

@@ -127,9 +127,15 @@ fn pgbench() -> Command {
                 "protocol",
                 'M',
                 "HOW",
-                "prepared: as --statement once; extended: as --statement per-request",
+                "prepared: as --statement once; extended: per-request; simple: literal",
             )
             .value_parser(["simple", "extended", "prepared"]),
+            option(
+                "max-tries",
+                "N",
+                "How often a transaction is tried if it was not serializable or met a deadlock [default: 1]",
+            )
+            .help_heading(heading),
         ])
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))

@@ -18,6 +18,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use super::errors::located;
 use super::estimate::PlanFormat;
 use crate::prelude::*;
 use crate::sql::RowsText;
@@ -195,6 +196,7 @@ impl<S: Peer> Lean<S> {
             this.command(command, text)?;
             this.packets.read(&mut Rows::Text, out)
         })
+        .map_err(|error| located(error, text))
     }
 
     fn send_execute(&mut self, statement: &mut Statement, parameters: &[Value<'_>]) -> Outcome<()> {
@@ -305,6 +307,7 @@ impl<S: Peer + Send> Link for Lean<S> {
                 column_kinds,
             }))
         })
+        .map_err(|error| located(error, sql.as_bytes()))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {

@@ -4,6 +4,7 @@
 
 mod answer;
 mod authentication;
+mod binding;
 mod request;
 mod scram;
 mod startup;
@@ -11,7 +12,7 @@ mod startup;
 mod tests;
 mod transfer;
 
-use super::values::Form;
+use super::values::{self, Form};
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
@@ -21,9 +22,6 @@ use kurabe_core::driver::Access;
 use kurabe_driver_common::usable;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
-
-/// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
-const MOST_PIPELINED: usize = 1 << 20;
 
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
@@ -51,14 +49,20 @@ pub(crate) struct Statement {
     head: Vec<u8>,
     /// The bytes after the parameters, including Execute and Sync.
     tail: Vec<u8>,
+    parameter_types: Vec<u32>,
     parameter_forms: Vec<Form>,
     column_forms: Vec<Form>,
 }
 
 impl Statement {
-    fn new(name: String, parameter_forms: Vec<Form>, column_forms: Vec<Form>) -> Self {
+    fn new(
+        name: String,
+        parameter_types: Vec<u32>,
+        parameter_forms: Vec<Form>,
+        column_forms: Vec<Form>,
+    ) -> Self {
         let (head, tail) = (request::bind_head(&name, &parameter_forms), request::bind_tail(&column_forms));
-        Self { name, head, tail, parameter_forms, column_forms }
+        Self { name, head, tail, parameter_types, parameter_forms, column_forms }
     }
 }
 
@@ -118,6 +122,7 @@ impl<S: Peer> Lean<S> {
             let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1, this.access)?;
             Ok(ended.map(|()| (name, described)))
         })
+        .map_err(|error| error.in_statement(sql))
     }
 
     /// Sends the execution of a prepared statement.
@@ -145,6 +150,7 @@ impl<S: Peer> Lean<S> {
             this.send()?;
             answer::read(&mut this.wire, &mut Rows::Text(out), syncs, this.access)
         })
+        .map_err(|error| error.in_statement(sql))
     }
 }
 
@@ -197,15 +203,20 @@ impl<S: Peer + Send> Link for Lean<S> {
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        Ok(Statement::new(name, parameter_forms, column_forms))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let forms = parameter_types.iter().map(|number| Form::of(*number)).collect();
+        Ok(Statement::new(name, parameter_types, forms, column_forms))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
         // A custom statement's parameters and columns use the text format, because their types are arbitrary.
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        let parameter_forms = vec![Form::Text; parameter_forms.len()];
-        Ok(Statement::new(name, parameter_forms, column_forms.into_iter().map(Form::as_text).collect()))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let (forms, columns) = (vec![Form::Text; parameter_types.len()], column_forms.into_iter());
+        Ok(Statement::new(name, parameter_types, forms, columns.map(Form::as_text).collect()))
+    }
+
+    fn parameter_types(&self, statement: &Statement) -> Vec<&'static str> {
+        statement.parameter_types.iter().map(|number| values::type_name(*number)).collect()
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -247,24 +258,17 @@ impl<S: Peer + Send> Link for Lean<S> {
         let requests = (0..count).map(|n| &parameters[n * each..(n + 1) * each]);
         self.exchange(|this| {
             this.begin();
-            let mut lengths = 0;
-            for values in requests.clone() {
-                lengths += usable!(request::parameters_length(forms, values));
-            }
-            if lengths > MOST_PIPELINED {
-                // A server that cannot send stops receiving: both sides would wait forever.
-                let why = format!("{count} requests of {lengths} bytes are too many to send at once");
-                return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
-            }
             for values in requests {
                 let length = usable!(request::parameters_length(forms, values));
                 usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
                 request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
-            this.send()?;
+            this.closes.clear();
+            this.wire.send_pipeline(&mut this.out)?;
             let mut ended = Ok(());
             for reply in out {
+                this.wire.next_answer();
                 let result = answer::read(
                     &mut this.wire,
                     &mut Rows::Typed(&statement.column_forms, reply),

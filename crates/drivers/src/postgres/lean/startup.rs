@@ -1,5 +1,6 @@
 //! Connection set-up (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
 
+use super::authentication::Channel;
 use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
 use crate::postgres::config::Config;
@@ -22,15 +23,19 @@ impl Lean<Stream> {
 
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut wire = Wire::new(Stream::connect(&config.place, options)?);
+        let mut wire = {
+            let limit = config.connect_timeout.map_or(options.timeout, |limit| limit.min(options.timeout));
+            Wire::new(Stream::connect_within(&config.place, options, limit)?)
+        };
         let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             request_tls(&mut wire)?;
-            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+            let name = config.host.as_ref().unwrap_or(host);
+            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, name)?);
             times.tls = Some(laps.lap());
         }
-        let private = wire.stream().is_private();
-        let started = log_in(&mut wire, config, private, options.access).and_then(|took| {
+        let channel = Channel::of(wire.stream());
+        let started = log_in(&mut wire, config, &channel, options.access).and_then(|took| {
             times.authenticate = took;
             until_ready(&mut wire)
         });
@@ -80,11 +85,19 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 }
 
 /// Sends `StartupMessage` and authenticates; returns the time that authentication took.
-fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: Access) -> Result<Duration> {
+fn log_in<S: Peer>(
+    wire: &mut Wire<S>,
+    config: &Config,
+    channel: &Channel,
+    access: Access,
+) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
-    let settings =
-        [("user", config.user.as_str()), ("database", &config.database), ("application_name", "kurabe")];
+    let settings = [
+        ("user", config.user.as_str()),
+        ("database", &config.database),
+        ("application_name", &config.application_name),
+    ];
     // Set here because SET would add a round trip to every connection.
     let encoding = (config.charset == Charset::Connecting).then_some(("client_encoding", "UTF8"));
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
@@ -102,7 +115,7 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: A
     out.push(0);
     request::close_message(&mut out, 0)?;
     wire.send(&out)?;
-    authentication::authenticate(wire, config, private)
+    authentication::authenticate(wire, config, channel)
 }
 
 /// What the server says before it is ready.
@@ -149,7 +162,7 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Started> {
 
 /// Logs in and waits until the server is ready; tests use it with a scripted stream.
 #[cfg(test)]
-pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
-    log_in(wire, config, private, Access::ReadWrite)?;
+pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, channel: &Channel) -> Result<()> {
+    log_in(wire, config, channel, Access::ReadWrite)?;
     until_ready(wire).map(drop)
 }
