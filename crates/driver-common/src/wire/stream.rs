@@ -4,6 +4,7 @@ use super::{MOST, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
 use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
 
 /// A connected socket, encrypted or not.
 pub struct Stream {
@@ -91,6 +92,12 @@ impl Peer for Stream {
     }
 
     fn ready(&mut self) {
+        self.socket.ready();
+    }
+
+    fn limit(&mut self, allowed: Duration) {
+        // Only a longer limit needs anything of the kernel.
+        let _ = self.socket.allow(allowed);
         self.socket.ready();
     }
 

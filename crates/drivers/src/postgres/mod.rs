@@ -55,12 +55,12 @@ pub static INFO: DriverInfo = DriverInfo {
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    let (config, dialect) = (Config::from_url(url)?, Arc::new(dialect::dialect()));
+    let (config, dialect) = (Arc::new(Config::from_url(url)?), Arc::new(dialect::dialect()));
     Ok(Box::new(Postgres { config, dialect, remotes: Vec::new() }))
 }
 
 struct Postgres {
-    config: Config,
+    config: Arc<Config>,
     dialect: Arc<Dialect>,
     /// The servers to which it can link, and why not to the others.
     remotes: foreign::Remotes,
@@ -86,7 +86,8 @@ impl Driver for Postgres {
         let mut link = self.query(&ConnectOptions::default())?;
         let commit = durability::Durability::read(&mut *link)?.require(class)?;
         link.quit()?;
-        self.config.synchronous_commit = commit.or(self.config.synchronous_commit);
+        let commit = commit.or(self.config.synchronous_commit);
+        Arc::make_mut(&mut self.config).synchronous_commit = commit;
         Ok(())
     }
 
@@ -110,7 +111,8 @@ impl Driver for Postgres {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect, None)))
+        let lean = Lean::connect(&self.config, options)?.watch(&self.config, options);
+        Ok(Box::new(LinkSession::new(lean, dialect, None)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

@@ -3,6 +3,7 @@
 
 mod account;
 mod common;
+mod ended;
 mod literals;
 mod methods;
 mod reach;

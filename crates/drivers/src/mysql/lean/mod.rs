@@ -19,21 +19,27 @@ mod stream;
 mod tests;
 
 use super::estimate::PlanFormat;
+use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind, Rows};
 use compressed::Framed;
+use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
 const SURELY_TAKEN: usize = 1_000_000;
+
+/// How long a statement that was ended may still take.
+const ENDS: Duration = Duration::from_secs(5);
 
 /// The stream of a connection to a server.
 pub(crate) type Connection = Framed<Stream>;
@@ -53,6 +59,9 @@ pub(crate) struct Lean<S> {
     broken: bool,
     times: Option<ConnectTimes>,
     plans: PlanFormat,
+    /// The server's number of this connection.
+    number: u32,
+    running: Option<Arc<Running>>,
 }
 
 /// Bytes of a command that closes a statement.
@@ -73,7 +82,7 @@ impl<S: Peer> Lean<S> {
         packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
         let plans = PlanFormat::default();
-        Self { packets, out, bitmap, closes, allowed, broken: false, times: None, plans }
+        Self { packets, out, bitmap, closes, allowed, broken: false, times: None, plans, number: 0, running: None }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -82,9 +91,31 @@ impl<S: Peer> Lean<S> {
         }
         // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = work(self)?;
+        if let Some(running) = &self.running {
+            running.turn();
+        }
+        let result = work(self).map_err(|error| self.leave(error))?;
         self.broken = false;
-        result
+        match &self.running {
+            Some(running) => {
+                running.turn();
+                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
+            }
+            None => result,
+        }
+    }
+
+    /// Ends the statement on the server if its answer was not awaited, and waits until it has ended.
+    #[cold]
+    fn leave(&mut self, error: Error) -> Error {
+        let Some(running) = self.running.take() else { return error };
+        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
+            running.end();
+            self.packets.wire.drain(ENDS);
+        } else if running.was_ended() {
+            return cancel::error();
+        }
+        error
     }
 
     /// Starts a command of this length; returns whether it fits into one packet. Queued commands are sent with it, or
