@@ -134,7 +134,8 @@ mod tests {
             Running::new(trial, move || sender.send(name).unwrap())
         };
         let (failed, other) = (new_trial(), new_trial());
-        let sessions = [open(failed, "long"), open(failed, "idle"), open(other, "other"), open(failed, "short")];
+        let sessions =
+            [open(failed, "long"), open(failed, "idle"), open(other, "other"), open(failed, "short")];
         let [long, idle, elsewhere, short] = &sessions;
         for busy in [long, elsewhere, short] {
             busy.turn();

@@ -142,7 +142,19 @@ impl Connection {
         let (reading, transaction, prepared, watched) = (None, None, HashMap::new(), None);
         let (number, running) = (String::new(), None);
         let access = Access::ReadWrite;
-        let mut new = Self { client, database, waits, reading, transaction, access, prepared, watched, number, running, most };
+        let mut new = Self {
+            client,
+            database,
+            waits,
+            reading,
+            transaction,
+            access,
+            prepared,
+            watched,
+            number,
+            running,
+            most,
+        };
         // The client hides its socket. The server knows the socket's address.
         let mut reply = Reply::new();
         let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST'), CAST(CURRENT_CONNECTION AS VARCHAR(20)) \

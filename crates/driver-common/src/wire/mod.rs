@@ -161,10 +161,15 @@ impl<S: Peer> Wire<S> {
         }
     }
 
-    /// Receives and discards what the server still sends, until it closes the connection or the time is over.
-    pub fn drain(&mut self, limit: Duration) {
+    /// Sends a last message, even after a failure, then receives and discards what the server still sends, until it closes
+    /// the connection or the time is over.
+    pub fn drain(&mut self, last: &[u8], limit: Duration) {
         let until = Instant::now() + limit;
         self.failed = true;
+        self.stream.limit(limit);
+        if self.stream.begin().and_then(|()| self.stream.write_all(last)).is_err() {
+            return;
+        }
         loop {
             self.stream.limit(until.saturating_duration_since(Instant::now()));
             if self.stream.begin().is_err() {

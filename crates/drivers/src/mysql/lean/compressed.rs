@@ -9,7 +9,6 @@ use crate::wire::{Peer, malformed, receive_by_read};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use kurabe_core::compression::Compression;
 use std::io::{self, IoSlice, Read, Write};
-use std::time::Duration;
 use zstd::stream::raw::{DParameter, Decoder, Operation as _};
 
 const HEADER: usize = 7;
@@ -115,10 +114,6 @@ impl<S: Peer> Peer for Framed<S> {
 
     fn ready(&mut self) {
         self.inner.ready();
-    }
-
-    fn limit(&mut self, allowed: Duration) {
-        self.inner.limit(allowed);
     }
 
     fn begin_command(&mut self) {

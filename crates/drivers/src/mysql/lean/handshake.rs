@@ -51,6 +51,10 @@ const UTF8MB4: u8 = 45;
 /// How long a request to end a statement may take.
 const REACHES: Duration = Duration::from_secs(2);
 
+/// How often it is checked whether a statement has ended, and the pause in between.
+const CHECKS: u32 = 250;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Maximum packet that the client accepts. Servers do not enforce it.
 const MOST_TAKEN: u32 = 1 << 30;
 
@@ -109,7 +113,7 @@ impl Lean<Connection> {
     }
 }
 
-/// Ends a connection of this user, with its statement. Behind a proxy the number may be that of another's connection, on
+/// Ends a connection of this user, with its statement, and waits for that: the server closes the socket before. Behind a proxy the number may be that of another's connection, on
 /// another server: such a connection has another user, host or database, or executes nothing.
 fn end_connection(config: &Config, options: &ConnectOptions, number: u32) -> Result<()> {
     let mut link = Lean::connect(config, options, Arc::default())?;
@@ -119,11 +123,18 @@ fn end_connection(config: &Config, options: &ConnectOptions, number: u32) -> Res
             "SELECT COUNT(*) FROM information_schema.processlist them, information_schema.processlist us \
              WHERE us.id = CONNECTION_ID() AND them.id = {number} AND them.user = us.user AND them.db <=> us.db \
              AND SUBSTRING_INDEX(them.host, ':', 1) = SUBSTRING_INDEX(us.host, ':', 1) \
-             AND them.command IN ('Query', 'Execute')"
+             AND them.command <> 'Sleep'"
         ),
     )?;
     if found.as_deref() == Some("1") {
         link.query(&format!("KILL {number}"), &mut Reply::new())?;
+        let count = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}");
+        for _ in 0..CHECKS {
+            if value(&mut link, &count)?.as_deref() == Some("0") {
+                break;
+            }
+            kurabe_reactor::sleep(PAUSE);
+        }
     }
     link.quit()
 }

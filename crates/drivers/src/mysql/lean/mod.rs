@@ -31,15 +31,11 @@ use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
 /// Maximum request that is sent without reading `max_allowed_packet`: every version's default is larger.
 const SURELY_TAKEN: usize = 1_000_000;
-
-/// How long a statement that was ended may still take.
-const ENDS: Duration = Duration::from_secs(5);
 
 /// The stream of a connection to a server.
 pub(crate) type Connection = Framed<Stream>;
@@ -82,7 +78,18 @@ impl<S: Peer> Lean<S> {
         packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
         let plans = PlanFormat::default();
-        Self { packets, out, bitmap, closes, allowed, broken: false, times: None, plans, number: 0, running: None }
+        Self {
+            packets,
+            out,
+            bitmap,
+            closes,
+            allowed,
+            broken: false,
+            times: None,
+            plans,
+            number: 0,
+            running: None,
+        }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -105,13 +112,12 @@ impl<S: Peer> Lean<S> {
         }
     }
 
-    /// Ends the statement on the server if its answer was not awaited, and waits until it has ended.
+    /// Ends the statement on the server if its answer was not awaited.
     #[cold]
     fn leave(&mut self, error: Error) -> Error {
         let Some(running) = self.running.take() else { return error };
         if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
             running.end();
-            self.packets.wire.drain(ENDS);
         } else if running.was_ended() {
             return cancel::error();
         }

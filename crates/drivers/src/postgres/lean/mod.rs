@@ -121,8 +121,7 @@ impl<S: Peer> Lean<S> {
             // The server closes the connection when it reads this, after the statement.
             self.out.clear();
             request::terminate(&mut self.out);
-            let _ = self.wire.send(&self.out);
-            self.wire.drain(ENDS);
+            self.wire.drain(&self.out, ENDS);
         } else if running.was_ended() {
             return cancel::error();
         }

@@ -88,7 +88,7 @@ fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Re
     request::close_message(&mut out, 0)?;
     wire.send(&out)?;
     // It closes the connection when it has sent the signal.
-    wire.drain(options.timeout);
+    wire.drain(&[], options.timeout);
     Ok(())
 }
 
