@@ -563,6 +563,8 @@ pub struct ConnectOptions {
     pub compression: Compression,
     /// What its statements may do.
     pub access: Access,
+    /// The trial to which the session belongs, or 0: [`statements`](crate::statements) ends what it runs if that fails.
+    pub trial: u64,
 }
 
 /// What the statements of a session may do.
@@ -612,6 +614,7 @@ impl Default for ConnectOptions {
             long_replies: LONG_REPLIES.load(Ordering::Relaxed),
             compression: Compression::Off,
             access: Access::ReadWrite,
+            trial: 0,
         }
     }
 }

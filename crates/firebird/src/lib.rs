@@ -84,7 +84,9 @@ impl Driver for Firebird {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (link, driver) = (FirebirdLink(Connection::open(self, options, None)?), self.clone());
+        let connection = Connection::open(self, options, None)?;
+        connection::lock(&connection).watch(self, options);
+        let (link, driver) = (FirebirdLink(connection), self.clone());
         let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
         Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone()), Some(supports))))
     }

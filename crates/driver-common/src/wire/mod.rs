@@ -29,6 +29,7 @@ use crate::cancel;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::io::{self, IoSlice, Read, Write};
+use std::time::{Duration, Instant};
 
 /// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
 const INBOX: usize = 16 * 1024;
@@ -73,6 +74,9 @@ pub trait Peer: Read + Write {
 
     /// Ends connecting, whose requests share one deadline.
     fn ready(&mut self) {}
+
+    /// Limits the time of each further exchange.
+    fn limit(&mut self, _allowed: Duration) {}
 
     /// Starts a command of a protocol that counts what it sends from each command.
     fn begin_command(&mut self) {}
@@ -174,6 +178,28 @@ impl<S: Peer> Wire<S> {
     pub fn widen(&mut self) {
         if self.inbox.len() < WIDE {
             self.inbox.resize(WIDE, 0);
+        }
+    }
+
+    /// Sends a last message, even after a failure, then receives and discards what the server still sends, until it closes
+    /// the connection or the time is over.
+    pub fn drain(&mut self, last: &[u8], limit: Duration) {
+        let until = Instant::now() + limit;
+        self.failed = true;
+        self.stream.limit(limit);
+        if self.stream.begin().and_then(|()| self.stream.write_all(last)).is_err() {
+            return;
+        }
+        loop {
+            self.stream.limit(until.saturating_duration_since(Instant::now()));
+            if self.stream.begin().is_err() {
+                return;
+            }
+            match self.stream.read(&mut self.inbox) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(1..) if Instant::now() < until => {}
+                _ => return,
+            }
         }
     }
 

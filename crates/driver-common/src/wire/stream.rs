@@ -153,6 +153,12 @@ impl Peer for Stream {
         self.socket.ready();
     }
 
+    fn limit(&mut self, allowed: Duration) {
+        // Only a longer limit needs anything of the kernel.
+        let _ = self.socket.allow(allowed);
+        self.socket.ready();
+    }
+
     fn most(&self) -> u64 {
         self.most
     }

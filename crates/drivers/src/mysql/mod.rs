@@ -77,7 +77,7 @@ pub static INFO: DriverInfo = DriverInfo {
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    let config = Config::from_url(url)?;
+    let config = Arc::new(Config::from_url(url)?);
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
@@ -88,7 +88,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 struct Mysql {
-    config: Config,
+    config: Arc<Config>,
     dialect: Arc<Dialect>,
     /// The storage engine of our tables, once the server has reported it.
     engine: OnceLock<StorageEngine>,
@@ -214,7 +214,8 @@ impl Driver for Mysql {
         let dialect = Arc::clone(&self.dialect);
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
-        Ok(Box::new(LinkSession::new(self.lean(options)?, dialect, supports)))
+        let lean = self.lean(options)?.watch(&self.config, options);
+        Ok(Box::new(LinkSession::new(lean, dialect, supports)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

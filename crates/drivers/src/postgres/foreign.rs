@@ -21,7 +21,7 @@ pub(super) type Remotes = Vec<(RemoteServer, Result<Remote>)>;
 /// The address of a server to which a link may lead.
 #[derive(Clone)]
 pub(super) enum Remote {
-    Postgres(Config),
+    Postgres(Box<Config>),
     Mysql(mysql_fdw::Address),
 }
 
@@ -58,7 +58,7 @@ pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
     if super::INFO.schemes.contains(&scheme) {
         let mut hosts = Config::from_url(url)?;
         return match (hosts.pop(), hosts.is_empty()) {
-            (Some(config), true) => Ok(Remote::Postgres(config)),
+            (Some(config), true) => Ok(Remote::Postgres(Box::new(config))),
             _ => Err(url.wrong("a link is to one host").hint("name one host in the URL of the remote")),
         };
     }

@@ -5,7 +5,7 @@ use super::lean::Lean;
 use crate::prelude::*;
 use crate::wire::Stream;
 use crate::wire::link::{Query as _, value};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// libpq's `target_session_attrs`: which server is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,22 +50,22 @@ impl Attributes {
 /// The hosts of a target. The first connection decides, and all others of the run are to the same host: a run measures
 /// one server.
 pub(super) struct Hosts {
-    all: Vec<Config>,
+    all: Vec<Arc<Config>>,
     chosen: OnceLock<usize>,
 }
 
 impl Hosts {
     pub(super) fn new(all: Vec<Config>) -> Self {
-        Self { all, chosen: OnceLock::new() }
+        Self { all: all.into_iter().map(Arc::new).collect(), chosen: OnceLock::new() }
     }
 
     /// The chosen host, else the first.
     pub(super) fn first(&self) -> Option<&Config> {
-        self.all.get(self.chosen.get().copied().unwrap_or_default())
+        self.all.get(self.chosen.get().copied().unwrap_or_default()).map(Arc::as_ref)
     }
 
-    pub(super) fn all_mut(&mut self) -> &mut [Config] {
-        &mut self.all
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Config> {
+        self.all.iter_mut().map(Arc::make_mut)
     }
 
     /// The host to connect to.
@@ -73,7 +73,7 @@ impl Hosts {
     /// # Errors
     /// [`Unreachable`](ErrorKind::Unreachable) if none is the wanted one, with each one's reason; as in libpq, what a host
     /// refuses while it authenticates is not tried at the next.
-    pub(super) fn get(&self) -> Result<&Config> {
+    pub(super) fn get(&self) -> Result<&Arc<Config>> {
         let at = match (self.chosen.get(), &*self.all) {
             (Some(at), _) => *at,
             (None, [only]) if only.attributes == Attributes::Any => 0,

@@ -138,7 +138,9 @@ impl Driver for Postgres {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(Box::new(LinkSession::new(Lean::connect(self.hosts.get()?, options)?, dialect, None)))
+        let config = self.hosts.get()?;
+        let lean = Lean::connect(config, options)?.watch(config, options);
+        Ok(Box::new(LinkSession::new(lean, dialect, None)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

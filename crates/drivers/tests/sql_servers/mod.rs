@@ -3,6 +3,7 @@
 
 mod account;
 mod common;
+mod ended;
 mod errors;
 mod hosts;
 mod literals;

@@ -95,10 +95,10 @@ pub(super) fn zipfian_below_one(rng: &mut Rng, least: i64, most: i64, exponent: 
     let is_one = power.abs() < 1e-9;
     let integral = |x: f64| if is_one { x.ln() } else { (power * x.ln()).exp_m1() / power };
     let inverse = |y: f64| if is_one { y.exp() } else { ((power * y).ln_1p() / power).exp() };
-    let (first, last) = (integral(1.5) - 1.0, integral(width + 0.5));
+    let (above, below) = (integral(1.5) - 1.0, integral(width + 0.5));
     let sure = 2.0 - inverse(integral(2.5) - density(2.0));
     loop {
-        let draw = (first - last).mul_add(rng.unit_f64(), last);
+        let draw = (above - below).mul_add(rng.unit_f64(), below);
         let x = inverse(draw);
         let rank = (x + 0.5).floor().clamp(1.0, width);
         if rank - x <= sure || draw >= integral(rank + 0.5) - density(rank) {

@@ -13,15 +13,22 @@ mod tests;
 mod transfer;
 
 use super::values::{self, Form};
+use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
+
+/// How long a cancelled statement may take to end.
+const ENDS: Duration = Duration::from_secs(5);
 
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
@@ -39,8 +46,9 @@ pub(crate) struct Lean<S> {
     /// What the session's statements may do. The server says if one changes that.
     access: Access,
     times: Option<ConnectTimes>,
-    /// The server process that was named at the start.
-    process: Option<i32>,
+    /// The server process that was named at the start, and the key that allows to cancel what it executes.
+    key: Option<Vec<u8>>,
+    running: Option<Arc<Running>>,
 }
 
 pub(crate) struct Statement {
@@ -78,13 +86,14 @@ impl<S: Peer> Lean<S> {
             broken: false,
             access: Access::ReadWrite,
             times: None,
-            process: None,
+            key: None,
+            running: None,
         }
     }
 
     /// The server process that was named at the start; a pooler names one of its own.
     pub(crate) fn process(&self) -> Option<i32> {
-        self.process
+        self.key.as_ref()?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -93,9 +102,34 @@ impl<S: Peer> Lean<S> {
         }
         // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = work(self)?;
+        if let Some(running) = &self.running {
+            running.turn();
+        }
+        let result = work(self).map_err(|error| self.leave(error))?;
         self.broken = false;
-        result
+        match &self.running {
+            Some(running) => {
+                running.turn();
+                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
+            }
+            None => result,
+        }
+    }
+
+    /// Ends the statement on the server if its answer was not awaited, and waits until it has ended.
+    #[cold]
+    fn leave(&mut self, error: Error) -> Error {
+        let Some(running) = self.running.take() else { return error };
+        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
+            running.end();
+            // The server closes the connection when it reads this, after the statement.
+            self.out.clear();
+            request::terminate(&mut self.out);
+            self.wire.drain(&self.out, ENDS);
+        } else if running.was_ended() {
+            return cancel::error();
+        }
+        error
     }
 
     /// Starts a request with the queued closes, which stay queued until the request is sent.

@@ -8,6 +8,8 @@ use crate::postgres::read_only;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Protocol 3.0.
@@ -15,6 +17,12 @@ const VERSION: u32 = 196_608;
 
 /// `SSLRequest`: its length and request code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// The code of a `CancelRequest`.
+const CANCEL_REQUEST: [u8; 4] = [4, 210, 22, 46];
+
+/// How long a request to cancel may take.
+const REACHES: Duration = Duration::from_secs(2);
 
 impl Lean<Stream> {
     pub(crate) fn port(&self) -> Option<u16> {
@@ -39,9 +47,9 @@ impl Lean<Stream> {
             times.authenticate = took;
             until_ready(&mut wire)
         });
-        let Started { read_only, process } = started.map_err(|error| with_hint(error, config))?;
+        let Started { read_only, key } = started.map_err(|error| with_hint(error, config))?;
         let mut lean = Self::over(wire);
-        lean.process = process;
+        lean.key = key;
         if options.access == Access::ReadOnly {
             lean.access = Access::ReadOnly;
             // Reported since PostgreSQL 14.
@@ -58,6 +66,35 @@ impl Lean<Stream> {
         lean.wire.ready();
         Ok(lean)
     }
+
+    /// Has the statements of this session ended on the server when nobody waits for them any more.
+    pub(crate) fn watch(mut self, config: &Arc<Config>, options: &ConnectOptions) -> Self {
+        if let Some(key) = self.key.clone() {
+            let (config, timeout) = (Arc::clone(config), options.timeout.min(REACHES));
+            self.running = Some(Running::new(options.trial, move || {
+                // A server that cannot be reached any more executes nothing for this client that could be ended.
+                let _ = cancel_statement(&config, &ConnectOptions::within(timeout), &key);
+            }));
+        }
+        self
+    }
+}
+
+/// Cancels what the server process of this key executes ("Canceling Requests in Progress").
+fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Result<()> {
+    let mut wire = Wire::new(Stream::connect(&config.place, options)?);
+    if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
+        request_tls(&mut wire)?;
+        wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+    }
+    let mut out = vec![0; 4];
+    out.extend_from_slice(&CANCEL_REQUEST);
+    out.extend_from_slice(key);
+    request::close_message(&mut out, 0)?;
+    wire.send(&out)?;
+    // It closes the connection when it has sent the signal.
+    wire.drain(&[], options.timeout);
+    Ok(())
 }
 
 /// Adds the reason why a password file was ignored, if the password is missing.
@@ -123,8 +160,8 @@ fn log_in<S: Peer>(
 struct Started {
     /// Whether transactions only read, if it says so.
     read_only: Option<bool>,
-    /// Its process for this connection.
-    process: Option<i32>,
+    /// Its process for this connection, and the key to it.
+    key: Option<Vec<u8>>,
 }
 
 /// Waits until the server is ready.
@@ -139,8 +176,7 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Started> {
                 wire.consume(length);
             }
             b'K' => {
-                let process = answer::body(wire, length)?.first_chunk();
-                started.process = process.map(|bytes| i32::from_be_bytes(*bytes));
+                started.key = Some(answer::body(wire, length)?.to_vec());
                 wire.consume(length);
             }
             b'E' => {
