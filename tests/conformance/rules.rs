@@ -194,8 +194,8 @@ pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     // None at all, and too few parameters; the session continues.
     session.pipeline(&get, &[], &mut []).unwrap();
     // More than all buffers hold in both directions: the server stops receiving while it cannot send.
-    const MANY: usize = 15_000;
-    let (long, datum) = ("k".repeat(200), vec![7; 2_000]);
+    const MANY: usize = 20_000;
+    let (long, datum) = ("k".repeat(40), vec![7; 2_000]);
     let row = [Value::Text(&long), Value::Bytes(&datum)];
     session.execute(&insert, &row, &mut reply).unwrap();
     let keys = vec![Value::Text(&long); MANY];

@@ -329,8 +329,9 @@ impl State {
             if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
                 return Err(error);
             }
-            if let Some(number) = self.rollback {
-                // Without a transaction it does nothing. Some engines roll it back automatically, and may reject another
+            // Where nothing ran there is no transaction.
+            if let Some(number) = self.rollback.filter(|_| !self.ran.is_empty()) {
+                // Some engines roll it back automatically, and may reject another
                 // rollback (SQLite).
                 match self.statements[number].execute(session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
