@@ -32,7 +32,8 @@ pub(crate) fn seed() -> u64 {
 }
 
 fn sqlite(file: &Path, statements: &str) -> String {
-    let output = Command::new("sqlite3").args(["-batch", "-noheader", "-bail"]).arg(file).arg(statements).output();
+    let output =
+        Command::new("sqlite3").args(["-batch", "-noheader", "-bail"]).arg(file).arg(statements).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -120,7 +121,10 @@ pub(crate) fn kill(engines: &[&str], count: usize, mut seed: u64) {
             }
             let mut answer = place.run(&args);
             if changes && answer.code == Some(3) {
-                assert!(answer.err.contains("on the source") || answer.err.contains("digest"), "{what}: {answer:?}");
+                assert!(
+                    answer.err.contains("on the source") || answer.err.contains("digest"),
+                    "{what}: {answer:?}"
+                );
                 answer = place.run(&[&args[..], &["--restart"]].concat());
             }
             assert_eq!(answer.code, Some(0), "{what}, killed after {moment:?}: {answer:?}");

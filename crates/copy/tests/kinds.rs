@@ -601,7 +601,8 @@ fn foreign_keys_that_cannot_be_made_are_listed_and_left_out() {
         let keys = "SELECT table_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()";
         assert_eq!(to.ask(keys), "d");
     }
-    let (Some(from), Some(to)) = (Place::new("postgres", folder.path()), Place::new("firebird", folder.path()))
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("firebird", folder.path()))
     else {
         return;
     };
@@ -619,7 +620,9 @@ fn documents_keep_their_text_or_the_plan_lists_what_they_lose() {
     let folder = tempfile::tempdir().unwrap();
     let Some(from) = Place::new("postgres", folder.path()) else { return };
     let document = r#"{ "b": 1.00, "a": 12345678901234567890123.5, "b": 2 }"#;
-    from.ask(&format!("CREATE TABLE t (id int PRIMARY KEY, j json, n numeric); INSERT INTO t VALUES (1, '{document}', 1e40)"));
+    from.ask(&format!(
+        "CREATE TABLE t (id int PRIMARY KEY, j json, n numeric); INSERT INTO t VALUES (1, '{document}', 1e40)"
+    ));
     let to = Place::new("sqlite", folder.path()).unwrap();
     assert!(!lists(&planned(&from, &to).unwrap(), "json", "t.j"));
     copy_all(&from, &to).unwrap();
