@@ -257,7 +257,8 @@ fn document(rest: &mut &str, rounded: bool) -> String {
             let (word, after) = rest.split_at((end + 1).min(rest.len()));
             *rest = after;
             // The same character may be written in several ways.
-            serde_json::from_str(word).map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
+            serde_json::from_str(word)
+                .map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
         }
         _ => {
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
@@ -355,7 +356,11 @@ mod tests {
 
     fn form(class: Class, text: &str) -> Result<String> {
         let mut page = Page::new(1);
-        push(Reading { class, hex: false, exact: false, purpose: Purpose::Compare }, Value::Bytes(text.as_bytes()), &mut page)?;
+        push(
+            Reading { class, hex: false, exact: false, purpose: Purpose::Compare },
+            Value::Bytes(text.as_bytes()),
+            &mut page,
+        )?;
         Ok(match page.cell(0, 0) {
             Cell::Null => "null".to_owned(),
             Cell::Int(number) => number.to_string(),
@@ -425,7 +430,8 @@ mod tests {
         assert_eq!(written(Class::Json, document), document);
         assert_eq!(written(Class::Float64, "-0"), "-0.0");
         let mut page = Page::new(1);
-        let reading = Reading { class: Class::Json, hex: false, exact: false, purpose: Purpose::CompareRounded };
+        let reading =
+            Reading { class: Class::Json, hex: false, exact: false, purpose: Purpose::CompareRounded };
         push(reading, Value::Text("[12345678901234567890123, 18446744073709551615]"), &mut page).unwrap();
         assert_eq!(page.cell(0, 0), Cell::Bytes(b"[12345678901234568000000,18446744073709551615]"));
     }

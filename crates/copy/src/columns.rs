@@ -143,7 +143,9 @@ impl OneTable<'_> {
             if kinds[at].class != Class::Decimal || is_limited || self.table.is_indexed(&column.name) {
                 continue;
             }
-            let Some(longer) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else { continue };
+            let Some(longer) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else {
+                continue;
+            };
             let from = engine.from(self.table);
             if self.source.number(&format!("SELECT COUNT(*) FROM {from} WHERE {longer}"))? > 0 {
                 let text = Kind { class: Class::Text, n: UNLIMITED, s: 0, declared: String::new() };

@@ -294,7 +294,8 @@ fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Resu
 /// The types and sequences that tables, or other types, name. All of them if `all`.
 fn needed(known: &[Named], tables: &[TablePlan], all: bool) -> Vec<Named> {
     let of_tables: Vec<&str> = tables.iter().map(|table| table.create.as_str()).collect();
-    let mut kept = vec![all; known.len()];
+    let mut kept: Vec<bool> =
+        known.iter().map(|named| all || named.sql.starts_with("CREATE EXTENSION")).collect();
     loop {
         let more = (0..known.len()).find(|at| {
             let others = known.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(named, _)| &named.sql[..]);

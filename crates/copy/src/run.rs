@@ -278,14 +278,17 @@ impl Copy<'_> {
         }
         done.rows = now.rows;
         let start = Instant::now();
-        if now.phase == Phase::Copied {
+        // Also what an earlier process has verified: the source may have changed since.
+        if now.phase >= Phase::Copied {
             let (source, stop) = (&mut self.source, self.stop);
             let mut progress = |rows| events(Event::Progress { table, step: Step::Verify, rows });
             let copied = now.rows;
             let compare = |target: &mut Side| verify(source, target, table, copied, stop, &mut progress);
             done.rows = in_transaction(&mut self.target, compare)?;
-            now.phase = Phase::Verified;
-            state.set_table(&mut self.target, &table.name, &now)?;
+            if now.phase == Phase::Copied {
+                now.phase = Phase::Verified;
+                state.set_table(&mut self.target, &table.name, &now)?;
+            }
             done.verify = start.elapsed();
         }
         let start = Instant::now();

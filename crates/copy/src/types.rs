@@ -205,7 +205,8 @@ pub fn map(from: &dyn Engine, to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
 
 /// What a new column of an engine is for a type, from its table of new columns.
 pub fn new_column(to: &dyn Engine, kind: &Kind) -> Option<Mapped> {
-    let is_longer = to.longest_decimal().is_some_and(|(_, part)| kind.class == Class::Decimal && kind.s > part);
+    let is_longer =
+        to.longest_decimal().is_some_and(|(_, part)| kind.class == Class::Decimal && kind.s > part);
     let most = if is_longer { UNLIMITED } else { kind.n };
     let rule = to.rules().iter().find(|rule| rule.class == kind.class && most <= rule.most)?;
     // MySQL has texts of no characters.

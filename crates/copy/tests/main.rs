@@ -3,6 +3,7 @@
 
 mod common;
 mod kinds;
+mod pairs;
 mod random;
 mod servers;
 mod sqlite;

@@ -244,10 +244,15 @@ pub trait Engine: Sync {
         true
     }
 
-    /// Whether foreign keys can have this action.
-    fn has_action(&self, action: &str) -> bool {
-        let _ = action;
+    /// Whether foreign keys can have this action, on columns that can be null or not.
+    fn has_action(&self, action: &str, nullable: bool) -> bool {
+        let _ = (action, nullable);
         true
+    }
+
+    /// The action of a foreign key as this engine writes it.
+    fn action<'a>(&self, action: &'a str) -> &'a str {
+        action
     }
 
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.

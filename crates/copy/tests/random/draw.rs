@@ -45,8 +45,11 @@ impl Draw {
 
     /// A whole number that fits so many bits, often one at an end.
     fn whole(&mut self, bits: u32, signed: bool) -> i128 {
-        let (low, high) =
-            if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+        let (low, high) = if signed {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        } else {
+            (0, (1i128 << bits) - 1)
+        };
         match self.below(6) {
             0 => low,
             1 => high,
@@ -86,8 +89,8 @@ impl Draw {
     /// Text of at most so many characters.
     pub fn text(&mut self, most: u64) -> String {
         const WORDS: [&str; 24] = [
-            "a", "B", "7", " ", "  ", "'", "\"", "\\", "\\N", "%", "\t", "\n", "\r", "é", "ß", "東", "😀", "\u{1}", "|",
-            ";", "null", "`", "$1", "\u{a0}",
+            "a", "B", "7", " ", "  ", "'", "\"", "\\", "\\N", "%", "\t", "\n", "\r", "é", "ß", "東", "😀",
+            "\u{1}", "|", ";", "null", "`", "$1", "\u{a0}",
         ];
         let mut text = String::new();
         for _ in 0..self.below(most.min(30) + 1) {
@@ -100,7 +103,9 @@ impl Draw {
     }
 
     fn bytes(&mut self, most: u64) -> Vec<u8> {
-        (0..self.below(most.min(40) + 1)).map(|_| if self.one_in(5) { 0 } else { self.next() as u8 }).collect()
+        (0..self.below(most.min(40) + 1))
+            .map(|_| if self.one_in(5) { 0 } else { self.next() as u8 })
+            .collect()
     }
 
     fn date(&mut self) -> String {
@@ -174,7 +179,11 @@ fn odd(draw: &mut Draw, odd: &[&str], usual: impl FnOnce(&mut Draw) -> String) -
     quoted(&if draw.one_in(8) { draw.of(odd).to_owned() } else { usual(draw) })
 }
 
-fn with(declared: impl Into<String>, form: Form, literal: impl Fn(&mut Draw) -> String + 'static) -> (String, Form, Literal) {
+fn with(
+    declared: impl Into<String>,
+    form: Form,
+    literal: impl Fn(&mut Draw) -> String + 'static,
+) -> (String, Form, Literal) {
     (declared.into(), form, Box::new(literal))
 }
 
@@ -192,8 +201,12 @@ fn postgres(draw: &mut Draw) -> (String, Form, Literal) {
                 odd(d, &["NaN"], |d| d.decimal(all - after, after))
             })
         }
-        5 => with("numeric", Form::Number, move |d| odd(d, &["NaN", "Infinity", "1e40", "1e-40"], |d| d.decimal(30, 25))),
-        6 => with("real", Form::Float32, move |d| odd(d, &["NaN", "-Infinity"], |d| format!("{:e}", d.float32()))),
+        5 => with("numeric", Form::Number, move |d| {
+            odd(d, &["NaN", "Infinity", "1e40", "1e-40"], |d| d.decimal(30, 25))
+        }),
+        6 => with("real", Form::Float32, move |d| {
+            odd(d, &["NaN", "-Infinity"], |d| format!("{:e}", d.float32()))
+        }),
         7 => with("double precision", Form::Float64, move |d| {
             odd(d, &["NaN", "Infinity"], |d| format!("{:e}", d.float64()))
         }),
@@ -208,7 +221,9 @@ fn postgres(draw: &mut Draw) -> (String, Form, Literal) {
         }),
         17 => with(format!("time({digits})"), Form::Time, move |d| odd(d, &["24:00:00"], |d| d.hour(digits))),
         18 | 19 => with(format!("timestamp({digits})"), Form::Time, move |d| {
-            odd(d, &["infinity", "0044-03-15 01:02:03 BC", "20000-01-31 00:00:00"], |d| format!("{} {}", d.date(), d.hour(digits)))
+            odd(d, &["infinity", "0044-03-15 01:02:03 BC", "20000-01-31 00:00:00"], |d| {
+                format!("{} {}", d.date(), d.hour(digits))
+            })
         }),
         20 => with(format!("timestamp({digits}) with time zone"), Form::Time, move |d| {
             odd(d, &["-infinity"], |d| format!("{} {}+00", d.date(), d.hour(digits)))
@@ -216,17 +231,43 @@ fn postgres(draw: &mut Draw) -> (String, Form, Literal) {
         21 => with("uuid", Form::Uuid, |d| quoted(&d.uuid())),
         22 => with("json", Form::Json, |d| quoted(&d.json(3).replace("\\u0001", "\\t"))),
         23 => with("jsonb", Form::Json, |d| quoted(&d.json(3))),
-        24 => with("inet", Form::Bytes, |d| quoted(&format!("10.{}.{}.7/{}", d.below(256), d.below(256), d.below(33)))),
-        25 => with("interval", Form::Bytes, |d| quoted(&format!("{} months {} days {} seconds", d.below(50), d.below(90), d.below(99_999)))),
-        26 => with("integer[]", Form::Bytes, |d| quoted(&format!("{{{},NULL,{}}}", d.below(9), d.whole(32, true)))),
-        27 => with("text[]", Form::Bytes, |d| format!("ARRAY[{}, NULL, {}]::text[]", quoted(&d.text(9)), quoted(&d.text(9)))),
+        24 => with("inet", Form::Bytes, |d| {
+            quoted(&format!("10.{}.{}.7/{}", d.below(256), d.below(256), d.below(33)))
+        }),
+        25 => with("interval", Form::Bytes, |d| {
+            quoted(&format!("{} months {} days {} seconds", d.below(50), d.below(90), d.below(99_999)))
+        }),
+        26 => with("integer[]", Form::Bytes, |d| {
+            quoted(&format!("{{{},NULL,{}}}", d.below(9), d.whole(32, true)))
+        }),
+        27 => with("text[]", Form::Bytes, |d| {
+            format!("ARRAY[{}, NULL, {}]::text[]", quoted(&d.text(9)), quoted(&d.text(9)))
+        }),
         28 => {
             let bits = 1 + draw.below(70) as usize;
             with(format!("bit varying({bits})"), Form::Bytes, move |d| {
-                format!("B'{}'", (0..=d.below(bits as u64)).take(bits).map(|_| d.of(&["0", "1"])).collect::<String>())
+                format!(
+                    "B'{}'",
+                    (0..=d.below(bits as u64)).take(bits).map(|_| d.of(&["0", "1"])).collect::<String>()
+                )
             })
         }
-        _ => with(draw.of(&["int4range", "money", "macaddr", "timetz", "point", "\"char\"", "xml", "tsvector", "pg_lsn", "oid"]), Form::Bytes, |_| "NULL".to_owned()),
+        _ => with(
+            draw.of(&[
+                "int4range",
+                "money",
+                "macaddr",
+                "timetz",
+                "point",
+                "\"char\"",
+                "xml",
+                "tsvector",
+                "pg_lsn",
+                "oid",
+            ]),
+            Form::Bytes,
+            |_| "NULL".to_owned(),
+        ),
     }
 }
 
@@ -270,20 +311,34 @@ fn mysql(mariadb: bool, draw: &mut Draw) -> (String, Form, Literal) {
         }),
         16 => with(format!("binary({most})"), Form::Bytes, move |d| format!("x'{}'", hex(&d.bytes(most)))),
         17 => with(format!("varbinary({most})"), Form::Bytes, move |d| format!("x'{}'", hex(&d.bytes(most)))),
-        18 => with(draw.of(&["tinyblob", "blob", "longblob"]), Form::Bytes, |d| format!("x'{}'", hex(&d.bytes(40)))),
+        18 => with(draw.of(&["tinyblob", "blob", "longblob"]), Form::Bytes, |d| {
+            format!("x'{}'", hex(&d.bytes(40)))
+        }),
         19 => with("date", Form::Time, move |d| zero(d.date(), d)),
         20 => with(format!("time({digits})"), Form::Time, move |d| {
-            if d.one_in(6) { quoted(d.of(&["-01:02:03", "838:59:59", "24:00:00"])) } else { quoted(&d.hour(digits)) }
+            if d.one_in(6) {
+                quoted(d.of(&["-01:02:03", "838:59:59", "24:00:00"]))
+            } else {
+                quoted(&d.hour(digits))
+            }
         }),
         21 | 22 => with(format!("datetime({digits})"), Form::Time, move |d| {
             zero(format!("{} {}", d.date(), d.hour(digits)), d)
         }),
         23 => with(format!("timestamp({digits}) NULL"), Form::Time, move |d| {
-            quoted(&format!("{}-{:02}-{:02} {}", 1971 + d.below(66), 1 + d.below(12), 1 + d.below(28), d.hour(digits)))
+            quoted(&format!(
+                "{}-{:02}-{:02} {}",
+                1971 + d.below(66),
+                1 + d.below(12),
+                1 + d.below(28),
+                d.hour(digits)
+            ))
         }),
         24 => with("year", Form::Number, |d| (1901 + d.below(250)).to_string()),
         25 => with("json", Form::Json, move |d| utf8(&d.json(3))),
-        26 => with("enum('a','it''s','ü','')", Form::Bytes, |d| d.of(&["'a'", "'it''s'", "_utf8mb4 x'c3bc'", "''"]).to_owned()),
+        26 => with("enum('a','it''s','ü','')", Form::Bytes, |d| {
+            d.of(&["'a'", "'it''s'", "_utf8mb4 x'c3bc'", "''"]).to_owned()
+        }),
         27 => with("set('x','y','z')", Form::Bytes, |d| d.of(&["'x'", "'x,z'", "''", "'x,y,z'"]).to_owned()),
         28 => {
             let bits = 1 + draw.below(64) as u32;
@@ -299,9 +354,32 @@ fn mysql(mariadb: bool, draw: &mut Draw) -> (String, Form, Literal) {
 
 fn sqlite(draw: &mut Draw) -> (String, Form, Literal) {
     const DECLARED: [&str; 26] = [
-        "", "ANYTHING", "INTEGER", "INT", "BIGINT", "TINYINT", "REAL", "DOUBLE", "FLOAT", "NUMERIC", "DECIMAL(10,2)",
-        "NUMERIC(5)", "TEXT", "VARCHAR(20)", "CHAR(5)", "CLOB", "BLOB", "BOOLEAN", "DATE", "DATETIME", "TIMESTAMP",
-        "DECIMAL_TEXT(30,10)", "DATE_TEXT", "TIME_TEXT(6)", "JSON_TEXT", "UUID_TEXT",
+        "",
+        "ANYTHING",
+        "INTEGER",
+        "INT",
+        "BIGINT",
+        "TINYINT",
+        "REAL",
+        "DOUBLE",
+        "FLOAT",
+        "NUMERIC",
+        "DECIMAL(10,2)",
+        "NUMERIC(5)",
+        "TEXT",
+        "VARCHAR(20)",
+        "CHAR(5)",
+        "CLOB",
+        "BLOB",
+        "BOOLEAN",
+        "DATE",
+        "DATETIME",
+        "TIMESTAMP",
+        "DECIMAL_TEXT(30,10)",
+        "DATE_TEXT",
+        "TIME_TEXT(6)",
+        "JSON_TEXT",
+        "UUID_TEXT",
     ];
     // A column has values of one kind, or of all.
     let kinds: Vec<u64> = match draw.below(3) {
@@ -313,10 +391,21 @@ fn sqlite(draw: &mut Draw) -> (String, Form, Literal) {
     let text = |text: &str| format!("CAST(x'{}' AS TEXT)", hex(text.as_bytes()));
     with(draw.of(&DECLARED), Form::Any, move |d| match d.of(&kinds) {
         0 => d.below(2).to_string(),
-        1 => { let bits = d.of(&[32, 64]); d.whole(bits, true) }.max(i128::from(i64::MIN) + 1).to_string(),
+        1 => {
+            let bits = d.of(&[32, 64]);
+            d.whole(bits, true)
+        }
+        .max(i128::from(i64::MIN) + 1)
+        .to_string(),
         2 => format!("{:e}", d.float64()),
         3 => format!("{}.{:02}", d.below(1_000), d.below(100)),
-        4 => if d.one_in(20) { d.of(&["9e999", "-9e999"]).to_owned() } else { "1.0".to_owned() },
+        4 => {
+            if d.one_in(20) {
+                d.of(&["9e999", "-9e999"]).to_owned()
+            } else {
+                "1.0".to_owned()
+            }
+        }
         5 => text(&if d.one_in(9) { "a\0b".to_owned() } else { d.text(30) }),
         6 => format!("x'{}'", hex(&d.bytes(20))),
         7 => text(&d.date()),
@@ -339,15 +428,21 @@ fn firebird(draw: &mut Draw) -> (String, Form, Literal) {
             let all = 1 + draw.below(18) as u32;
             let after = draw.below(u64::from(all) + 1) as u32;
             let name = draw.of(&["DECIMAL", "NUMERIC"]);
-            with(format!("{name}({all},{after})"), Form::Number, move |d| quoted(&d.decimal(all - after, after)))
+            with(format!("{name}({all},{after})"), Form::Number, move |d| {
+                quoted(&d.decimal(all - after, after))
+            })
         }
         5 => with("FLOAT", Form::Float32, |d| format!("{:e}", (d.below(2_000) as f32 - 1_000.0) / 8.0)),
-        6 => with("DOUBLE PRECISION", Form::Float64, |d| format!("{:e}", (d.below(2_000_000) as f64 - 1e6) / 64.0)),
+        6 => with("DOUBLE PRECISION", Form::Float64, |d| {
+            format!("{:e}", (d.below(2_000_000) as f64 - 1e6) / 64.0)
+        }),
         7 => with("BOOLEAN", Form::Bool, |d| d.of(&["TRUE", "FALSE"]).to_owned()),
         8 => with(format!("CHAR({most}) CHARACTER SET UTF8"), Form::Padded, move |d| utf8(&d.text(most))),
         9 => with(format!("VARCHAR({most}) CHARACTER SET UTF8"), Form::Bytes, move |d| utf8(&d.text(most))),
         10 => with("BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Form::Bytes, move |d| utf8(&d.text(40))),
-        11 => with(format!("VARCHAR({most}) CHARACTER SET OCTETS"), Form::Bytes, move |d| format!("x'{}'", hex(&d.bytes(most)))),
+        11 => with(format!("VARCHAR({most}) CHARACTER SET OCTETS"), Form::Bytes, move |d| {
+            format!("x'{}'", hex(&d.bytes(most)))
+        }),
         12 => with("DATE", Form::Time, |d| format!("DATE {}", quoted(&d.date()))),
         13 => with("TIME", Form::Time, |d| format!("TIME {}", quoted(&d.hour(4)))),
         _ => with("TIMESTAMP", Form::Time, |d| format!("TIMESTAMP '{} {}'", d.date(), d.hour(4))),

@@ -203,9 +203,9 @@ impl Engine for Mysql {
         !(name.contains("text") || name.contains("blob") || name == "json")
     }
 
-    /// InnoDB refuses it.
-    fn has_action(&self, action: &str) -> bool {
-        action != "SET DEFAULT"
+    /// InnoDB refuses the others.
+    fn has_action(&self, action: &str, nullable: bool) -> bool {
+        action != "SET DEFAULT" && (nullable || action != "SET NULL")
     }
 
     fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {

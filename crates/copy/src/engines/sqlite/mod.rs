@@ -178,7 +178,9 @@ impl Engine for Sqlite {
             IssueKind::TimeRange if kind.class == Class::Time => {
                 Some(format!("({column} NOT GLOB '[0-2][0-9]:*' OR {column} >= '24')"))
             }
-            IssueKind::NotANumber if matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal) => {
+            IssueKind::NotANumber
+                if matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal) =>
+            {
                 Some(format!("{column} IN (9e999, -9e999, 'NaN', 'Infinity', '-Infinity')"))
             }
             IssueKind::Fraction if kind.n > 4 => {
