@@ -120,7 +120,7 @@ pub(crate) fn kill(engines: &[&str], count: usize, mut seed: u64) {
                     answer.err.contains("on the source") || answer.err.contains("digest"),
                     "{what}: {answer:?}"
                 );
-                answer = place.run(&[&args[..], &["--restart"]].concat());
+                answer = place.run(&[&args[..], &["--no-resume"]].concat());
             }
             assert_eq!(answer.code, Some(0), "{what}, killed after {moment:?}: {answer:?}");
             assert_eq!(target.ask(DIGEST), sqlite(&source, DIGEST), "{what}: {answer:?}");

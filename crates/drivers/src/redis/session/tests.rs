@@ -122,7 +122,7 @@ fn duplicate_row_is_refused_before_sending() {
 
 #[test]
 fn pipeline_is_one_write_and_loses_no_answer() {
-    let mut session = session(b"$1\r\n1\r\n-OOM full\r\n$1\r\n3\r\n+PONG\r\n", 4_000, None);
+    let mut session = session(b"$1\r\n1\r\n-OOM full\r\n$1\r\n3\r\n+PONG\r\n", MARKER.len(), None);
     let get = Operation::Get { collection: collection(&[0]), fields: vec![1] };
     let prepared = session.prepare(&get).unwrap();
     let ping = session.prepare(&Operation::Ping).unwrap();
