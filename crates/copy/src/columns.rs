@@ -1,5 +1,6 @@
 //! The plan of one table: its columns, its key and the statements that make it.
 
+use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
 use crate::engines::{Engine, Identity, TargetFacts};
@@ -9,7 +10,7 @@ use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::rows::PageSize;
 use crate::scan::{Correction, Scanned, ScannedColumn, corrections, scan};
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of, map};
+use crate::types::{Class, Kind, Mapped, UNLIMITED, kind_of};
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::collections::HashMap;
 
@@ -23,6 +24,8 @@ pub struct OneTable<'a> {
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
+    /// What types become.
+    pub casts: &'a Casts<'a>,
     /// How many rows are inserted together.
     pub page: PageSize,
     /// Takes what does not map.
@@ -37,7 +40,7 @@ struct Types {
     longest: Vec<Option<u32>>,
     /// The columns that are of unlimited length, since a row has a maximum length.
     widened: Vec<usize>,
-    /// The class that a column has in fact, and the number of values that are not of the declared one.
+    /// The type that a column has in fact, and the number of values that are not of the declared one.
     corrected: Vec<Correction>,
 }
 
@@ -119,8 +122,8 @@ impl OneTable<'_> {
         if !self.is_same_server() {
             corrected = corrections(self.source, table, &kinds)?;
             for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
-                if let Some((class, _)) = corrected {
-                    (kind.class, kind.n, kind.s) = (*class, UNLIMITED, 0);
+                if let Some((name, _)) = corrected {
+                    *kind = kind_of(engine, name);
                 }
             }
         }
@@ -146,7 +149,7 @@ impl OneTable<'_> {
             };
             let Some(at) = (0..mapped.len()).filter(free).max_by_key(|at| bytes(&mapped[*at])) else { break };
             let long = Kind { n: UNLIMITED, ..kinds[at].clone() };
-            match map(self.source.engine, self.target, &long) {
+            match self.casts.becomes(&self.table.name, &self.table.columns[at], &long, None) {
                 Some(long) if bytes(&long) <= 16 => mapped[at] = long,
                 _ => break,
             }
@@ -156,27 +159,25 @@ impl OneTable<'_> {
     }
 
     fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
-        let (from, to) = (self.source.engine, self.target);
+        let to = self.target;
         let (mut all, mut longest) = (Vec::new(), Vec::new());
         for (column, kind) in self.table.columns.iter().zip(kinds) {
-            let unmapped =
-                || Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()));
-            let of = |kind: &Kind| {
+            let becomes = |limit| {
                 if self.is_same_server() {
-                    Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue: None })
-                } else {
-                    map(from, to, kind)
+                    let sql = kind.declared.clone();
+                    return Ok(Mapped { sql, stored: kind.clone(), issue: None });
                 }
+                self.casts.becomes(&self.table.name, column, kind, limit).ok_or_else(|| {
+                    Error::new(ErrorKind::Internal, format!("{} has no type for {kind:?}", to.name()))
+                })
             };
-            let mut mapped = of(kind).ok_or_else(unmapped)?;
+            let mut mapped = becomes(None)?;
             let most =
                 to.longest_key().filter(|_| !self.is_same_server() && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
-            if let Some(limit) = limit {
-                let class = if mapped.stored.class.is_bytes() { Class::Varbinary } else { Class::Varchar };
-                let short = Kind { class, n: limit, s: 0, declared: kind.declared.clone() };
-                mapped = of(&short).ok_or_else(unmapped)?;
+            if limit.is_some() {
+                mapped = becomes(limit)?;
             }
             longest.push(limit);
             all.push(mapped);
@@ -235,7 +236,7 @@ impl OneTable<'_> {
             mend.push(*unfit);
         }
         // A type with fewer digits cuts all values.
-        let cuts = mapped.issue.is_some_and(|(kind, _)| kind == IssueKind::Fraction)
+        let cuts = mapped.issue == Some(IssueKind::Fraction)
             || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
         if cuts && !self.is_same_server() && !mend.contains(&IssueKind::Fraction) {
             mend.push(IssueKind::Fraction);
@@ -293,15 +294,15 @@ impl OneTable<'_> {
         let (column, mapped) = (&self.table.columns[at], &types.mapped[at]);
         let declared = &column.declared;
         // A column without a type is one of the type that all its values have.
-        if let Some((class, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
+        if let Some((name, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
             let (count, declared) =
                 (units::count(count), if declared.is_empty() { "nothing" } else { declared });
             let detail =
-                format!("declared {declared}, but {count} values are not: it is copied as {class:?}");
+                format!("declared {declared}, but {count} values are not: it is copied as {name}");
             self.list(column, IssueKind::StorageClass, detail);
         }
-        if let Some((kind, why)) = mapped.issue {
-            self.list(column, kind, format!("{declared} becomes {}: {why}", mapped.sql));
+        if let Some(kind) = mapped.issue {
+            self.list(column, kind, format!("{declared} becomes {}", mapped.sql));
         }
         if types.widened.contains(&at) {
             let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);

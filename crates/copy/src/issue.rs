@@ -5,9 +5,9 @@ use kurabe_core::{Error, Result, units};
 macro_rules! kinds {
     ($($kind:ident $name:literal $about:literal;)*) => {
         /// A kind of difference.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize, serde::Serialize)]
         pub enum IssueKind {
-            $(#[doc = $about] $kind,)*
+            $(#[doc = $about] #[serde(rename = $name)] $kind,)*
         }
 
         impl IssueKind {

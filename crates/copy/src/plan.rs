@@ -1,6 +1,7 @@
 //! What a copy will make on the target, and what does not map.
 
 use crate::canonical::Reading;
+use crate::casts::{Casts, UserCasts};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::ddl;
@@ -113,6 +114,8 @@ pub struct Wanted {
     pub accepted: Accepted,
     /// How many rows are inserted together.
     pub page: PageSize,
+    /// What the user says of types.
+    pub casts: UserCasts,
 }
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables.
@@ -123,6 +126,8 @@ pub struct Wanted {
 pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted: &Wanted) -> Result<Plan> {
     let catalog = source.engine.catalog(source)?;
     let tables = chosen(source, &catalog, &wanted.tables)?;
+    let casts = Casts::new(source.engine, target, &wanted.casts)?;
+    wanted.casts.check(&tables)?;
     let mut plan = Plan::default();
     let mut names = Names::new(target, &tables);
     let list: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
@@ -133,7 +138,8 @@ pub fn plan(source: &mut Side, target: &dyn Engine, facts: &TargetFacts, wanted:
             let why = format!("table {}: {} names have at most {most} bytes", table.name, target.name());
             return Err(Error::unsupported(why).hint("rename it, or leave it out with --tables"));
         }
-        let mut one = OneTable { source, target, facts, table, page: wanted.page, issues: &mut plan.issues };
+        let (page, issues) = (wanted.page, &mut plan.issues);
+        let mut one = OneTable { source, target, facts, table, casts: &casts, page, issues };
         let planned = one.plan(&mut names)?;
         plan.tables.push(planned);
     }

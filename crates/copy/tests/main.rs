@@ -5,4 +5,3 @@ mod common;
 mod kinds;
 mod servers;
 mod sqlite;
-mod types;

@@ -4,117 +4,11 @@ use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED, lossy, rule};
+use crate::types::{Class, Kind, Mapped};
 use kurabe_core::Result;
 
 /// Firebird.
 pub struct Firebird;
-
-const TYPES: &[(&str, Class)] = &[
-    ("boolean", Class::Bool),
-    ("smallint", Class::Int16),
-    ("integer", Class::Int32),
-    ("bigint", Class::Int64),
-    ("decimal", Class::Decimal),
-    ("numeric", Class::Decimal),
-    ("float", Class::Float32),
-    ("double precision", Class::Float64),
-    ("char", Class::Char),
-    ("varchar", Class::Varchar),
-    ("blob sub_type text", Class::Text),
-    ("char character set octets", Class::Binary),
-    ("varchar character set octets", Class::Varbinary),
-    ("blob sub_type binary", Class::Blob),
-    ("date", Class::Date),
-    ("time", Class::Time),
-    ("timestamp", Class::Timestamp),
-];
-
-const FRACTION: &str = "a time has four decimal digits of a second";
-const RULES: &[Rule] = &[
-    rule(Class::Bool, UNLIMITED, "BOOLEAN", Class::Bool),
-    rule(Class::Int8, UNLIMITED, "SMALLINT", Class::Int16),
-    rule(Class::Int16, UNLIMITED, "SMALLINT", Class::Int16),
-    rule(Class::Int32, UNLIMITED, "INTEGER", Class::Int32),
-    rule(Class::Int64, UNLIMITED, "BIGINT", Class::Int64),
-    lossy(
-        Class::UInt64,
-        UNLIMITED,
-        "VARCHAR(20) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Unsigned64,
-        "Firebird's integers have a sign: text, which every value fits",
-    ),
-    rule(Class::Decimal, 18, "DECIMAL({n},{s})", Class::Decimal),
-    lossy(
-        Class::Decimal,
-        UNLIMITED,
-        "VARCHAR(2000) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Decimal,
-        "a decimal number has at most 18 digits: text",
-    ),
-    rule(Class::Float32, UNLIMITED, "FLOAT", Class::Float32),
-    rule(Class::Float64, UNLIMITED, "DOUBLE PRECISION", Class::Float64),
-    rule(Class::Char, 255, "CHAR({n}) CHARACTER SET UTF8", Class::Char),
-    rule(Class::Char, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Varchar, 2_000, "VARCHAR({n}) CHARACTER SET UTF8", Class::Varchar),
-    rule(Class::Varchar, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Text, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    rule(Class::Binary, 8_000, "VARCHAR({n}) CHARACTER SET OCTETS", Class::Varbinary),
-    rule(Class::Binary, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Varbinary, 8_000, "VARCHAR({n}) CHARACTER SET OCTETS", Class::Varbinary),
-    rule(Class::Varbinary, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Blob, UNLIMITED, "BLOB SUB_TYPE BINARY", Class::Blob),
-    rule(Class::Date, UNLIMITED, "DATE", Class::Date),
-    rule(Class::Time, 4, "TIME", Class::Time),
-    lossy(Class::Time, UNLIMITED, "TIME", Class::Time, IssueKind::Fraction, FRACTION),
-    rule(Class::Timestamp, 4, "TIMESTAMP", Class::Timestamp),
-    lossy(Class::Timestamp, UNLIMITED, "TIMESTAMP", Class::Timestamp, IssueKind::Fraction, FRACTION),
-    lossy(
-        Class::TimestampTz,
-        UNLIMITED,
-        "TIMESTAMP",
-        Class::Timestamp,
-        IssueKind::TimeZone,
-        "a timestamp in UTC has no zone",
-    ),
-    rule(Class::Uuid, UNLIMITED, "CHAR(36) CHARACTER SET ASCII", Class::Char),
-    rule(Class::Json, UNLIMITED, "BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Class::Text),
-    lossy(
-        Class::Enum,
-        UNLIMITED,
-        "VARCHAR(255) CHARACTER SET UTF8",
-        Class::Varchar,
-        IssueKind::Enum,
-        "the list of words is of the source only",
-    ),
-    lossy(Class::Bits, 63, "BIGINT", Class::Int64, IssueKind::Bits, "a bit field becomes an integer"),
-    lossy(
-        Class::Bits,
-        UNLIMITED,
-        "VARCHAR(20) CHARACTER SET ASCII",
-        Class::Varchar,
-        IssueKind::Bits,
-        "a bit field becomes text",
-    ),
-    lossy(
-        Class::Native,
-        UNLIMITED,
-        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
-        Class::Text,
-        IssueKind::Type,
-        "the type is of the source only: text here",
-    ),
-    lossy(
-        Class::Geometry,
-        UNLIMITED,
-        "BLOB SUB_TYPE TEXT CHARACTER SET UTF8",
-        Class::Text,
-        IssueKind::Type,
-        "a geometry becomes its text, without the number of its reference system",
-    ),
-];
 
 impl Engine for Firebird {
     fn name(&self) -> &'static str {
@@ -137,20 +31,12 @@ impl Engine for Firebird {
         &[]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         4
     }
 
     fn default_decimal(&self) -> (u32, u32) {
         (9, 0)
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {

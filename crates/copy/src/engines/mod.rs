@@ -11,7 +11,7 @@ use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
 use crate::sql::{Side, quoted};
-use crate::types::{Class, Declared, Kind, Mapped, Rule};
+use crate::types::{Class, Declared, Kind, Mapped};
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
@@ -58,13 +58,15 @@ pub trait Engine: Sync {
     /// Statements that prepare a session which writes.
     fn writing(&self) -> &'static [&'static str];
 
-    /// The classes of its types, by the words of a declared type.
-    fn types(&self) -> &'static [(&'static str, Class)];
-
-    /// The class of a type that is not in the table.
-    fn class_of_unknown(&self, declared: &Declared) -> Class {
+    /// The type that is like one that `casts/types.toml` does not have, if there is one.
+    fn type_of_unknown(&self, declared: &Declared) -> Option<&'static str> {
         let _ = declared;
-        Class::Native
+        None
+    }
+
+    /// The class of the values that a column of this type stores.
+    fn stored_class(&self, kind: &Kind) -> Class {
+        kind.class
     }
 
     /// Digits of a second if the type does not say.
@@ -72,9 +74,6 @@ pub trait Engine: Sync {
 
     /// Digits of a decimal number, and those after the point, if the type does not say.
     fn default_decimal(&self) -> (u32, u32);
-
-    /// Its table of new columns.
-    fn rules(&self) -> &'static [Rule];
 
     /// Reads the schema of the session's database.
     fn catalog(&self, side: &mut Side) -> Result<Catalog>;
@@ -166,9 +165,9 @@ pub trait Engine: Sync {
         false
     }
 
-    /// Conditions that a value of the right storage class has not the form of its column's class, and the class that the
+    /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the
     /// column then has. The first that holds for some value decides.
-    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, Class)> {
+    fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
         let _ = (kind, column);
         Vec::new()
     }

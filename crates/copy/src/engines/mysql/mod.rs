@@ -1,14 +1,13 @@
 //! MySQL and MariaDB.
 
 mod catalog;
-mod types;
 
 use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::sql::{GAP, Side, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED};
+use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::Result;
 
 /// MySQL and MariaDB.
@@ -56,20 +55,12 @@ impl Engine for Mysql {
         ]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        types::TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         0
     }
 
     fn default_decimal(&self) -> (u32, u32) {
         (10, 0)
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        types::RULES
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {

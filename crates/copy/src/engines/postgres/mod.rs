@@ -6,103 +6,11 @@ use super::{Engine, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::sql::{Side, quoted, text};
-use crate::types::{Class, Kind, Mapped, Rule, UNLIMITED, lossy, rule};
+use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::Result;
 
 /// PostgreSQL.
 pub struct Postgres;
-
-const TYPES: &[(&str, Class)] = &[
-    ("boolean", Class::Bool),
-    ("smallint", Class::Int16),
-    ("integer", Class::Int32),
-    ("bigint", Class::Int64),
-    ("numeric", Class::Decimal),
-    ("real", Class::Float32),
-    ("double precision", Class::Float64),
-    ("character", Class::Char),
-    ("character varying", Class::Varchar),
-    ("text", Class::Text),
-    ("name", Class::Text),
-    ("bytea", Class::Blob),
-    ("date", Class::Date),
-    ("time without time zone", Class::Time),
-    ("timestamp without time zone", Class::Timestamp),
-    ("timestamp with time zone", Class::TimestampTz),
-    ("uuid", Class::Uuid),
-    ("json", Class::Json),
-    ("jsonb", Class::Json),
-];
-
-const RULES: &[Rule] = &[
-    rule(Class::Bool, UNLIMITED, "boolean", Class::Bool),
-    rule(Class::Int8, UNLIMITED, "smallint", Class::Int16),
-    rule(Class::Int16, UNLIMITED, "smallint", Class::Int16),
-    rule(Class::Int32, UNLIMITED, "integer", Class::Int32),
-    rule(Class::Int64, UNLIMITED, "bigint", Class::Int64),
-    lossy(
-        Class::UInt64,
-        UNLIMITED,
-        "numeric(20)",
-        Class::Decimal,
-        IssueKind::Unsigned64,
-        "PostgreSQL has no unsigned integers: a decimal number of 20 digits, which every value fits",
-    ),
-    rule(Class::Decimal, 1_000, "numeric({n},{s})", Class::Decimal),
-    rule(Class::Decimal, UNLIMITED, "numeric", Class::Decimal),
-    rule(Class::Float32, UNLIMITED, "real", Class::Float32),
-    rule(Class::Float64, UNLIMITED, "double precision", Class::Float64),
-    rule(Class::Char, 10_000_000, "character({n})", Class::Char),
-    rule(Class::Char, UNLIMITED, "text", Class::Text),
-    rule(Class::Varchar, 10_000_000, "character varying({n})", Class::Varchar),
-    rule(Class::Varchar, UNLIMITED, "text", Class::Text),
-    rule(Class::Text, UNLIMITED, "text", Class::Text),
-    rule(Class::Binary, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Varbinary, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Blob, UNLIMITED, "bytea", Class::Blob),
-    rule(Class::Date, UNLIMITED, "date", Class::Date),
-    rule(Class::Time, 6, "time({n}) without time zone", Class::Time),
-    rule(Class::Time, UNLIMITED, "time without time zone", Class::Time),
-    rule(Class::Timestamp, 6, "timestamp({n}) without time zone", Class::Timestamp),
-    rule(Class::Timestamp, UNLIMITED, "timestamp without time zone", Class::Timestamp),
-    rule(Class::TimestampTz, 6, "timestamp({n}) with time zone", Class::TimestampTz),
-    rule(Class::TimestampTz, UNLIMITED, "timestamp with time zone", Class::TimestampTz),
-    rule(Class::Uuid, UNLIMITED, "uuid", Class::Uuid),
-    rule(Class::Json, UNLIMITED, "jsonb", Class::Json),
-    lossy(
-        Class::Enum,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Enum,
-        "the list of words is of the source only",
-    ),
-    lossy(Class::Bits, 63, "bigint", Class::Int64, IssueKind::Bits, "a bit field becomes an integer"),
-    lossy(
-        Class::Bits,
-        UNLIMITED,
-        "numeric(20)",
-        Class::Decimal,
-        IssueKind::Bits,
-        "a bit field becomes a number",
-    ),
-    lossy(
-        Class::Native,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Type,
-        "the type is of the source only: text here",
-    ),
-    lossy(
-        Class::Geometry,
-        UNLIMITED,
-        "text",
-        Class::Text,
-        IssueKind::Type,
-        "a geometry becomes its text, without the number of its reference system",
-    ),
-];
 
 impl Engine for Postgres {
     fn name(&self) -> &'static str {
@@ -148,20 +56,12 @@ impl Engine for Postgres {
         ]
     }
 
-    fn types(&self) -> &'static [(&'static str, Class)] {
-        TYPES
-    }
-
     fn default_fraction(&self) -> u32 {
         6
     }
 
     fn default_decimal(&self) -> (u32, u32) {
         (UNLIMITED, 0)
-    }
-
-    fn rules(&self) -> &'static [Rule] {
-        RULES
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
