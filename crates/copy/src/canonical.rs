@@ -4,7 +4,7 @@
 //! text; dates and times are ISO 8601 with a space, without zeros at the end of a fraction, instants in UTC; JSON
 //! documents are sorted by key, and their numbers are those of `serde_json`; text and bytes are as they are.
 
-use crate::issue::IssueKind;
+use crate::issue::{Becomes, IssueKind};
 use crate::page::{Cell, Page};
 use crate::types::Class;
 use kurabe_core::value::Value;
@@ -33,7 +33,7 @@ impl Reading {
 ///
 /// # Errors
 /// As for [`push`].
-pub fn push_mended(reading: Reading, mended: &[IssueKind], value: Value<'_>, out: &mut Page) -> Result<()> {
+pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mut Page) -> Result<()> {
     push(reading, value, out)?;
     if !mended.is_empty()
         && let Cell::Bytes(bytes) = out.last()
@@ -224,23 +224,28 @@ pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     pairs.iter().map(|pair| unhex(*pair).ok_or_else(malformed)).collect()
 }
 
+/// A kind of values that the target cannot hold, and what the user has accepted that they become.
+pub type Mend = (IssueKind, Becomes);
+
 /// A value that the target cannot hold, after the user has accepted what becomes of it. `None` is null.
-pub fn mend(accepted: &[IssueKind], bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn mend(accepted: &[Mend], bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
-    for kind in accepted {
+    for (kind, becomes) in accepted {
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let becomes_null = match kind {
+        let is_unfit = match kind {
             IssueKind::ZeroDate => has_zero_part(&text),
             IssueKind::DateRange => !is_in_years(&text),
             IssueKind::TimeRange => !is_time_of_day(&text),
             IssueKind::NotANumber => text == "NaN" || text.ends_with("Infinity"),
             _ => false,
         };
-        if becomes_null {
-            return None;
+        if is_unfit {
+            let Becomes::Text(other) = becomes else { return None };
+            bytes = other.clone().into_bytes();
         }
         if *kind == IssueKind::NulCharacter {
-            bytes.retain(|byte| *byte != 0);
+            let other = if let Becomes::Text(other) = becomes { other } else { "" };
+            bytes = bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.as_bytes());
         }
         if *kind == IssueKind::Fraction
             && let Some(point) = text.find('.')
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
-        let after = |kind, text: &str| mend(&[kind], text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+        let after = |kind, text: &str| mend(&[(kind, Becomes::Usual)], text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
         assert_eq!(after(IssueKind::ZeroDate, "0000-00-00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-00-10 00:00:00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-01-10").as_deref(), Some("2024-01-10"));
@@ -338,6 +343,12 @@ mod tests {
         assert_eq!(after(IssueKind::TimeRange, "838:59:59"), None);
         assert_eq!(after(IssueKind::TimeRange, "23:59:59").as_deref(), Some("23:59:59"));
         assert_eq!(after(IssueKind::NulCharacter, "a\0b").as_deref(), Some("ab"));
+        let other = |kind, other: &str, text: &str| {
+            let becomes = mend(&[(kind, Becomes::Text(other.to_owned()))], text.as_bytes());
+            String::from_utf8(becomes.unwrap()).unwrap()
+        };
+        assert_eq!(other(IssueKind::ZeroDate, "0001-01-01", "0000-00-00"), "0001-01-01");
+        assert_eq!(other(IssueKind::NulCharacter, "?", "a\0b"), "a?b");
         assert_eq!(after(IssueKind::Fraction, "01:02:03.123456").as_deref(), Some("01:02:03.1234"));
     }
 

@@ -181,6 +181,11 @@ impl<'a> Casts<'a> {
         Some(Mapped { issue: mapped.issue, ..short })
     }
 
+    /// Whether the user says what a column becomes.
+    pub fn are_given(&self, table: &str, column: &Column) -> bool {
+        self.user.has(table, column)
+    }
+
     fn rendered(&self, cast: &Cast, kind: &Kind, n: u32) -> Option<Mapped> {
         let (to, issue) = match cast {
             Cast::Always(to) => (to, None),

@@ -4,7 +4,7 @@ use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
 use crate::engines::{Engine, Identity, TargetFacts};
-use crate::issue::{Issue, IssueKind};
+use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::rows::PageSize;
@@ -24,6 +24,10 @@ pub struct OneTable<'a> {
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
+    /// The table as it is made, with the names of the target.
+    pub made: &'a Table,
+    /// What the user accepts.
+    pub accepted: &'a Accepted,
     /// What types become.
     pub casts: &'a Casts<'a>,
     /// How many rows are inserted together.
@@ -35,6 +39,8 @@ pub struct OneTable<'a> {
 /// The types of a table's columns.
 struct Types {
     kinds: Vec<Kind>,
+    /// Whether both sides have the same type, and values are carried as the server writes them.
+    exact: Vec<bool>,
     mapped: Vec<Mapped>,
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
@@ -54,6 +60,7 @@ impl OneTable<'_> {
         let (types, scanned) = self.types()?;
         let table = self.table;
         let native = table.native.as_ref().filter(|_| self.is_same_server());
+        let made = self.made;
         let columns = (0..table.columns.len()).map(|at| match native {
             Some(_) => Ok(self.native_column(at, &types)),
             None => self.column(at, &types, &scanned.columns[at]),
@@ -66,15 +73,16 @@ impl OneTable<'_> {
         };
         Ok(TablePlan {
             name: table.name.clone(),
+            to: made.name.clone(),
+            filter: table.filter.clone(),
             from: self.source.engine.from(table),
             create: native.map_or_else(
-                || ddl::create_table(self.target, self.facts, table, &columns, &[]),
+                || ddl::create_table(self.target, self.facts, made, &columns, &[]),
                 |native| native.create.clone(),
             ),
             indexes: native
-                .map_or_else(|| ddl::indexes(self.target, table, names), |native| native.later.clone()),
+                .map_or_else(|| ddl::indexes(self.target, made, names), |native| native.later.clone()),
             foreign: Vec::new(),
-            exact: self.is_same_server(),
             page: self.page,
             rows: scanned.rows,
             columns,
@@ -93,7 +101,7 @@ impl OneTable<'_> {
     }
 
     fn check_names(&self) -> Result<()> {
-        let (table, most) = (&self.table.name, self.target.longest_name());
+        let (table, most) = (&self.made.name, self.target.longest_name());
         let columns =
             self.table.columns.iter().map(|column| (&column.name, format!("column {table}.{}", column.name)));
         let mut all = columns.chain([(table, format!("table {table}"))]);
@@ -114,24 +122,29 @@ impl OneTable<'_> {
         let mut kinds: Vec<Kind> =
             table.columns.iter().map(|column| kind_of(engine, &column.declared)).collect();
         let mut corrected = vec![None; kinds.len()];
-        let is_exact =
-            |kind: &Kind| self.is_same_server() || self.is_same_engine() && kind.class == Class::Geometry;
-        for kind in kinds.iter_mut().filter(|kind| is_exact(kind)) {
-            kind.class = engine.exact_class(kind);
+        let casts = |column: &Column| self.casts.are_given(&table.name, column);
+        let exact: Vec<bool> =
+            table.columns.iter().map(|column| self.is_same_server() && !casts(column)).collect();
+        for (at, kind) in kinds.iter_mut().enumerate() {
+            if exact[at] || self.is_same_engine() && kind.class == Class::Geometry && !casts(&table.columns[at]) {
+                kind.class = engine.exact_class(kind);
+            }
         }
-        if !self.is_same_server() {
+        if exact.contains(&false) {
             corrected = corrections(self.source, table, &kinds)?;
-            for (kind, corrected) in kinds.iter_mut().zip(&corrected) {
-                if let Some((name, _)) = corrected {
-                    *kind = kind_of(engine, name);
+            for (at, kind) in kinds.iter_mut().enumerate() {
+                match corrected[at] {
+                    Some(_) if exact[at] => corrected[at] = None,
+                    Some((name, _)) => *kind = kind_of(engine, name),
+                    None => {}
                 }
             }
         }
-        let (mut mapped, longest) = self.mapped(&kinds)?;
+        let (mut mapped, longest) = self.mapped(&kinds, &exact)?;
         let same = self.is_same_server();
         let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
-        let scanned = scan(self.source, self.target, same, table, &kinds, &mapped, &longest)?;
-        Ok((Types { kinds, mapped, longest, widened, corrected }, scanned))
+        let scanned = scan(self.source, self.target, &exact, table, &kinds, &mapped, &longest)?;
+        Ok((Types { kinds, exact, mapped, longest, widened, corrected }, scanned))
     }
 
     /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
@@ -158,12 +171,12 @@ impl OneTable<'_> {
         widened
     }
 
-    fn mapped(&self, kinds: &[Kind]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
+    fn mapped(&self, kinds: &[Kind], exact: &[bool]) -> Result<(Vec<Mapped>, Vec<Option<u32>>)> {
         let to = self.target;
         let (mut all, mut longest) = (Vec::new(), Vec::new());
-        for (column, kind) in self.table.columns.iter().zip(kinds) {
+        for ((column, kind), exact) in self.table.columns.iter().zip(kinds).zip(exact) {
             let becomes = |limit| {
-                if self.is_same_server() {
+                if *exact {
                     let sql = kind.declared.clone();
                     return Ok(Mapped { sql, stored: kind.clone(), issue: None });
                 }
@@ -173,7 +186,7 @@ impl OneTable<'_> {
             };
             let mut mapped = becomes(None)?;
             let most =
-                to.longest_key().filter(|_| !self.is_same_server() && self.table.is_indexed(&column.name));
+                to.longest_key().filter(|_| !exact && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
             if limit.is_some() {
@@ -200,6 +213,7 @@ impl OneTable<'_> {
             mapped: types.mapped[at].clone(),
             nullable: column.nullable,
             sql: String::new(),
+            exact: types.exact[at],
             mend: Vec::new(),
             identity: None,
             written: column.generated.is_none(),
@@ -210,7 +224,7 @@ impl OneTable<'_> {
         let (table, target, same) = (self.table, self.target, self.is_same_engine());
         let (column, kind, mapped) = (&table.columns[at], &types.kinds[at], &types.mapped[at]);
         let identity = if column.identity { target.identity(table, column, mapped) } else { None };
-        let default = ddl::default(self.is_same_server(), target, &column.default, mapped);
+        let default = ddl::default(types.exact[at], target, &column.default, mapped);
         self.list_types(at, types, scanned)?;
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
@@ -232,14 +246,18 @@ impl OneTable<'_> {
         let mut nullable = column.nullable;
         for (unfit, count) in &scanned.unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
-            nullable |= !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
-            mend.push(*unfit);
+            let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
+            let is_null = becomes == Becomes::Usual;
+            nullable |= is_null && !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
+            if becomes != Becomes::Itself {
+                mend.push((*unfit, becomes));
+            }
         }
         // A type with fewer digits cuts all values.
         let cuts = mapped.issue == Some(IssueKind::Fraction)
             || target.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !self.is_same_server() && !mend.contains(&IssueKind::Fraction) {
-            mend.push(IssueKind::Fraction);
+        if cuts && !types.exact[at] && !mend.iter().any(|(kind, _)| *kind == IssueKind::Fraction) {
+            mend.push((IssueKind::Fraction, Becomes::Usual));
         }
         if scanned.nulls > 0 {
             let why = format!(
@@ -279,6 +297,7 @@ impl OneTable<'_> {
             mapped: mapped.clone(),
             nullable,
             sql,
+            exact: types.exact[at],
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
             written: true,
@@ -287,7 +306,7 @@ impl OneTable<'_> {
 
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
         let object = format!("{}.{}", self.table.name, column.name);
-        self.issues.push(Issue { kind, object, detail });
+        self.issues.push(Issue { kind, object, detail, text: String::new() });
     }
 
     fn list_types(&mut self, at: usize, types: &Types, scanned: &ScannedColumn) -> Result<()> {
@@ -371,7 +390,7 @@ fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
         !key.is_empty()
             && key.iter().all(|at| {
                 !table.columns[*at].nullable
-                    && columns[*at].mend.iter().all(|kind| *kind == IssueKind::NulCharacter)
+                    && columns[*at].mend.iter().all(|(kind, _)| *kind == IssueKind::NulCharacter)
             })
     };
     [&table.primary].into_iter().chain(unique).filter_map(positions).find(is_key).unwrap_or_default()

@@ -22,6 +22,7 @@ pub mod issue;
 pub mod names;
 pub mod page;
 pub mod plan;
+pub mod pool;
 pub mod rows;
 pub mod run;
 pub mod sample;

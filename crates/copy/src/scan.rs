@@ -107,11 +107,12 @@ enum What {
 }
 
 /// Counts a table's rows, and the values that will not map. `longest` is the maximum length of a value of each column, in
-/// characters, where an index of the target limits it.
+/// characters, where an index of the target limits it;
+/// `exact` tells which columns are of one type on both sides.
 pub fn scan(
     source: &mut Side,
     target: &dyn Engine,
-    same: bool,
+    exact: &[bool],
     table: &Table,
     kinds: &[Kind],
     mapped: &[Mapped],
@@ -126,7 +127,7 @@ pub fn scan(
             conditions.push(condition);
             asked.push((at, what));
         };
-        let cannot = if same { &[] } else { target.cannot_hold(&mapped[at].stored) };
+        let cannot = if exact[at] { &[] } else { target.cannot_hold(&mapped[at].stored) };
         for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)) {
             if let Some(condition) = engine.has_unfit(kind, *unfit, &name) {
                 count(What::Unfit(*unfit), condition);
@@ -137,7 +138,7 @@ pub fn scan(
             count(What::TooLong, format!("{length} > {longest}"));
         }
         // Keys of some engines hold nulls.
-        if !same && table.primary.contains(&column.name) && engine.has_null_keys() {
+        if !exact[at] && table.primary.contains(&column.name) && engine.has_null_keys() {
             count(What::Nulls, format!("{name} IS NULL"));
         }
     }
@@ -163,7 +164,8 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
     for chunk in chunks {
         let sums = chunk.iter().map(|condition| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"));
         let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
-        let sql = format!("SELECT {} FROM {}", list.join(", "), source.engine.from(table));
+        let filter = table.filter.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+        let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), source.engine.from(table));
         let Some(row) = source.rows(&sql)?.into_iter().next() else { continue };
         // A sum of no rows is null; MySQL's sums are decimal numbers.
         let number =

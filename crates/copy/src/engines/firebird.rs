@@ -1,6 +1,6 @@
 //! Firebird 3.
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
@@ -9,6 +9,42 @@ use kurabe_core::Result;
 
 /// Firebird.
 pub struct Firebird;
+
+const OTHERS: &[Others] = &[
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "SELECT NULL, TRIM(RDB$RELATION_NAME), 'CREATE VIEW ' || TRIM(RDB$RELATION_NAME) || ' AS ' || RDB$VIEW_SOURCE \
+              FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 AND RDB$VIEW_BLR IS NOT NULL ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Trigger,
+        carried: Carried::No,
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME), 'CREATE TRIGGER ' || TRIM(RDB$TRIGGER_NAME) || ' FOR ' \
+              || TRIM(RDB$RELATION_NAME) || ' ' || COALESCE(RDB$TRIGGER_SOURCE, '') FROM RDB$TRIGGERS \
+              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$RELATION_NAME IS NOT NULL ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Routine,
+        carried: Carried::No,
+        sql: "SELECT NULL, TRIM(RDB$PROCEDURE_NAME), 'CREATE PROCEDURE ' || TRIM(RDB$PROCEDURE_NAME) || ' AS ' \
+              || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Comment,
+        carried: Carried::No,
+        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$FIELD_NAME), RDB$DESCRIPTION FROM RDB$RELATION_FIELDS \
+              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$DESCRIPTION IS NOT NULL ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Grant,
+        carried: Carried::No,
+        sql: "SELECT TRIM(p.RDB$RELATION_NAME), 'to ' || TRIM(p.RDB$USER), 'GRANT ' || LIST(TRIM(p.RDB$PRIVILEGE), ', ') \
+              || ' ON ' || TRIM(p.RDB$RELATION_NAME) || ' TO ' || TRIM(p.RDB$USER) FROM RDB$USER_PRIVILEGES p \
+              JOIN RDB$RELATIONS r ON r.RDB$RELATION_NAME = p.RDB$RELATION_NAME AND r.RDB$SYSTEM_FLAG = 0 \
+              WHERE p.RDB$USER <> p.RDB$GRANTOR GROUP BY p.RDB$RELATION_NAME, p.RDB$USER ORDER BY 1, 2",
+    },
+];
 
 impl Engine for Firebird {
     fn name(&self) -> &'static str {
@@ -48,19 +84,16 @@ impl Engine for Firebird {
             catalog.names.push(name.to_owned());
             if text(&row, 1) == "0" {
                 catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
-            } else {
-                catalog.leave(IssueKind::View, None, name, "a view");
             }
         }
         columns(side, &mut catalog)?;
         indexes(side, &mut catalog)?;
         constraints(side, &mut catalog)?;
-        let sql = "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME) FROM RDB$TRIGGERS \
-                   WHERE RDB$SYSTEM_FLAG = 0 AND RDB$RELATION_NAME IS NOT NULL ORDER BY 1, 2";
-        for row in side.rows(sql)? {
-            catalog.leave(IssueKind::Trigger, Some(text(&row, 0)), text(&row, 1), "a trigger");
-        }
         Ok(catalog)
+    }
+
+    fn others(&self) -> &'static [Others] {
+        OTHERS
     }
 
     fn read(&self, kind: &Kind, column: &str) -> String {

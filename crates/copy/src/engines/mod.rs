@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Collation, Column, Index, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
+use crate::run::begin_reading;
 use crate::sql::{Side, quoted};
 use crate::types::{Class, Declared, Kind, Mapped};
 use kurabe_core::value::Value;
@@ -17,6 +18,14 @@ use kurabe_core::{Error, Result};
 
 /// All engines.
 pub static ALL: &[&dyn Engine] = &[&sqlite::Sqlite, &postgres::Postgres, &mysql::Mysql, &firebird::Firebird];
+
+/// Databases of documents: scheme, name, and how their documents are had.
+const DOCUMENTS: &[(&str, &str, &str)] = &[
+    ("mongodb", "MongoDB", "mongoexport"),
+    ("mongodb+srv", "MongoDB", "mongoexport"),
+    ("couchdb", "CouchDB", "GET /DATABASE/_all_docs?include_docs=true"),
+    ("couchdbs", "CouchDB", "GET /DATABASE/_all_docs?include_docs=true"),
+];
 
 /// The engine of a URL's scheme.
 ///
@@ -26,6 +35,13 @@ pub fn of_scheme(scheme: &str) -> Result<&'static dyn Engine> {
     ALL.iter().copied().find(|engine| engine.schemes().contains(&scheme)).ok_or_else(|| {
         let known: Vec<String> =
             ALL.iter().flat_map(|engine| engine.schemes()).map(|scheme| format!("{scheme}:")).collect();
+        if let Some((_, name, export)) = DOCUMENTS.iter().find(|(known, ..)| *known == scheme) {
+            let what = format!("{name} has no tables: collections of documents cannot be copied from or to it");
+            return Error::unsupported(what).hint(format!(
+                "{export} writes a document a line, which a table with a JSON column can load; or name one of: {}",
+                known.join(", ")
+            ));
+        }
         Error::unsupported(format!("tables of '{scheme}:' cannot be copied"))
             .hint(format!("source and target are one of: {}", known.join(", ")))
     })
@@ -67,6 +83,27 @@ pub trait Engine: Sync {
     /// The class of the values that a column of this type stores.
     fn stored_class(&self, kind: &Kind) -> Class {
         kind.class
+    }
+
+    /// Statements more for a session that writes into tables with keys.
+    fn writing_into_keys(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether only one session can insert rows at a time.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
+    /// Begins the transactions of several sessions, which read the same rows. By itself, each sees what was committed
+    /// before its own queries.
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        sides.iter_mut().try_for_each(|side| begin_reading(side))
+    }
+
+    /// What it has besides tables.
+    fn others(&self) -> &'static [Others] {
+        &[]
     }
 
     /// Digits of a second if the type does not say.
@@ -273,6 +310,28 @@ pub trait Engine: Sync {
         let unique = if index.unique { "UNIQUE " } else { "" };
         format!("CREATE {unique}INDEX {name} ON {table} ({columns})")
     }
+}
+
+/// A kind of objects that are no tables, with their text.
+#[derive(Clone, Copy, Debug)]
+pub struct Others {
+    /// The kind.
+    pub kind: IssueKind,
+    /// What happens to them between servers of one kind.
+    pub carried: Carried,
+    /// The query: the table that each belongs to or null, its name, its text.
+    pub sql: &'static str,
+}
+
+/// How objects come to another server of the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// They do not.
+    No,
+    /// As a part of the table's own text.
+    InTable,
+    /// By their text, after all rows.
+    ByText,
 }
 
 /// The declaration of a column whose numbers the server gives.

@@ -2,15 +2,66 @@
 
 mod catalog;
 
-use super::{Engine, Identity, TargetFacts};
+use super::{Carried, Engine, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
-use crate::sql::{Side, quoted, text};
+use crate::run::begin_reading;
+use crate::sql::{Side, literal, quoted, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::Result;
 
 /// PostgreSQL.
 pub struct Postgres;
+
+const OTHERS: &[Others] = &[
+    Others {
+        kind: IssueKind::View,
+        carried: Carried::No,
+        sql: "SELECT NULL, c.relname::text, 'CREATE ' || CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' \
+              || quote_ident(c.relname) || ' AS ' || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
+              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('v', 'm') ORDER BY c.oid",
+    },
+    Others {
+        kind: IssueKind::Trigger,
+        carried: Carried::No,
+        sql: "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
+              WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, \
+              pg_catalog.pg_get_triggerdef(t.oid)::text \
+              FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
+              WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
+              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') ORDER BY 1, 2",
+    },
+    Others {
+        kind: IssueKind::Routine,
+        carried: Carried::No,
+        sql: "SELECT NULL, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', \
+              CASE p.prokind WHEN 'a' THEN '-- an aggregate' ELSE pg_catalog.pg_get_functiondef(p.oid) END \
+              FROM pg_catalog.pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
+              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e') \
+              ORDER BY 2",
+    },
+    Others {
+        kind: IssueKind::Comment,
+        carried: Carried::ByText,
+        sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
+              || CASE WHEN a.attname IS NULL THEN 'TABLE ' ELSE 'COLUMN ' END || quote_ident(c.relname) \
+              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description) \
+              FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
+              LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
+              WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
+              AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1, d.objsubid",
+    },
+    Others {
+        kind: IssueKind::Grant,
+        carried: Carried::No,
+        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type, ', ') || ' ON ' \
+              || quote_ident(c.relname) || ' TO ' || g.name FROM pg_catalog.pg_class c CROSS JOIN LATERAL (SELECT \
+              x.privilege_type, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
+              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner) g \
+              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
+              GROUP BY c.relname, g.name ORDER BY 1, 2",
+    },
+];
 
 impl Engine for Postgres {
     fn name(&self) -> &'static str {
@@ -62,6 +113,20 @@ impl Engine for Postgres {
 
     fn default_decimal(&self) -> (u32, u32) {
         (UNLIMITED, 0)
+    }
+
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
+        begin_reading(first)?;
+        let snapshot = first.value("SELECT pg_catalog.pg_export_snapshot()")?.unwrap_or_default();
+        others.iter_mut().try_for_each(|side| {
+            begin_reading(side)?;
+            side.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(&snapshot)?))
+        })
+    }
+
+    fn others(&self) -> &'static [Others] {
+        OTHERS
     }
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {

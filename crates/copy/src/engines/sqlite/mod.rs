@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::rows::Encoded;
+use crate::run::begin_reading;
 use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use kurabe_core::value::Value;
@@ -40,6 +41,23 @@ impl Engine for Sqlite {
 
     fn writing(&self) -> &'static [&'static str] {
         &["PRAGMA foreign_keys = OFF"]
+    }
+
+    /// In WAL mode, others may commit between two transactions. Otherwise the first one keeps them waiting.
+    fn begin_together(&self, sides: &mut [&mut Side]) -> Result<()> {
+        for side in sides {
+            begin_reading(side)?;
+            if side.value("PRAGMA journal_mode")?.as_deref() == Some("wal") {
+                return Err(Error::unsupported("several sessions have no common view of a file in WAL mode")
+                    .hint("use --jobs 1"));
+            }
+            side.number("SELECT COUNT(*) FROM sqlite_schema")?;
+        }
+        Ok(())
+    }
+
+    fn has_one_writer(&self) -> bool {
+        true
     }
 
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
