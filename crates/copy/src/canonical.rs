@@ -332,7 +332,9 @@ mod tests {
 
     #[test]
     fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
-        let after = |kind, text: &str| mend(&[(kind, Becomes::Usual)], text.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+        let after = |kind, text: &str| {
+            mend(&[(kind, Becomes::Usual)], text.as_bytes()).map(|b| String::from_utf8(b).unwrap())
+        };
         assert_eq!(after(IssueKind::ZeroDate, "0000-00-00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-00-10 00:00:00"), None);
         assert_eq!(after(IssueKind::ZeroDate, "2024-01-10").as_deref(), Some("2024-01-10"));

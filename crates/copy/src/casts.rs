@@ -118,7 +118,8 @@ impl UserCasts {
         let columns =
             || tables.iter().flat_map(|table| table.columns.iter().map(move |column| (&table.name, column)));
         let has_column = |name: &String| {
-            columns().any(|(table, column)| format!(".{name}").ends_with(&format!(".{table}.{}", column.name)))
+            columns()
+                .any(|(table, column)| format!(".{name}").ends_with(&format!(".{table}.{}", column.name)))
         };
         let has_type = |name: &String| {
             let one = BTreeMap::from([(name.clone(), ())]);
@@ -270,7 +271,10 @@ mod tests {
         let sql = |user: &UserCasts, declared: &str| becomes("mysql", "postgres", user, declared, None).sql;
         assert_eq!(sql(&user, "tinyint(1)"), "smallint");
         user.add("tinyint(1)=boolean").unwrap();
-        assert_eq!((sql(&user, "tinyint(1)"), sql(&user, "TINYINT(4)")), ("boolean".into(), "smallint".into()));
+        assert_eq!(
+            (sql(&user, "tinyint(1)"), sql(&user, "TINYINT(4)")),
+            ("boolean".into(), "smallint".into())
+        );
         user.add_file("[types]\ntinyint = \"integer\"\n[columns]\n\"shop.t.d\" = \"text\"").unwrap();
         assert_eq!((sql(&user, "tinyint(1)"), sql(&user, "tinyint")), ("boolean".into(), "integer".into()));
         user.add("shop.t.c=numeric(12,2)").unwrap();

@@ -126,7 +126,9 @@ impl OneTable<'_> {
         let exact: Vec<bool> =
             table.columns.iter().map(|column| self.is_same_server() && !casts(column)).collect();
         for (at, kind) in kinds.iter_mut().enumerate() {
-            if exact[at] || self.is_same_engine() && kind.class == Class::Geometry && !casts(&table.columns[at]) {
+            if exact[at]
+                || self.is_same_engine() && kind.class == Class::Geometry && !casts(&table.columns[at])
+            {
                 kind.class = engine.exact_class(kind);
             }
         }
@@ -185,8 +187,7 @@ impl OneTable<'_> {
                 })
             };
             let mut mapped = becomes(None)?;
-            let most =
-                to.longest_key().filter(|_| !exact && self.table.is_indexed(&column.name));
+            let most = to.longest_key().filter(|_| !exact && self.table.is_indexed(&column.name));
             let limit = most.map(|most| most / texts_of_widest_index(self.table, &column.name, kinds));
             let limit = limit.filter(|limit| is_longer(&mapped.stored, *limit));
             if limit.is_some() {
@@ -316,8 +317,7 @@ impl OneTable<'_> {
         if let Some((name, count)) = types.corrected[at].filter(|(_, count)| *count > 0) {
             let (count, declared) =
                 (units::count(count), if declared.is_empty() { "nothing" } else { declared });
-            let detail =
-                format!("declared {declared}, but {count} values are not: it is copied as {name}");
+            let detail = format!("declared {declared}, but {count} values are not: it is copied as {name}");
             self.list(column, IssueKind::StorageClass, detail);
         }
         if let Some(kind) = mapped.issue {

@@ -123,7 +123,8 @@ impl Accepted {
                     "there are",
                 ))
             })?;
-            let choices = [IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::TimeRange, IssueKind::NulCharacter];
+            let choices =
+                [IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::TimeRange, IssueKind::NulCharacter];
             if becomes != Becomes::Usual && !choices.contains(kind) {
                 return Err(Error::usage(format!("--accept {word}: '{name}' has no choice")));
             }
@@ -168,7 +169,8 @@ mod tests {
         assert!(!accepted.has(IssueKind::ZeroDate, "orders.paid"));
         assert!(accepted.has(IssueKind::Check, "orders.positive"));
         assert!(!accepted.has(IssueKind::Check, "items.positive"));
-        let chosen = Accepted::parse(["zero-date=0001-01-01", "zero-date:orders=refuse", "nul-character"]).unwrap();
+        let chosen =
+            Accepted::parse(["zero-date=0001-01-01", "zero-date:orders=refuse", "nul-character"]).unwrap();
         assert_eq!(chosen.becomes(IssueKind::ZeroDate, "a.b"), Becomes::Text("0001-01-01".to_owned()));
         assert_eq!(chosen.becomes(IssueKind::ZeroDate, "orders.placed"), Becomes::Itself);
         assert_eq!(chosen.becomes(IssueKind::NulCharacter, "a.b"), Becomes::Usual);

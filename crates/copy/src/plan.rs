@@ -227,7 +227,14 @@ pub fn plan(
         let planned = one.plan(&mut names)?;
         plan.tables.push(planned);
     }
-    foreign_keys(source, target, facts, &Chosen { tables: &tables, made: &made, wanted }, &mut plan, &mut names)?;
+    foreign_keys(
+        source,
+        target,
+        facts,
+        &Chosen { tables: &tables, made: &made, wanted },
+        &mut plan,
+        &mut names,
+    )?;
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     if facts.same_server {
         types_exist(&tables, &catalog, facts)?;
@@ -241,8 +248,7 @@ pub fn plan(
     }
     for leftover in &catalog.leftovers {
         let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
-        let carried =
-            facts.same_server && leftover.carried && of.is_none_or(|table| table.native.is_some());
+        let carried = facts.same_server && leftover.carried && of.is_none_or(|table| table.native.is_some());
         let is_asked = wanted.parts != Parts::Data && (leftover.table.is_none() && all || of.is_some());
         if carried || !is_asked || leftover.name.starts_with(NAMESPACE_PREFIX) {
             continue;
@@ -343,9 +349,11 @@ fn chosen(source: &Side, catalog: &Catalog, wanted: &Wanted) -> Result<Vec<Table
     for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
         if !names.iter().any(|name| is_of(pattern, name)) {
             let what = format!("{}: there is no table '{pattern}'", source.name);
-            return Err(
-                Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))
-            );
+            return Err(Error::new(ErrorKind::NotFound, what).hint(units::suggestion(
+                pattern,
+                &names,
+                "there are",
+            )));
         }
     }
     let is_one = |patterns: &[String], name: &str| patterns.iter().any(|pattern| is_of(pattern, name));
@@ -532,15 +540,18 @@ impl Plan {
             None => Ok(()),
             Some(name) => {
                 let what = format!("--leave-out: nothing that would be made is named '{name}'");
-                Err(Error::new(ErrorKind::NotFound, what)
-                    .hint("--dry-run shows the statements; a part of a table's own text is left out with the table"))
+                Err(Error::new(ErrorKind::NotFound, what).hint(
+                    "--dry-run shows the statements; a part of a table's own text is left out with the table",
+                ))
             }
         }
     }
 
     /// What is not made, with its text: a file that one can edit and apply. `source` is the name of the source's engine.
     pub fn left_text(&self, source: &str) -> String {
-        let mut text = format!("-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n");
+        let mut text = format!(
+            "-- What 'kurabe copy' did not make. Texts of the source are in the language of {source}.\n"
+        );
         // Writing to a String cannot fail.
         for left in &self.left {
             let _ = writeln!(text, "\n-- left out: {}\n{};", left.object, left.sql);

@@ -380,8 +380,11 @@ impl Copy<'_> {
                     .hint("--truncate-target empties tables that 'kurabe copy' made"));
             }
             if !whole.made.contains(&table.to) {
-                return Err(Error::new(ErrorKind::NotOurs, format!("{what}, and 'kurabe copy' did not make it"))
-                    .hint("nothing was emptied but tables that it made; empty this one yourself"));
+                return Err(Error::new(
+                    ErrorKind::NotOurs,
+                    format!("{what}, and 'kurabe copy' did not make it"),
+                )
+                .hint("nothing was emptied but tables that it made; empty this one yourself"));
             }
             self.target.run(&format!("DELETE FROM {of}"))?;
         }
@@ -492,7 +495,10 @@ impl Copy<'_> {
         let parts = (jobs * RANGES) as i128;
         let width = (i128::from(last) - i128::from(first)) / parts + 1;
         let begins = (1..parts).map(|part| i128::from(first) + part * width);
-        Ok(begins.take_while(|begin| *begin <= i128::from(last)).filter_map(|begin| begin.try_into().ok()).collect())
+        Ok(begins
+            .take_while(|begin| *begin <= i128::from(last))
+            .filter_map(|begin| begin.try_into().ok())
+            .collect())
     }
 
     /// Makes the foreign keys. Returns those that the server refuses.
@@ -505,7 +511,9 @@ impl Copy<'_> {
             Vec::new()
         };
         let mut refused = Vec::new();
-        for (table, key) in plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key))) {
+        for (table, key) in
+            plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
+        {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
             }
@@ -553,9 +561,10 @@ fn refusals(refused: &[(String, Error)]) -> Option<Error> {
     let what = format!(
         "all rows were copied and verified, but the target refused {names}; the first reason: {first}"
     );
-    Some(Error::new(ErrorKind::Server, what).hint(format!(
-        "the same command tries them again; --leave-out {names} leaves them out"
-    )))
+    Some(
+        Error::new(ErrorKind::Server, what)
+            .hint(format!("the same command tries them again; --leave-out {names} leaves them out")),
+    )
 }
 
 impl<'d> Doing<'d, '_> {
@@ -564,7 +573,9 @@ impl<'d> Doing<'d, '_> {
         while let Some(item) = pool.next() {
             let (table, done) = match item {
                 Item::Rows { at, table, range, bounds, now } => {
-                    let shared = |rows| (self.tell)(Told::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
+                    let shared = |rows| {
+                        (self.tell)(Told::Progress { table, step: Step::Copy, rows: pool.add(at, rows) })
+                    };
                     let id = (range, pool.state(at));
                     let done = self.rows(source, target, table, bounds, now, &id, &shared);
                     let done = done.and_then(|(now, part)| {
@@ -675,14 +686,16 @@ impl<'d> Doing<'d, '_> {
         if now.phase == Phase::Verified {
             (self.tell)(Told::Progress { table, step: Step::Index, rows: done.rows });
             let indexes = if self.parts == Parts::Data { &[][..] } else { &table.indexes };
-            let known = if indexes.is_empty() { Vec::new() } else { indexes_of(target, &table.to, self.there)? };
+            let known =
+                if indexes.is_empty() { Vec::new() } else { indexes_of(target, &table.to, self.there)? };
             let mut all = true;
             for index in indexes.iter().filter(|index| !known.contains(&index.name)) {
                 self.halt.check()?;
                 if let Err(error) = target.run(&index.sql) {
                     let error = only_refused(error)?;
                     // Otherwise the server has completed the statement of a process that was killed.
-                    if !indexes_of(target, &table.to, std::slice::from_ref(&table.to))?.contains(&index.name) {
+                    if !indexes_of(target, &table.to, std::slice::from_ref(&table.to))?.contains(&index.name)
+                    {
                         pool.refuse((format!("{}.{}", table.to, index.name), error));
                         all = false;
                     }
@@ -707,7 +720,8 @@ fn write_rejected(
     row: usize,
     reason: &Error,
 ) -> Result<()> {
-    let values = table.columns.iter().enumerate().map(|(at, column)| (column.name.clone(), page.cell(row, at).json()));
+    let values =
+        table.columns.iter().enumerate().map(|(at, column)| (column.name.clone(), page.cell(row, at).json()));
     let values: serde_json::Map<String, serde_json::Value> = values.collect();
     let line = serde_json::json!({ "table": table.name, "row": values, "reason": reason.to_string() });
     writeln!(file, "{line}")
@@ -721,7 +735,8 @@ fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<St
         return Ok(Vec::new());
     }
     let mut catalog = target.engine.catalog(target)?;
-    let indexes = catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
+    let indexes =
+        catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
     let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
     let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
     Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())

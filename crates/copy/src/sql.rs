@@ -113,7 +113,8 @@ impl Side {
 
     /// Executes a statement that the server does not prepare.
     pub fn run_text(&mut self, sql: &str) -> Result<()> {
-        let prepared = self.session.prepare_literal(&operation(sql)).map_err(|error| self.explain(error, sql))?;
+        let prepared =
+            self.session.prepare_literal(&operation(sql)).map_err(|error| self.explain(error, sql))?;
         let done = self.session.execute(&prepared, &[], &mut Reply::new());
         done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }

@@ -4,8 +4,8 @@
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
 use crate::rows::Range;
-use crate::verify::digests;
 use crate::sql::Side;
+use crate::verify::digests;
 use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_core::driver::{Namespace, Prepared};
 use kurabe_core::operation::Operation;

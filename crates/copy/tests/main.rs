@@ -1,6 +1,7 @@
 //! The tests of copies between databases.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod choices;
 mod common;
 mod kinds;
 mod servers;

@@ -14,7 +14,7 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::View,
         carried: Carried::No,
-        sql: "SELECT NULL, TRIM(RDB$RELATION_NAME), 'CREATE VIEW ' || TRIM(RDB$RELATION_NAME) || ' AS ' || RDB$VIEW_SOURCE \
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$RELATION_NAME), 'CREATE VIEW ' || TRIM(RDB$RELATION_NAME) || ' AS ' || RDB$VIEW_SOURCE \
               FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 AND RDB$VIEW_BLR IS NOT NULL ORDER BY 2",
     },
     Others {
@@ -27,7 +27,7 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::Routine,
         carried: Carried::No,
-        sql: "SELECT NULL, TRIM(RDB$PROCEDURE_NAME), 'CREATE PROCEDURE ' || TRIM(RDB$PROCEDURE_NAME) || ' AS ' \
+        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$PROCEDURE_NAME), 'CREATE PROCEDURE ' || TRIM(RDB$PROCEDURE_NAME) || ' AS ' \
               || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
     },
     Others {

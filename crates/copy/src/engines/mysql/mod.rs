@@ -17,7 +17,7 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::View,
         carried: Carried::No,
-        sql: "SELECT NULL, table_name, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) \
+        sql: "SELECT CAST(NULL AS CHAR), table_name, CONCAT('CREATE VIEW `', table_name, '` AS ', view_definition) \
               FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 2",
     },
     Others {
@@ -30,14 +30,14 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::Routine,
         carried: Carried::No,
-        sql: "SELECT NULL, r.routine_name, CONCAT('CREATE ', r.routine_type, ' `', r.routine_name, '`(', COALESCE((SELECT \
+        sql: "SELECT CAST(NULL AS CHAR), r.routine_name, CONCAT('CREATE ', r.routine_type, ' `', r.routine_name, '`(', COALESCE((SELECT \
               GROUP_CONCAT(CONCAT_WS(' ', IF(r.routine_type = 'FUNCTION', NULL, p.parameter_mode), p.parameter_name, \
               p.dtd_identifier) ORDER BY p.ordinal_position SEPARATOR ', ') FROM information_schema.parameters p \
               WHERE p.specific_schema = r.routine_schema AND p.specific_name = r.specific_name \
               AND p.routine_type = r.routine_type AND p.ordinal_position > 0), ''), ')', \
               IF(r.routine_type = 'FUNCTION', CONCAT(' RETURNS ', r.dtd_identifier), ''), ' ', \
               COALESCE(r.routine_definition, '')) FROM information_schema.routines r WHERE r.routine_schema = DATABASE() \
-              UNION ALL SELECT NULL, e.event_name, CONCAT('CREATE EVENT `', e.event_name, '` ON SCHEDULE ', \
+              UNION ALL SELECT CAST(NULL AS CHAR), e.event_name, CONCAT('CREATE EVENT `', e.event_name, '` ON SCHEDULE ', \
               COALESCE(CONCAT('AT ', QUOTE(e.execute_at)), CONCAT('EVERY ', e.interval_value, ' ', e.interval_field)), ' DO ', \
               e.event_definition) FROM information_schema.events e WHERE e.event_schema = DATABASE() ORDER BY 2",
     },
