@@ -97,6 +97,11 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     match reading.class {
         Class::Bool => out.push(Cell::Int(truth(text).ok_or_else(|| wrong(reading.class, text))?)),
         class if class.is_whole() => {
+            // A boolean of the target, by the user's word.
+            if let "t" | "true" | "f" | "false" = text {
+                out.push(Cell::Int(i64::from(text.starts_with('t'))));
+                return Ok(());
+            }
             let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
             out.push(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int));
         }
