@@ -113,8 +113,10 @@ impl Side {
 
     /// Executes a statement that the server does not prepare.
     pub fn run_text(&mut self, sql: &str) -> Result<()> {
-        let prepared =
-            self.session.prepare_literal(&operation(sql)).map_err(|error| self.explain(error, sql))?;
+        // A statement of no collection has no literals, and would be prepared.
+        let collection = Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new()));
+        let statement = of_each(&collection, |_| sql.to_owned());
+        let prepared = self.session.prepare_literal(&statement).map_err(|error| self.explain(error, sql))?;
         let done = self.session.execute(&prepared, &[], &mut Reply::new());
         done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }
