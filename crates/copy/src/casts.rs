@@ -122,7 +122,7 @@ impl UserCasts {
                 .any(|(table, column)| format!(".{name}").ends_with(&format!(".{table}.{}", column.name)))
         };
         let has_type = |name: &String| {
-            let one = BTreeMap::from([(name.clone(), ())]);
+            let one = BTreeMap::from([(name.clone(), true)]);
             columns().any(|(_, column)| of_type(&one, &Declared::parse(&column.declared)).is_some())
         };
         let column = self.0.columns.keys().find(|name| !has_column(name)).map(|name| (name, "is no column"));

@@ -103,14 +103,14 @@ impl Cell<'_> {
         match self {
             Cell::Null => serde_json::Value::Null,
             Cell::Int(number) => (*number).into(),
-            Cell::Bytes(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => text.into(),
-                Err(_) => {
-                    let mut digits = String::from("\\x");
-                    kurabe_driver_common::sql::hex(&mut digits, bytes);
-                    digits.into()
+            Cell::Bytes(bytes) => {
+                if let Ok(text) = std::str::from_utf8(bytes) {
+                    return text.into();
                 }
-            },
+                let mut digits = String::from("\\x");
+                kurabe_driver_common::sql::hex(&mut digits, bytes);
+                digits.into()
+            }
         }
     }
 

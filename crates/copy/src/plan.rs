@@ -206,12 +206,12 @@ pub fn plan(
         existing(&tables, there, wanted, facts.same_server, &mut casts)?;
     }
     prepare(&mut tables, wanted, &casts);
-    let named = |table: &Table| {
+    let as_made = |table: &Table| {
         let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
         made.foreign.iter_mut().for_each(|key| key.parent = wanted.renamed(&key.parent));
         made
     };
-    let made: Vec<Table> = tables.iter().map(named).collect();
+    let made: Vec<Table> = tables.iter().map(as_made).collect();
     let casts = Casts::new(source.engine, target, &casts)?;
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
     let mut names = Names::new(target, &made);

@@ -334,7 +334,9 @@ impl Copy<'_> {
                     });
                 }
                 drop(send);
-                receive.iter().for_each(|told| show(&told, events));
+                for told in receive {
+                    show(&told, events);
+                }
                 Ok(())
             })?;
             for (source, target) in more {
@@ -574,7 +576,7 @@ impl<'d> Doing<'d, '_> {
             let (table, done) = match item {
                 Item::Rows { at, table, range, bounds, now } => {
                     let shared = |rows| {
-                        (self.tell)(Told::Progress { table, step: Step::Copy, rows: pool.add(at, rows) })
+                        (self.tell)(Told::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
                     };
                     let id = (range, pool.state(at));
                     let done = self.rows(source, target, table, bounds, now, &id, &shared);

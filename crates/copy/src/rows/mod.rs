@@ -73,7 +73,8 @@ pub fn stream<T>(
 
 /// The rows of a page that the target refuses, each with the reason, found by halves. Nothing is changed.
 pub fn refused_rows(side: &mut Side, table: &TablePlan, page: &Page) -> Result<Vec<(usize, Error)>> {
-    let (mut taken, mut refused, mut halves) = (Vec::new(), Vec::new(), vec![0..page.rows()]);
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    let mut halves: Vec<_> = std::iter::once(0..page.rows()).collect();
     while let Some(range) = halves.pop() {
         // With those that were taken: two rows may not go together.
         let attempt = page.with_rows(|row| range.contains(&row) || taken.contains(&row));

@@ -44,8 +44,9 @@ const OTHERS: &[Others] = &[
     Others {
         kind: IssueKind::Comment,
         carried: Carried::InTable,
-        sql: "SELECT table_name, table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() \
-              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, column_comment \
+        sql: "SELECT table_name, table_name, CONCAT('COMMENT ON TABLE ', table_name, ' IS ', QUOTE(table_comment)) FROM information_schema.tables WHERE table_schema = DATABASE() \
+              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, CONCAT('COMMENT ON COLUMN ', table_name, '.', \
+              column_name, ' IS ', QUOTE(column_comment)) \
               FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' ORDER BY 1, 2",
     },
     Others {
@@ -118,11 +119,11 @@ impl Engine for Mysql {
         first.run_text("FLUSH TABLES WITH READ LOCK").map_err(|error| {
             error.hint("several sessions read the same rows only with the privilege RELOAD; or use --jobs 1")
         })?;
-        let mut begin = || {
+        let mut all = || {
             let statement = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
             sides.iter_mut().try_for_each(|side| side.run_text(statement))
         };
-        let begun = begin();
+        let begun = all();
         sides.first_mut().map_or(Ok(()), |first| first.run_text("UNLOCK TABLES")).and(begun)
     }
 

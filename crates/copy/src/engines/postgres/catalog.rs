@@ -94,7 +94,6 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.names.push(name.to_owned());
         let what = match kind {
             "r" | "p" if text(&row, 2) == "true" => continue,
-            "i" | "I" => continue,
             "r" | "p" => {
                 let inherited = text(&row, 3) == "true";
                 catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
