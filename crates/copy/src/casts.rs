@@ -52,7 +52,7 @@ enum Cast {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// The type, with `{n}`, `{s}` and `{declared}`.
+    /// The type, with `{n}` and `{s}`; or `{declared}`: as it is.
     to: String,
     /// The largest [`Kind::n`] that it is for.
     upto: Option<u32>,
@@ -196,10 +196,13 @@ impl<'a> Casts<'a> {
                 (&rule.to, rule.lists)
             }
         };
+        if to == "{declared}" {
+            return Some(Mapped { sql: kind.declared.clone(), stored: kind.clone(), issue });
+        }
         // MySQL has texts of no characters.
         let n = if kind.class.is_text() || kind.class.is_bytes() { n.max(1) } else { n };
         let sql = to.replace("{n}", &n.to_string()).replace("{s}", &kind.s.to_string());
-        Some(Mapped::of(self.to, sql.replace("{declared}", &kind.declared), issue))
+        Some(Mapped::of(self.to, sql, issue))
     }
 }
 
