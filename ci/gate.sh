@@ -1,35 +1,45 @@
 #!/usr/bin/env bash
-# Runs a suite and compares it with the last run of the base branch, for any CI server. Results go to .kurabe/.
+# Measures two builds as two targets of one run, interleaved on this machine, and judges the second. For any CI server;
+# results go to .kurabe/.
 #
-#   KURABE        the program (kurabe)
-#   SUITE         the suite file
-#   BASE          the base branch, which is also the label of its runs (main)
+#   KURABE        the program that measures (kurabe)
+#   SUITE         the suite file; its targets are replaced by the two builds
+#   BASE, HEAD    the two builds: each a target, or a command that starts one and prints its URL first, as 'kurabe up' does
 #   FAIL_ON       the criterion (slower:5%)
 #   INCONCLUSIVE  what an inconclusive gate does: pass, or fail with code 7 (fail)
-#   IS_BASE       true on the base branch: the run is recorded with the label, and nothing is compared (false)
-#
-# .kurabe/runs.tar.gz has the last run of the base branch. The CI server keeps it between pipelines.
 set -uo pipefail
 
-kurabe=${KURABE:-kurabe} suite=${SUITE:?} base=${BASE:-main}
+kurabe=${KURABE:-kurabe} suite=${SUITE:?} base=${BASE:?} head=${HEAD:?}
 mkdir -p .kurabe
 export KURABE_RUNS=$PWD/.kurabe/runs
 
-if [[ ${IS_BASE:-false} == true ]]; then
-    "$kurabe" run -f "$suite" --label "$base" --quiet || exit
-    "$kurabe" runs export last -o .kurabe/runs.tar.gz
-    exit
-fi
+started=()
+stop() {
+    for process in "${started[@]}"; do kill -TERM "$process" 2>/dev/null; done
+    wait
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
 
-if [[ ! -f .kurabe/runs.tar.gz ]]; then
-    echo "There is no run of $base yet: nothing is compared." >&2
-    exit 0
-fi
-"$kurabe" runs import .kurabe/runs.tar.gz || exit
+# Sets `url` to the target of a build: itself, or what its command prints.
+target() {
+    url=$2
+    [[ $2 == *[[:space:]]* ]] || return 0
+    exec {out}< <(exec bash -c "exec $2" 2>".kurabe/$1.log")
+    started+=($!)
+    if ! read -r url <&"$out"; then
+        echo "The $1 build printed no URL: $2" >&2
+        cat ".kurabe/$1.log" >&2
+        exit 3
+    fi
+}
+target base "$base" && base=$url
+target head "$head" && head=$url
+echo "base: $base, head: $head" >&2
 
 code=0
-"$kurabe" gate "$suite" --against "$base" --fail-on "${FAIL_ON:-slower:5%}" --quiet \
-    --markdown .kurabe/gate.md --junit .kurabe/gate.junit.xml --json .kurabe/gate.json || code=$?
+"$kurabe" run -f "$suite" "$base" "$head" --fail-on "${FAIL_ON:-slower:5%}" --quiet \
+    --export-markdown .kurabe/gate.md --export-junit .kurabe/gate.junit.xml --export-json .kurabe/gate.json || code=$?
 # GitHub shows this summary beside the checks of a pull request.
 if [[ -n ${GITHUB_STEP_SUMMARY:-} && -f .kurabe/gate.md ]]; then cat .kurabe/gate.md >>"$GITHUB_STEP_SUMMARY"; fi
 if [[ -n ${GITHUB_OUTPUT:-} ]]; then echo "exit-code=$code" >>"$GITHUB_OUTPUT"; fi

@@ -173,7 +173,8 @@ fn between_two_networks() {
         assert!(seen["wire"]["sent_bytes"].as_u64().unwrap() > 2_000, "{seen}");
     }
     eventually(60, || host.agents().is_empty().then_some(())).expect("the agent outlived its run");
-    let answer = Answer::of(&place.command(&["rerun", "last"]).env("KURABE_RSH", &rsh).output().unwrap());
+    let answer =
+        Answer::of(&place.command(&["run", "--again", "last"]).env("KURABE_RSH", &rsh).output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(seen(&place).iter().all(|seen| seen["server"]["seen"]["name"] == "redis-server"));
     let answer = Answer::of(&place.command(&["doctor", &watched]).env("KURABE_RSH", &rsh).output().unwrap());

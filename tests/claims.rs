@@ -64,7 +64,7 @@ fn claims_of_a_user_are_answered_on_table_page_and_json_and_recorded_as_runs() {
     let place = Place::new();
     let file = own(&place, OWN);
     let json = place.home().join("claims.json");
-    let answer = ask(&place, &file, &["--json", json.to_str().unwrap()]);
+    let answer = ask(&place, &file, &["--export-json", json.to_str().unwrap()]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let made: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     let expected = pairs(&[("fast", "holds"), ("slow", "does-not-hold"), ("later", "not-testable")]);
@@ -88,7 +88,7 @@ fn claims_of_a_user_are_answered_on_table_page_and_json_and_recorded_as_runs() {
     // The same answers again, without a measurement.
     let runs = || std::fs::read_dir(place.path()).unwrap().count();
     let before = runs();
-    let again = ask(&place, &file, &["--recorded", "--json", "-"]);
+    let again = ask(&place, &file, &["--recorded", "--export-json", "-"]);
     assert_eq!((again.code, answers(&again.json())), (Some(0), expected), "{again:?}");
     assert_eq!(runs(), before);
 }
@@ -100,7 +100,7 @@ fn claim_that_held_and_does_not_any_more_is_exit_4() {
     assert_eq!(ask(&place, &file, &["fast"]).code, Some(0));
     // The workload gets slower than what is claimed; nothing else changes.
     std::fs::write(place.home().join("find.toml"), suite(", { sleep = '50ms' }")).unwrap();
-    let answer = ask(&place, &file, &["fast", "--json", "-"]);
+    let answer = ask(&place, &file, &["fast", "--export-json", "-"]);
     assert_eq!(answer.code, Some(4), "{answer:?}");
     let made = answer.json();
     assert_eq!(answers(&made), pairs(&[("fast", "does-not-hold")]));
@@ -178,7 +178,8 @@ fn answers_so_far_are_on_disk_and_an_interrupt_keeps_them() {
     // The order of the file is that of the answers.
     let file = own(&place, &OWN.replace("[slow]", &format!("{long}\n[slow]")));
     let json = place.home().join("claims.json");
-    let child = place.spawn(&["claims", "-f", file.to_str().unwrap(), "--json", json.to_str().unwrap()]);
+    let child =
+        place.spawn(&["claims", "-f", file.to_str().unwrap(), "--export-json", json.to_str().unwrap()]);
     // The second run has begun when there are two folders.
     let runs = || {
         let entries = std::fs::read_dir(place.path()).unwrap().flatten();
@@ -205,7 +206,7 @@ fn claim_without_its_target_is_not_testable_and_others_are_answered() {
     let lost = "[lost]\nclaim = 'A user is found on a server that is gone'\nsuite = 'find.toml'\n\
                 targets = ['postgres://nobody@127.0.0.1:1/lost']\ntest = { at-least = 1 }\n";
     let file = own(&place, &format!("{lost}\n{OWN}"));
-    let answer = ask(&place, &file, &["lost", "fast", "--json", "-"]);
+    let answer = ask(&place, &file, &["lost", "fast", "--export-json", "-"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let made = answer.json();
     assert_eq!(answers(&made), pairs(&[("lost", "not-testable"), ("fast", "holds")]), "{made}");

@@ -17,30 +17,30 @@ fn candidates(place: &Place, words: &[&str]) -> Vec<String> {
 #[test]
 fn commands_experiments_runs_and_targets_are_completed() {
     let place = Place::new();
-    assert_eq!(candidates(&place, &["show", ""])[0], "last", "without any run");
+    assert_eq!(candidates(&place, &["report", ""])[0], "last", "without any run");
     let run =
         ["run", "session", "null:", "--payload", "1k", "--requests", "10", "--rounds", "1", "--no-html"];
     assert_eq!(place.run(&run).code, Some(0));
-    let names: Vec<String> = place.run(&["show"]).out.lines().map(str::to_owned).collect();
+    let names: Vec<String> = place.run(&["runs", "ls"]).out.lines().map(str::to_owned).collect();
     let name = names[0].split(' ').next().unwrap();
     for (words, wanted) in [
-        (&["sh"][..], "show"),
+        (&["rep"][..], "report"),
         (&["run", "sess"], "session"),
         (&["run", "session", "--pay"], "--payload"),
         (&["run", "session", "up:post"], "up:postgres"),
         (&["run", "session", "sql"], "sqlite:"),
-        (&["app", "mem"], "memcached:"),
-        (&["show", ""], name),
-        (&["show", "la"], "last"),
+        (&["up", "app", "mem"], "memcached:"),
+        (&["report", ""], name),
+        (&["report", "la"], "last"),
         (&["report", &name[..6]], name),
         (&["compare", "last", &name[..6]], name),
-        (&["rerun", &name[..6]], name),
-        (&["resume", &name[..6]], name),
+        (&["run", "--again", &name[..6]], name),
+        (&["run", "--resume", &name[..6]], name),
     ] {
         let found = candidates(&place, words);
         assert!(found.iter().any(|candidate| candidate == wanted), "{words:?}: {found:?}");
     }
-    assert!(!candidates(&place, &["show", "zzz"]).iter().any(|candidate| candidate == name));
+    assert!(!candidates(&place, &["report", "zzz"]).iter().any(|candidate| candidate == name));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn man_pages_describe_every_command() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for (page, part) in [
         ("kurabe.1", "kurabe\\-run(1)"),
-        ("kurabe-app.1", "allow\\-get\\-writes"),
+        ("kurabe-up-app.1", "allow\\-get\\-writes"),
         ("kurabe-run-session.1", "payload"),
         ("kurabe-report.1", "leave\\-out"),
     ] {

@@ -55,7 +55,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
     }
 
     // More rounds may follow, because every analysis spends its own share.
-    let resumed = place.run(&["resume", "last", "--max-rounds", "18"]);
+    let resumed = place.run(&["run", "--resume", "last", "--max-rounds", "18"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     assert!(matches!(rounds(&report), 3 | 5 | 8 | 12 | 18), "{report}");
@@ -65,7 +65,7 @@ fn run_ends_at_analysis_or_maximum_rounds_and_is_resumable() {
 fn run_with_fixed_rounds_cannot_be_extended() {
     let place = Place::new();
     assert_eq!(place.run(&EQUALS).code, Some(0));
-    let answer = place.run(&["resume", "last", "--max-rounds", "9"]);
+    let answer = place.run(&["run", "--resume", "last", "--max-rounds", "9"]);
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(
         answer.err.contains("fixed number of rounds") && answer.err.contains("--until conclusive"),
@@ -85,7 +85,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     assert_eq!(answer.code, Some(130), "{answer:?}");
     let kept = trials(&file);
     assert!(kept >= 4);
-    let shown = place.run(&["show", "last"]);
+    let shown = place.run(&["report", "last"]);
     for text in [&answer.out, &shown.out] {
         assert!(text.contains("No verdicts yet: the next planned analysis is after "), "{text}");
         assert!(!text.contains("faster"), "{text}");
@@ -94,7 +94,7 @@ fn run_stopped_between_analyses_shows_no_verdicts_and_resumes() {
     assert!(report["verdicts"].as_array().unwrap().is_empty(), "{report}");
     let next = report["next_analysis"].as_u64().unwrap();
     assert!([2, 3, 5, 8, 12].contains(&next), "{report}");
-    let resumed = place.run(&["resume", "last"]);
+    let resumed = place.run(&["run", "--resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(trials(&file) >= kept);
     let report = place.run(&["report", "--format", "json"]).json();

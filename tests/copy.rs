@@ -1,6 +1,7 @@
 //! `kurabe copy` and experiment copy on real servers: what does not map, refusals, kills, full disks, real schemas.
 
 mod experiment;
+mod kills;
 mod schemas;
 
 use crate::servers::common::{by, sql, tables, tell};
@@ -162,6 +163,12 @@ fn copy_to_a_killed_server_is_continued_after_its_last_page() {
     let indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 'numbers' ORDER BY 1";
     assert_eq!(sql(&postgres, "", indexes).unwrap(), "by_word\nnumbers_pkey\n");
     assert_eq!(tables(&postgres).unwrap(), "numbers\n");
+}
+
+/// The full tier kills a hundred.
+#[test]
+fn killed_copy_is_continued_or_refused() {
+    kills::kill(&["sqlite", "postgres"], 2, crate::copy::kills::seed());
 }
 
 #[test]

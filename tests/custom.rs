@@ -76,7 +76,7 @@ fn custom_workload_runs_verified_on_every_sql_engine_and_again_without_its_files
     assert_eq!(answer.code, Some(0), "{answer:?}");
     std::fs::remove_file(path).unwrap();
     std::fs::remove_file(towns).unwrap();
-    let answer = place.run(&["rerun", "last"]);
+    let answer = place.run(&["run", "--again", "last"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     assert_eq!(report["experiment"], "shop");
@@ -560,8 +560,9 @@ fn transaction_is_retried_if_sqlite_is_busy() {
     let place = Place::new();
     let text = "axes.clients = [2]\n[collection.a]\nrows = 4\nkey = 'id'\nfields = { id = 'int', n = { type = 'int', value = 0 } }\n\
                 [transaction.t]\nretry = ['5']\ndraw.id = { row = 'a' }\nsteps = [ 'begin',\n\
-                { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '5ms' }, 'commit', { sleep = '10ms' } ]\n";
-    let rest = ["--requests", "60", "--rounds", "1", "sqlite:?busy_timeout=1ms"];
+                { sql = 'UPDATE {a} SET n = n + 1 WHERE id = :id', affected = 1 }, { sleep = '50ms' }, 'commit' ]\n";
+    // Locked for longer than a statement waits, and for much less than all tries wait.
+    let rest = ["--requests", "20", "--rounds", "1", "sqlite:?busy_timeout=20ms"];
     let answer = run(&place, &file(&place, "busy.toml", text), &rest);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(cells(&place.report()).iter().any(|cell| cell["retries"].as_u64() > Some(0)), "{answer:?}");
@@ -594,5 +595,44 @@ fn invalid_variable_is_reported_with_place_before_run() {
     let args =
         ["run", "pgbench", "-f", script.to_str().unwrap(), "--requests", "5", "--rounds", "1", "sqlite:"];
     let answer = place.run(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
+fn scripts_run_as_pgbench_runs_them_if_asked() {
+    let Some(server) = kurabe_testbed::testing::server("postgres") else { return };
+    let place = Place::new();
+    let run = |name: &str, text: &str, rest: &[&str]| {
+        let script = file(&place, name, text);
+        let usual = [
+            "run",
+            "pgbench",
+            "-f",
+            script.to_str().unwrap(),
+            server.url(),
+            "--requests",
+            "40",
+            "--rounds",
+            "1",
+            "--write",
+        ];
+        place.run(&[&usual[..], rest].concat())
+    };
+    let text = "/* outer /* inner; */ still; outer */\n\\set h random(1, 300000)\n\\if :h > 0\n\
+                SELECT E'it\\'s; :fine' AS t, upper(to_hex(:h));\n\\endif\nSELECT relname FROM pg_class WHERE oid = :h;\n";
+    let refused = run("hex.sql", text, &[]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(said.contains("--statement literal") && said.contains("is executed"), "{said}");
+    for simple in [["-M", "simple"], ["--statement", "literal"]] {
+        let answer = run("hex.sql", text, &simple);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+    let text = "BEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT sum(bbalance) FROM pgbench_branches;\n\
+                UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
+    let usual = ["--init", "--scale", "1", "--clients", "4"];
+    let answer = run("serial.sql", text, &usual);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    let answer = run("serial.sql", text, &[&usual[..], &["--max-tries", "1000"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }

@@ -66,7 +66,7 @@ fn address_that_is_in_use_is_exit_3() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let answer = place.run(&["app", "null:", "--listen", &taken]);
+    let answer = place.run(&["up", "app", "null:", "--listen", &taken]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
 }
 

@@ -2,11 +2,15 @@
 
 use crate::support::{Place, signal};
 use kurabe_core::ErrorKind;
-use kurabe_core::driver::{Driver, Namespace};
+use kurabe_core::driver::{ConnectOptions, Driver, Namespace};
+use kurabe_core::operation::Operation;
+use kurabe_core::raw::{RawPiece, RawStatement, RawText};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::value::Reply;
 use kurabe_testbed::{Server, testing};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[path = "../crates/drivers/tests/read_only.rs"]
@@ -154,4 +158,25 @@ fn second_run_on_a_database_is_refused_until_the_first_is_killed() {
     let answer = place.run(&short);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(ours(&server), "", "the next run removes what the killed one left");
+}
+
+#[test]
+fn statement_has_ended_on_the_server_when_its_client_gave_up() {
+    let Some(server) = testing::server("firebird") else { return };
+    let long = "SELECT COUNT(*) FROM RDB$FIELDS a, RDB$FIELDS b, RDB$FIELDS c, RDB$FIELDS d, RDB$FIELDS e";
+    let running = || {
+        isql(
+            &server,
+            "SELECT COUNT(*) FROM MON$STATEMENTS WHERE MON$STATE <> 0 AND MON$SQL_TEXT CONTAINING 'RDB$FIELDS d' \
+             AND MON$ATTACHMENT_ID <> CURRENT_CONNECTION;",
+        )
+    };
+    let pieces = vec![RawPiece::Text(long.to_owned())];
+    let texts = vec![RawText { engine: None, pieces }];
+    let statement = RawStatement { place: "test".to_owned(), texts, parameters: 0, collection: None };
+    let options = ConnectOptions::within(Duration::from_secs(1));
+    let mut session = open(server.url()).connect(&options).unwrap();
+    let prepared = session.prepare(&Operation::Raw { statement: Arc::new(statement) }).unwrap();
+    let error = session.execute(&prepared, &[], &mut Reply::new()).unwrap_err();
+    assert_eq!((error.kind(), running()), (ErrorKind::Timeout, "0".to_owned()), "{error}");
 }

@@ -56,7 +56,7 @@ fn verdict_is_first_and_the_rest_is_behind_verbose() {
         assert!(!answer.out.contains(part), "{part}: {}", answer.out);
     }
     assert!(answer.out.contains("--verbose' shows all"), "{}", answer.out);
-    let whole = place.run(&["show", "last", "--verbose"]);
+    let whole = place.run(&["report", "last", "--verbose"]);
     for part in ["Reported by the server", "\nBasis\n", "Machine: "] {
         assert!(whole.out.contains(part), "{part}: {}", whole.out);
     }
@@ -67,7 +67,8 @@ fn verdict_is_first_and_the_rest_is_behind_verbose() {
 fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
     let (place, _) = short();
     let shown = |columns: &str| {
-        let answer = Answer::of(&place.command(&["show", "last"]).env("COLUMNS", columns).output().unwrap());
+        let answer =
+            Answer::of(&place.command(&["report", "last"]).env("COLUMNS", columns).output().unwrap());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         answer.out
     };
@@ -140,7 +141,7 @@ fn page_of_the_default_run_is_within_its_budget() {
         );
     }
     assert!(cells.iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
-    let page = place.run(&["report", "long"]).out;
+    let page = place.run(&["report", "long", "--format", "html"]).out;
     let size = std::fs::metadata(page.trim()).unwrap().len();
     assert!(size < 300_000, "{size} bytes of {} cells", cells.len());
 }
@@ -188,7 +189,7 @@ fn dry_run_prints_its_plan_and_starts_no_server() {
 fn used_address_is_refused_before_data_is_loaded() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let answer = Place::new().run(&["app", "sqlite:", "--listen", &address]);
+    let answer = Place::new().run(&["up", "app", "sqlite:", "--listen", &address]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains(&format!("cannot listen at {address}")), "{answer:?}");
     assert!(!answer.err.contains("loading"), "{answer:?}");
@@ -248,11 +249,11 @@ fn help_of_run_shows_the_axes_of_every_experiment() {
 fn list_of_runs_has_date_length_and_verdict() {
     let place = Place::new();
     assert_eq!(place.run(&SMALL).code, Some(0));
-    let listed = place.run(&["show"]);
+    let listed = place.run(&["runs", "ls"]);
     let lines: Vec<&str> = listed.out.lines().collect();
     let [head, verdict] = lines[..] else { panic!("{listed:?}") };
-    assert!(head.contains(" UTC, ") && head.ends_with("s, complete"), "{head}");
-    assert!(verdict.starts_with("    point-read on sqlite: ") && verdict.ends_with('.'), "{verdict}");
+    assert!(head.contains(" UTC, point-read on sqlite:, complete after ") && head.contains("s, "), "{head}");
+    assert!(verdict.starts_with("    ") && verdict.ends_with('.'), "{verdict}");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn numbers_out_of_range_are_refused_in_one_message_before_anything_starts() {
             &["run", "point-read", "sqlite:", "--until", "conclusive", "--margin", "-5"],
             &["'-5' is not a margin"],
         ),
-        (&["app", "sqlite:", "--workers", "-1"], &["--workers", "'-1' is not a count"]),
+        (&["up", "app", "sqlite:", "--workers", "-1"], &["--workers", "'-1' is not a count"]),
     ] {
         let answer = place.run(args);
         refused(&answer, parts);

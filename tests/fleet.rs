@@ -22,10 +22,10 @@ fn sum_of_agents_is_what_the_server_counted() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();
     let _agents = [
-        Agent::start(&place, &broker, "a", &["--label", "rack=x"]),
-        Agent::start(&place, &broker, "b", &["--label", "rack=x,zone=2"]),
+        Agent::start(&place, &broker, "a", &["--agent-label", "rack=x"]),
+        Agent::start(&place, &broker, "b", &["--agent-label", "rack=x,zone=2"]),
     ];
-    let other = Agent::start(&place, &broker, "other", &["--label", "rack=y"]);
+    let other = Agent::start(&place, &broker, "other", &["--agent-label", "rack=y"]);
     let run = |rest: &[&str]| {
         let args = [
             "run",
@@ -237,7 +237,7 @@ fn clock_of_a_far_agent_is_compared_with_an_error_of_half_a_round_trip() {
     let far = Relay::start(broker.address(), Duration::from_millis(10)).url();
     let _agents = [
         Agent::start(&place, &broker, "near", &[]),
-        Agent(piped(&mut place.command(&["agent", "--nats", &far, "--name", "far"]))),
+        Agent(piped(&mut place.command(&["agent", "--broker", &far, "--name", "far"]))),
     ];
     let args =
         ["run", "point-read", server.url(), "--fleet", broker.url(), "--agents", "2", "--clients", "2"];

@@ -1,6 +1,8 @@
 //! Servers that hang: the program keeps its time limit, and ends soon after Ctrl-C.
 
+use crate::servers::common::sql;
 use crate::support::{Answer, Place, eventually, signal};
+use kurabe_testbed::testing;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -78,10 +80,10 @@ fn doctor_keeps_timeout_with_hanging_server() {
 
 #[test]
 fn first_ctrl_c_reports_wait_and_ends_program() {
-    let commands = [&["run", "point-read"][..], &["app", "--listen", "127.0.0.1:0"]];
+    let commands = [&["run", "point-read"][..], &["up", "app", "--listen", "127.0.0.1:0"]];
     let all = URLS.into_iter().flat_map(|url| commands.map(|command| (url, command)));
     // An application is no database of an application.
-    let all = all.filter(|(url, command)| command[0] != "app" || !url.starts_with("http"));
+    let all = all.filter(|(url, command)| !command.contains(&"app") || !url.starts_with("http"));
     at_once(all, |(url, command)| {
         let place = Place::new();
         let (port, met) = hanging(b"", b"");
@@ -120,4 +122,33 @@ fn ctrl_c_ends_doctor_at_once() {
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     assert!(answer.err.contains("stopped by the user"), "{answer:?}");
+}
+
+#[test]
+fn no_statement_runs_on_after_ctrl_c_or_a_failed_trial() {
+    let Some(server) = testing::server("postgres") else { return };
+    let running = || {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' \
+                     AND pid <> pg_backend_pid()";
+        sql(&server, "", count).unwrap().trim().to_owned()
+    };
+    let place = Place::new();
+    let script = place.home().join("long.sql");
+    let start = |text: &str| {
+        std::fs::write(&script, text).unwrap();
+        let rest = ["--clients", "2", "--requests", "2", "--rounds", "1", "--timeout", "10m", "--no-html"];
+        place.spawn(&[&["run", "pgbench", "-f", script.to_str().unwrap(), server.url()][..], &rest].concat())
+    };
+    let child = start("SELECT pg_sleep(600);");
+    eventually(60, || (running() == "2").then_some(())).expect("no statement runs");
+    signal(&child, "-INT");
+    let answer = Answer::of(&child.wait_with_output().unwrap());
+    assert_eq!((answer.code, &*running()), (Some(130), "0"), "{answer:?}");
+    // One client fails, and the other would go on for ten minutes.
+    let began = Instant::now();
+    let failing = "SELECT pg_sleep(CASE WHEN :client_id = 1 THEN 600 ELSE 1 / CAST(:client_id AS int) END);";
+    let answer = Answer::of(&start(failing).wait_with_output().unwrap());
+    assert!(answer.out.contains("division by zero"), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(300), "{answer:?}");
+    assert_eq!((answer.code, &*running()), (Some(4), "0"), "{answer:?}");
 }

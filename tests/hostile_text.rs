@@ -223,8 +223,8 @@ fn no_report_format_shows_control_characters() {
         writer.end(&RunEnd { at_ms: 1, complete: true }).unwrap();
         drop(writer);
         for args in [
-            &["show"][..],
-            &["show", "last"],
+            &["runs", "ls"][..],
+            &["report", "last"],
             &["report", "--format", "md"],
             &["report", "--format", "csv"],
             &["report", "--format", "ab"],

@@ -118,7 +118,7 @@ fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     assert_eq!(answer.code, Some(130), "{answer:?}");
     let made = trials(Path::new(&file));
     assert!((8..48).contains(&made), "{made} trials were made");
-    let answer = place.run(&["resume", "last"]);
+    let answer = place.run(&["run", "--resume", "last"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let report = place.report();
     assert_eq!((&report["complete"], trials(Path::new(&file))), (&Value::Bool(true), 48), "{answer:?}");

@@ -173,7 +173,7 @@ fn ctrl_c_keeps_what_was_measured() {
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+    assert!(answer.err.contains("kurabe run --resume"), "{answer:?}");
     assert!(place.report()["cells"].as_array().is_some_and(|cells| !cells.is_empty()));
 }
 
@@ -198,7 +198,7 @@ fn port_of_another_server_is_refused_with_what_to_do() {
         let answer = place.run(&net(&target, &BRIEF));
         assert_eq!(answer.code, Some(3), "{answer:?}");
         assert!(
-            answer.err.contains("no listener of Kurabe") && answer.err.contains("kurabe listen"),
+            answer.err.contains("no listener of Kurabe") && answer.err.contains("kurabe up tcp"),
             "{answer:?}"
         );
     }
@@ -208,7 +208,7 @@ fn port_of_another_server_is_refused_with_what_to_do() {
     assert!(answer.err.contains("no listener answers"), "{answer:?}");
 }
 
-/// `kurabe listen`, until it is dropped.
+/// `kurabe up tcp`, until it is dropped.
 struct Listening {
     child: Child,
     url: String,
@@ -232,19 +232,19 @@ impl Drop for Listening {
 #[test]
 fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
     let place = Place::new();
-    let mut listening = Listening::start(place.spawn(&["listen", "127.0.0.1:0"]));
+    let mut listening = Listening::start(place.spawn(&["up", "tcp", "127.0.0.1:0"]));
     assert!(listening.url.starts_with("tcp://127.0.0.1:"), "{}", listening.url);
     let cell = ["--buffer", "64KiB", "--write-size", "8KiB"];
     let answer = place.run(&net(&listening.url, &[&cell[..], &BRIEF].concat()));
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let taken = place.run(&["listen", listening.url.trim_start_matches("tcp://")]);
+    let taken = place.run(&["up", "tcp", listening.url.trim_start_matches("tcp://")]);
     assert_eq!(taken.code, Some(5), "{taken:?}");
     assert!(taken.err.contains("cannot listen at"), "{taken:?}");
     signal(&listening.child, "-INT");
     assert_eq!(listening.child.wait().unwrap().code(), Some(0));
-    assert_eq!(place.run(&["listen", "nowhere.example"]).code, Some(2));
+    assert_eq!(place.run(&["up", "tcp", "nowhere.example"]).code, Some(2));
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1"] {
-        let refused = place.run(&["listen", address]);
+        let refused = place.run(&["up", "tcp", address]);
         assert!(refused.code == Some(2) && refused.err.contains("--allow-remote"), "{address}: {refused:?}");
     }
 }
@@ -260,7 +260,7 @@ fn between_two_networks() {
     let place = Place::new();
     let script = format!(
         "read go && ip link set dev lo up && ip addr add {FAR}/30 dev far && ip link set dev far up || exit 9
-         exec \"$0\" listen {FAR}:7007 --allow-remote"
+         exec \"$0\" up tcp {FAR}:7007 --allow-remote"
     );
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", &script]).arg(KURABE);

@@ -2,6 +2,7 @@
 //! servers.
 
 use crate::support::{Answer, Place};
+use kurabe_testbed::testing;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ fn run(place: &Place, suite: &Path, options: &[&str]) -> Answer {
 }
 
 fn listed(place: &Place, options: &[&str]) -> Vec<Value> {
-    let answer = place.run(&[&["runs", "ls", "--json"], options].concat());
+    let answer = place.run(&[&["runs", "ls", "--format", "json"], options].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -79,11 +80,11 @@ fn exit_code_of_comparison_says_what_the_gate_decided() {
     let (base, slower) = (slowed(&place, &base, 1.0), slowed(&place, &base, 1_000.0));
     let [junit, markdown, json] = ["a.xml", "a.md", "a.json"].map(|name| place.home().join(name));
     let files = [
-        "--junit",
+        "--export-junit",
         junit.to_str().unwrap(),
-        "--markdown",
+        "--export-markdown",
         markdown.to_str().unwrap(),
-        "--json",
+        "--export-json",
         json.to_str().unwrap(),
     ];
     let compare = |a: &str, b: &str, options: &[&str]| place.run(&[&["compare", a, b], options].concat());
@@ -100,7 +101,8 @@ fn exit_code_of_comparison_says_what_the_gate_decided() {
     // An interval that is wider than the margin.
     let answer = compare(&base, &slowed(&place, &base, 1.001), &["--fail-on", "slower:0.000001%"]);
     assert!(answer.code == Some(7) && answer.out.contains("inconclusive"), "{answer:?}");
-    for options in [&["--fail-on", "quicker"][..], &["--fail-on", "slower:0%"], &["--junit", "x.xml"]] {
+    for options in [&["--fail-on", "quicker"][..], &["--fail-on", "slower:0%"], &["--export-junit", "x.xml"]]
+    {
         assert_eq!(compare(&base, &slower, options).code, Some(2), "{options:?}");
     }
     assert_eq!(compare(&base, &base, &["--fail-on", "slower"]).code, Some(2));
@@ -131,8 +133,9 @@ fn gate_compares_with_the_newest_run_of_label_or_branch() {
         Answer::of(&command.current_dir(&repository).output().unwrap())
     };
     let suite = suite.to_str().unwrap();
-    let gate =
-        |base: &str| command(&["gate", suite, "--against", base, "--fail-on", "slower:99%", "--no-html"]);
+    let gate = |base: &str| {
+        command(&["run", "-f", suite, "--against", base, "--fail-on", "slower:99%", "--no-html"])
+    };
     // Nothing is measured without a base.
     let answer = gate("trunk");
     assert!(answer.code == Some(5) && answer.err.contains("'trunk' is neither"), "{answer:?}");
@@ -162,7 +165,7 @@ fn gate_compares_with_the_newest_run_of_label_or_branch() {
     // Another suite has no such run.
     let other = place.home().join("other.toml");
     std::fs::copy(suite, &other).unwrap();
-    let answer = command(&["gate", other.to_str().unwrap(), "--against", "v1"]);
+    let answer = command(&["run", "-f", other.to_str().unwrap(), "--against", "v1"]);
     assert_eq!(answer.code, Some(5), "{answer:?}");
 }
 
@@ -195,7 +198,7 @@ fn runs_are_listed_removed_annotated_and_carried_over() {
 #[test]
 fn progress_is_one_json_object_per_line() {
     let place = Place::new();
-    let answer = run(&place, &suite(&place, ""), &["--json-progress"]);
+    let answer = run(&place, &suite(&place, ""), &["--log-format=json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let events: Vec<Value> = answer
         .err
@@ -214,7 +217,7 @@ fn progress_is_one_json_object_per_line() {
     // Errors are events too.
     let answer = run_of(
         &place,
-        &["run", "point-read", "postgres://127.0.0.1:1/x", "--json-progress", "--requests", "1"],
+        &["run", "point-read", "postgres://127.0.0.1:1/x", "--log-format=json", "--requests", "1"],
     );
     let error: Value = serde_json::from_str(answer.err.lines().last().unwrap()).unwrap();
     assert!(answer.code == Some(3) && error["event"] == "error", "{answer:?}");
@@ -270,31 +273,133 @@ fn settings_come_from_command_line_environment_suite_and_file_in_this_order() {
     assert!(answer.code == Some(2) && answer.err.contains("environment variable"), "{answer:?}");
 }
 
+/// Two builds of the program, each in a folder of its own: the first is the program, and so is the second, unless it is to
+/// open a connection to its database for each request.
+fn builds(place: &Place, slow: bool) -> [String; 2] {
+    ["base", "head"].map(|name| {
+        let folder = place.home().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let build = folder.join("kurabe");
+        let _ = std::fs::remove_file(&build);
+        if slow && name == "head" {
+            let text =
+                format!("#!/bin/sh\nexec {} \"$@\" --connection per-request\n", crate::support::KURABE);
+            std::fs::write(&build, text).unwrap();
+            std::fs::set_permissions(&build, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        } else {
+            std::os::unix::fs::symlink(crate::support::KURABE, &build).unwrap();
+        }
+        format!(
+            "{} up app up:postgres --experiment kv --records 200 --seed 7 --listen 127.0.0.1:0",
+            build.display()
+        )
+    })
+}
+
 #[test]
-fn script_of_ci_servers_keeps_the_base_and_passes_on_the_gate() {
+fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_between_equal_ones() {
+    if testing::server("postgres").is_none() {
+        return;
+    }
     let place = Place::new();
-    let file = suite(&place, "");
+    let file = place.home().join("kv.toml");
+    let text =
+        "experiment = 'kv'\noperations = ['read']\nrounds = 6\nduration = '150ms'\n[axes]\nclients = [1]\n";
+    std::fs::write(&file, text).unwrap();
     let script = format!("{}/../../ci/gate.sh", env!("CARGO_MANIFEST_DIR"));
-    let ci = |set: &[(&str, &str)]| {
+    let summary = place.home().join("summary.md");
+    let ci = |builds: [String; 2]| {
         let mut command = Command::new(&script);
         place.configure(&mut command);
-        command.env("KURABE", crate::support::KURABE).env("SUITE", &file).env("FAIL_ON", "slower:99%");
-        command.env("INCONCLUSIVE", "pass").envs(set.iter().copied()).current_dir(place.home());
+        let set = [("BASE", &builds[0]), ("HEAD", &builds[1])];
+        command
+            .env("KURABE", crate::support::KURABE)
+            .env("SUITE", &file)
+            .envs(set)
+            .env("FAIL_ON", "slower:30%");
+        command.env("GITHUB_STEP_SUMMARY", &summary).current_dir(place.home());
         Answer::of(&command.output().unwrap())
     };
-    let answer = ci(&[]);
-    assert!(answer.code == Some(0) && answer.err.contains("no run of main yet"), "{answer:?}");
-    let answer = ci(&[("IS_BASE", "true")]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    // The next pipeline has the archive only.
-    std::fs::remove_dir_all(place.home().join(".kurabe/runs")).unwrap();
-    let summary = place.home().join("summary.md");
-    let answer = ci(&[("GITHUB_STEP_SUMMARY", summary.to_str().unwrap())]);
-    // Between the two runs the machine may have become busy.
-    assert!(matches!(answer.code, Some(0 | 6)), "{answer:?}");
-    assert!(answer.out.contains("The gate "), "{answer:?}");
-    assert!(std::fs::read_to_string(summary).unwrap().contains("Kurabe"));
-    assert!(
-        std::fs::read_to_string(place.home().join(".kurabe/gate.junit.xml")).unwrap().contains("<testcase")
-    );
+    let results = || {
+        let of = |name: &str| std::fs::read_to_string(place.home().join(".kurabe").join(name)).unwrap();
+        let compared: Value = serde_json::from_str(&of("gate.json")).unwrap();
+        (compared["rows"][0]["gate"].as_str().unwrap().to_owned(), of("gate.junit.xml"))
+    };
+    let equal = ci(builds(&place, false));
+    // A busy machine may leave it open. It must not be called slower.
+    assert!(matches!(equal.code, Some(0 | 7)), "{equal:?}");
+    let (judged, junit) = results();
+    assert!(matches!(judged.as_str(), "passed" | "inconclusive" | "not-judged"), "{judged}: {equal:?}");
+    assert!(junit.contains("<testcase") && !junit.contains("<failure"), "{junit}");
+    let slower = ci(builds(&place, true));
+    assert!(slower.code == Some(6) && slower.out.contains("The gate failed"), "{slower:?}");
+    let (judged, junit) = results();
+    assert!(judged == "slower" && junit.contains("<failure"), "{judged}: {junit}");
+    // Both were measured in one run each, and nothing that the script started is left.
+    assert_eq!(std::fs::read_dir(place.home().join(".kurabe/runs")).unwrap().count(), 2);
+    assert!(std::fs::read_to_string(summary).unwrap().contains("gate failed"));
+    let left =
+        Command::new("pgrep").args(["-f", &place.home().join("base/kurabe").display().to_string()]).output();
+    assert!(left.unwrap().stdout.is_empty(), "the base build is still running");
+}
+
+#[test]
+fn build_that_does_not_start_ends_the_script_with_its_output() {
+    let place = Place::new();
+    let script = format!("{}/../../ci/gate.sh", env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(&script);
+    place.configure(&mut command);
+    command.env("SUITE", "none.toml").env("BASE", "null:").env("HEAD", "sh -c 'echo broken >&2; exit 1'");
+    let answer = Answer::of(&command.current_dir(place.home()).output().unwrap());
+    assert!(answer.code == Some(3) && answer.err.contains("broken"), "{answer:?}");
+}
+
+#[test]
+fn run_of_two_targets_is_judged_by_itself_and_any_run_is_exported() {
+    let place = Place::new();
+    let suite = suite(&place, "");
+    let word = suite.to_str().unwrap();
+    let of = |more: &[&str]| place.run(&[&["run", "-f", word, "--no-html"], more].concat());
+    let answer = of(&["null:", "null:", "--fail-on", "slower:99%", "--export-json", "-"]);
+    assert!(matches!(answer.code, Some(0 | 7)), "{answer:?}");
+    let compared = answer.json();
+    assert_ne!(compared["first"], compared["second"]);
+    assert_eq!((&compared["rows"][0]["primary"], &compared["gate"]["slower"]), (&true.into(), &0.into()));
+    // One target, or three, have no second that is judged against the first.
+    for targets in [&["null:"][..], &["null:", "null:", "null:"]] {
+        let answer = of(&[targets, &["--fail-on", "slower"]].concat());
+        assert!(answer.code == Some(2) && answer.err.contains("--against"), "{answer:?}");
+    }
+    let [json, markdown] = ["r.json", "r.md"].map(|name| place.home().join(name));
+    let files = ["--export-json", json.to_str().unwrap(), "--export-markdown", markdown.to_str().unwrap()];
+    let answer = of(&files);
+    assert!(answer.code == Some(0) && answer.out.contains("point-read"), "{answer:?}");
+    let exported: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(exported, place.report());
+    assert!(std::fs::read_to_string(&markdown).unwrap().starts_with("# "));
+}
+
+#[test]
+fn word_of_an_earlier_version_is_refused_in_one_line_with_the_present_one() {
+    let place = Place::new();
+    for (words, now) in [
+        (&["rerun", "last"][..], "kurabe run --again"),
+        (&["gate", "--help"], "kurabe run -f SUITE --against BASE"),
+        (&["run", "kv", "null:", "--json-progress"], "--log-format json"),
+        (&["runs", "ls", "--json"], "--format json"),
+    ] {
+        let answer = place.run(words);
+        assert!(answer.code == Some(2) && answer.out.is_empty(), "{answer:?}");
+        assert!(answer.err.lines().count() == 1 && answer.err.contains(now), "{answer:?}");
+    }
+    let answer = Answer::of(&place.command(&["list"]).env("KURABE_AGENT_NATS", "nats://h").output().unwrap());
+    assert!(answer.code == Some(2) && answer.err.contains("--broker"), "{answer:?}");
+    // A recorded run has its own settings.
+    let suite = suite(&place, "");
+    assert_eq!(run(&place, &suite, &[]).code, Some(0));
+    let answer = place.run(&["run", "--again", "last", "--rounds", "9"]);
+    assert!(answer.code == Some(2) && answer.err.contains("rounds"), "{answer:?}");
+    // Without a name it is the newest.
+    assert_eq!(place.run(&["run", "--again", "--no-html"]).code, Some(0));
+    assert_eq!(listed(&place, &[]).len(), 2);
 }

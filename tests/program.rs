@@ -40,9 +40,9 @@ fn invalid_command_line_gets_one_error_and_exit_code() {
         (&["run", "session", "up:postgress"], 2, "did you mean up:postgres?"),
         (&["run", "session", "sqlite:/no/such/folder/x.db"], 3, "there is no folder"),
         (&["run", "-f", "/no/such/suite.toml"], 2, "cannot be read"),
-        (&["show", "nothing"], 5, "contains no runs"),
+        (&["report", "nothing"], 5, "contains no runs"),
         (&["report"], 5, "contains no runs"),
-        (&["resume", "last"], 5, "contains no runs"),
+        (&["run", "--resume", "last"], 5, "contains no runs"),
         (&["frobnicate"], 2, "unrecognized subcommand"),
     ] {
         let answer = place.run(args);
@@ -88,7 +88,7 @@ fn run_is_shown_reported_and_repeated() {
     let csv = place.run(&["report", "--format", "csv"]).out;
     assert_eq!(csv.lines().count(), 11, "{csv}");
     assert!(place.run(&["report", "--format", "md"]).out.starts_with("# "));
-    let page = place.run(&["report"]).out;
+    let page = place.run(&["report", "--format", "html"]).out;
     let page = std::fs::read_to_string(page.trim()).unwrap();
     assert!(page.contains("<svg") && !page.contains("http://"), "a page that needs a network");
 
@@ -98,10 +98,10 @@ fn run_is_shown_reported_and_repeated() {
     let overlaid = std::fs::read_to_string(overlaid).unwrap();
     assert!(overlaid.contains("longblob") && !page.contains("longblob"), "the published figures are missing");
 
-    let again = place.run(&["rerun", "last"]);
+    let again = place.run(&["run", "--again", "last"]);
     assert_eq!(again.code, Some(0), "{again:?}");
-    // Each run has a second line, which is indented.
-    let listed = place.run(&["show"]).out;
+    // The verdict of a run is a second line, which is indented.
+    let listed = place.run(&["runs", "ls"]).out;
     let names: Vec<String> =
         listed.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -130,7 +130,7 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
-    assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+    assert!(answer.err.contains("kurabe run --resume"), "{answer:?}");
     assert!(
         answer.out.contains("No verdicts yet: the next planned analysis is after 20 rounds"),
         "{answer:?}"
@@ -139,7 +139,7 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
     assert!(kept >= 5);
     let before = std::fs::read_to_string(&file).unwrap();
 
-    let resumed = place.run(&["resume", "last"]);
+    let resumed = place.run(&["run", "--resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     // What was recorded before is unchanged.
     assert_eq!(trials(&file), TRIALS);
@@ -152,7 +152,7 @@ fn ctrl_c_keeps_results_and_resume_completes_run() {
     };
     assert_eq!(resumption.trials_before as usize, kept);
     assert_eq!((&resumption.machine, &resumption.targets), (&run.header.machine, &run.header.targets));
-    let again = place.run(&["resume", "last"]);
+    let again = place.run(&["run", "--resume", "last"]);
     assert!(again.err.contains("complete"), "{again:?}");
 }
 
@@ -186,13 +186,13 @@ fn kill_9_loses_no_recorded_trial() {
     child.wait().unwrap();
     let kept = trials(&file);
     assert!(kept >= 4);
-    let shown = place.run(&["show", "last"]);
+    let shown = place.run(&["report", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     // An incomplete last line, as a kill during a write leaves it, does not prevent this either.
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("{\"line\":9,\"trial\":{\"round\":0,\"ce");
     std::fs::write(&file, text).unwrap();
-    let resumed = place.run(&["resume", "last"]);
+    let resumed = place.run(&["run", "--resume", "last"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(trials(&file), TRIALS);
 }
@@ -203,13 +203,13 @@ fn damaged_run_is_listed_and_hides_no_other() {
     let damaged = place.path().join("20000101-000000-session");
     std::fs::create_dir(&damaged).unwrap();
     std::fs::write(damaged.join("run.jsonl"), b"\x00\xffnonsense\n").unwrap();
-    let listed = place.run(&["show"]);
+    let listed = place.run(&["runs", "ls"]);
     assert_eq!(listed.out.lines().filter(|line| !line.starts_with(' ')).count(), 2, "{listed:?}");
     assert!(listed.out.contains("damaged"), "{listed:?}");
-    let shown = place.run(&["show", "20000101"]);
+    let shown = place.run(&["report", "20000101"]);
     assert_eq!(shown.code, Some(5), "{shown:?}");
     assert!(shown.err.contains("run.jsonl"), "{shown:?}");
-    assert_eq!(place.run(&["show", "last"]).code, Some(0));
+    assert_eq!(place.run(&["report", "last"]).code, Some(0));
 }
 
 /// The run file of the only run.
@@ -229,9 +229,7 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
     let third: Vec<&str> = text.split_inclusive('\n').collect();
     let changed = third[2].replacen("\"completed\":", "\"completed\":1", 1);
     std::fs::write(&file, third[..2].concat() + &changed + &third[3..].concat()).unwrap();
-    for command in
-        [&["show", "last"][..], &["report", "last"], &["compare", "last", "last"], &["resume", "last"]]
-    {
+    for command in [&["report", "last"][..], &["compare", "last", "last"], &["run", "--resume", "last"]] {
         let answer = place.run(command);
         assert_eq!(answer.code, Some(5), "{command:?}: {answer:?}");
         for part in
@@ -246,12 +244,12 @@ fn changed_number_is_detected_and_intact_lines_stay_usable() {
     // The spec is intact, and so are the earlier results.
     let copy = place.path().join("copy.jsonl");
     std::fs::write(&copy, third[..2].concat()).unwrap();
-    let shown = place.run(&["show", copy.to_str().unwrap()]);
+    let shown = place.run(&["report", copy.to_str().unwrap()]);
     assert!(shown.code == Some(0) && shown.out.contains("not complete"), "{shown:?}");
-    let again = place.run(&["rerun", "last", "--no-html"]);
+    let again = place.run(&["run", "--again", "last", "--no-html"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(
-        again.err.contains("damaged at line 3") && again.err.contains("a rerun needs only that"),
+        again.err.contains("damaged at line 3") && again.err.contains("a repetition needs only that"),
         "{again:?}"
     );
 }
@@ -268,13 +266,13 @@ fn run_of_unknown_experiment_is_shown() {
         writer.end(run.end.as_ref().unwrap()).unwrap();
     }
     for command in
-        [&["show", "tides"][..], &["report", "tides", "--format", "csv"], &["compare", "tides", "again"]]
+        [&["report", "tides"][..], &["report", "tides", "--format", "csv"], &["compare", "tides", "again"]]
     {
         let answer = place.run(command);
         assert!(answer.code == Some(0) && !answer.out.is_empty(), "{command:?}: {answer:?}");
         assert!(answer.err.contains("does not know the experiment 'tides'"), "{command:?}: {answer:?}");
     }
-    assert_eq!(place.run(&["rerun", "tides"]).code, Some(2));
+    assert_eq!(place.run(&["run", "--again", "tides"]).code, Some(2));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn stopped_run_with_restarts_resumes_in_its_blocks() {
     signal(&child, "-INT");
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
-    let resumed = place.run(&["resume", "last", "--verbose"]);
+    let resumed = place.run(&["run", "--resume", "last", "--verbose"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let report = place.run(&["report", "--format", "json"]).json();
     assert_eq!((&report["complete"], &report["spec"]["restarts"]), (&true.into(), &2.into()), "{report:#}");

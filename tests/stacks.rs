@@ -40,7 +40,7 @@ fn missing_interpreter_is_named_with_its_installation() {
         ("perl", "no program `apache2`", "cargo xtask setup --stacks"),
     ] {
         let place = Place::new();
-        let mut command = place.command(&["stack", stack, "--db", "up:mariadb"]);
+        let mut command = place.command(&["up", "stack", stack, "--db", "up:mariadb"]);
         // The testbed searches only there.
         let answer = Answer::of(&command.env("KURABE_SERVER_PATH", "/nonexistent").output().unwrap());
         assert_eq!(answer.code, Some(3), "{answer:?}");
@@ -55,7 +55,7 @@ fn unusable_stack_is_refused_before_anything_starts() {
         (&["run", "kv", "--via", "stack:php/mysqli", "--db", "up:postgres"], "for postgres there are"),
         (&["run", "kv", "up:mysql", "--db", "up:postgres"], "no target is an application stack"),
         (&["run", "kv", "--via", "stack:cobol", "--db", "up:mysql"], "there is no stack 'cobol'"),
-        (&["stack", "php", "--db", "mysql://a:hunter2@h/d"], "MYSQL_PWD"),
+        (&["up", "stack", "php", "--db", "mysql://a:hunter2@h/d"], "MYSQL_PWD"),
     ] {
         let answer = Place::new().run(args);
         assert!(matches!(answer.code, Some(2 | 3)), "{args:?}: {answer:?}");

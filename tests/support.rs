@@ -1,5 +1,6 @@
 //! Helpers of the program's tests: a directory for its runs, and its answers.
 
+use kurabe_testbed::testing;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -55,6 +56,7 @@ impl Place {
     /// The directories of the user.
     pub(crate) fn configure(&self, command: &mut Command) {
         command.env("KURABE_RUNS", &self.runs).env("HOME", &self.home).stdin(Stdio::null());
+        command.env(testing::SMALL, "1");
         // Servers that the distribution lacks are in the tester's cache.
         command.envs(cache().map(|folder| ("KURABE_CACHE", folder)));
         for name in [

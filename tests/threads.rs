@@ -150,12 +150,13 @@ fn stopped_backend(server: &Server) -> Result<(), String> {
                 AND query_start > now() - interval '200 milliseconds' AND query LIKE '%kurabe%' AND query NOT LIKE '%pg_%'";
     let found = || sql(server, "", find).filter(|pid| !pid.trim().is_empty());
     let pid = eventually(60, found).expect("no session reads");
-    let kill =
-        |signal: &str| assert!(Command::new("kill").args([signal, pid.trim()]).status().unwrap().success());
-    kill("-STOP");
+    let kill = |signal: &str| Command::new("kill").args([signal, pid.trim()]).status().unwrap().success();
+    if !kill("-STOP") {
+        return Err("the trial ended before its backend was stopped".to_owned());
+    }
     // How long it is stopped, which no event ends.
     std::thread::sleep(Duration::from_secs(1));
-    kill("-CONT");
+    assert!(kill("-CONT"));
     let answer = Answer::of(&child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let trial = measured(&place).remove(0);

@@ -1,4 +1,4 @@
-//! The web tier: `kurabe app` with common load generators, with misbehaving clients, and with a database that stops
+//! The web tier: `kurabe up app` with common load generators, with misbehaving clients, and with a database that stops
 //! and returns.
 
 pub(crate) mod common;

@@ -364,7 +364,7 @@ fn connector_j(server: &Server, folder: &std::path::Path, properties: &str) -> V
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/drivers/Jdbc.java");
     let command =
         ["java", "-cp", jar.to_str().unwrap(), script, "mysql", properties, "SELECT 42 AS kurabe_own"];
-    let (report, _) = relayed(&place, &["--until", "kurabe_own"], server.url(), &command);
+    let (report, _) = relayed(&place, &["--first", "kurabe_own"], server.url(), &command);
     let connections = report["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2, "{report:#}");
     let further = &connections[1]["connecting"]["statements"];

@@ -259,7 +259,7 @@ fn rerun_has_the_class_of_the_first_run() {
     let place = Place::new();
     assert_eq!(point_write(&place, &["sqlite:"], &["--durability", "memory"]).code, Some(0));
     let first = place.report();
-    assert_eq!(place.run(&["rerun", "last"]).code, Some(0));
+    assert_eq!(place.run(&["run", "--again", "last"]).code, Some(0));
     let again = place.report();
     assert_ne!(first["run"], again["run"]);
     for report in [first, again] {

@@ -31,7 +31,8 @@ impl Agent {
         more: &[&str],
         set: impl FnOnce(&mut Command),
     ) -> Self {
-        let mut command = place.command(&[&["agent", "--nats", broker.url(), "--name", name], more].concat());
+        let mut command =
+            place.command(&[&["agent", "--broker", broker.url(), "--name", name], more].concat());
         set(&mut command);
         Self(piped(&mut command))
     }

@@ -11,8 +11,10 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The number of messages to each.
-const MESSAGES: usize = 200;
+/// The number of messages to each: 200, or as many as the variable says (`KURABE_HOSTILE_MESSAGES=1000`).
+fn messages() -> usize {
+    std::env::var("KURABE_HOSTILE_MESSAGES").map_or(200, |count| count.parse().unwrap())
+}
 
 /// What there is in a folder: each path with its kind, length, times of change and of access, and the target of a link.
 fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
@@ -86,7 +88,7 @@ fn jobs(root: &Path) -> Vec<Vec<u8>> {
         } })
     };
     let written = |value: Value| value.to_string().into_bytes();
-    (0..MESSAGES)
+    (0..messages())
         .map(|nth| {
             let name = &names[nth / 10 % names.len()];
             // Few names are valid, so that there are few entries to look through.
@@ -128,7 +130,7 @@ fn orders(root: &Path) -> Vec<Vec<u8>> {
         } } })
     };
     let file = |name: &str| canary.join(name).display().to_string();
-    (0..MESSAGES)
+    (0..messages())
         .map(|nth| {
             let name = &names[nth / 8 % names.len()];
             let value = match nth % 8 {
@@ -209,7 +211,8 @@ fn hostile_messages_touch_nothing_outside_of_the_folders_of_worker_and_agent() {
     }
     // What this program does not make is not taken; all else is.
     let left = || (broker.waiting(&["h", "X"]) == Some(0)).then_some(());
-    eventually(120, left).unwrap_or_else(|| panic!("{:?} messages wait", broker.waiting(&["h", "X"])));
+    eventually(120 * messages().div_ceil(200) as u64, left)
+        .unwrap_or_else(|| panic!("{:?} messages wait", broker.waiting(&["h", "X"])));
     // Both still do their work.
     let id = submit(&place, &broker, &valid, &["--agents", "0"]);
     assert_eq!(wait_for(&place, &broker, &id, "ended")["code"], 0);

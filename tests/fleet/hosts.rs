@@ -49,7 +49,7 @@ impl Host {
     }
 
     fn agent(place: &Place, broker: &Broker, number: u8, name: &str, role: &str) -> Self {
-        let args = [KURABE, "agent", "--nats", broker.url(), "--name", name, "--role", role];
+        let args = [KURABE, "agent", "--broker", broker.url(), "--name", name, "--role", role];
         Self::start(place, number, "exec \"$0\" \"$@\"", &args)
     }
 
@@ -81,7 +81,7 @@ fn between_hosts() {
          \"$0\" \"$@\" & a=$!
          trap 'kill $r $m $a' TERM; wait $a"
     );
-    let args = [KURABE, "agent", "--nats", broker.url(), "--name", "watch", "--role", "observe"];
+    let args = [KURABE, "agent", "--broker", broker.url(), "--name", "watch", "--role", "observe"];
     let servers = ServersHost(Host::start(&place, 9, &servers, &args));
     let agents = [(2, "a"), (3, "b"), (4, "c"), (5, "d")]
         .map(|(number, name)| Host::agent(&place, &broker, number, name, "load"));

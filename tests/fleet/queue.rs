@@ -35,14 +35,14 @@ pub(super) fn suite_of(place: &Place, name: &str, target: &str, rounds: u32) -> 
 
 /// Submits a suite, and returns its name in the queue.
 pub(super) fn submit(place: &Place, broker: &Broker, suite: &Path, more: &[&str]) -> String {
-    let answer = place.run(&[&["submit", suite.to_str().unwrap(), "--fleet", broker.url()], more].concat());
+    let answer = place.run(&[&["submit", suite.to_str().unwrap(), "--broker", broker.url()], more].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     answer.out.trim().to_owned()
 }
 
 /// The submitted runs, the newest first; `None` while the broker does not answer.
 fn queue(place: &Place, broker: &Broker) -> Option<Vec<Value>> {
-    let answer = place.run(&["runs", "ls", "--fleet", broker.url(), "--json"]);
+    let answer = place.run(&["runs", "ls", "--broker", broker.url(), "--format", "json"]);
     let lines = answer.out.lines().map(|line| serde_json::from_str(line).unwrap());
     (answer.code == Some(0)).then(|| lines.collect())
 }
@@ -63,7 +63,7 @@ pub(super) fn wait_for(place: &Place, broker: &Broker, id: &str, wanted: &str) -
 }
 
 fn fetch(place: &Place, broker: &Broker, id: &str) -> Answer {
-    place.run(&["runs", "fetch", id, "--fleet", broker.url()])
+    place.run(&["runs", "fetch", id, "--broker", broker.url()])
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn submitted_run_is_executed_on_the_agents_and_its_run_file_and_page_are_fetched
     let suite = suite_of(&place, "smoke", server.url(), 2);
     let id = submit(&place, &broker, &suite, &["--agents", "1"]);
     assert!(id.ends_with("-smoke"), "{id}");
-    let listed = place.run(&["runs", "ls", "--fleet", broker.url()]);
+    let listed = place.run(&["runs", "ls", "--broker", broker.url()]);
     assert!(listed.out.starts_with(&format!("{id}  queued on redis://")), "{listed:?}");
     let early = fetch(&place, &broker, &id);
     assert_eq!(early.code, Some(5), "{early:?}");
@@ -207,7 +207,7 @@ fn stopped_worker_gives_its_run_back_and_a_cancelled_run_is_stopped() {
     let next = Worker::start(&broker, "next");
     wait_for(&place, &broker, &id, "running");
     let runs = eventually(20, || Some(children(next.agent.0.id())).filter(|runs| !runs.is_empty())).unwrap();
-    let cancel = || place.run(&["runs", "cancel", &id, "--fleet", broker.url()]);
+    let cancel = || place.run(&["runs", "cancel", &id, "--broker", broker.url()]);
     assert_eq!(cancel().code, Some(0));
     let gone = || runs.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()).then_some(());
     eventually(30, gone).expect("a cancelled run goes on");
@@ -228,7 +228,7 @@ fn suite_with_a_password_is_not_submitted() {
     );
     fs::write(&commented, text).unwrap();
     for file in [suite, commented] {
-        let answer = place.run(&["submit", file.to_str().unwrap(), "--fleet", broker.url()]);
+        let answer = place.run(&["submit", file.to_str().unwrap(), "--broker", broker.url()]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(
             answer.err.contains("passwords are not sent") && answer.err.contains("PGPASSWORD"),
@@ -245,7 +245,7 @@ fn queue_that_cannot_be_used_is_refused_with_what_to_do() {
     let Some(broker) = Broker::start() else { return };
     let place = Place::new();
     let file = suite_of(&place, "s", "up:redis", 1);
-    let submit = |file: &Path, url: &str| place.run(&["submit", file.to_str().unwrap(), "--fleet", url]);
+    let submit = |file: &Path, url: &str| place.run(&["submit", file.to_str().unwrap(), "--broker", url]);
     let answer = submit(&file, broker.url());
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.err.contains("nats-server -js"), "{answer:?}");
@@ -257,7 +257,7 @@ fn queue_that_cannot_be_used_is_refused_with_what_to_do() {
     let answer = submit(&wrong, broker.url());
     assert_eq!(answer.code, Some(2), "{answer:?}");
     assert!(answer.err.contains("round"), "{answer:?}");
-    let agent = place.run(&["agent", "--nats", broker.url(), "--role", "run,load"]);
+    let agent = place.run(&["agent", "--broker", broker.url(), "--role", "run,load"]);
     assert_eq!(agent.code, Some(2), "{agent:?}");
     let Some(broker) = Broker::with_streams() else { return };
     let answer = fetch(&place, &broker, "nothing");

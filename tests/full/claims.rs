@@ -31,7 +31,7 @@ fn follows(test: &Value) -> &'static str {
 fn ten_shipped_claims_are_answered_as_their_intervals_say() {
     const TEN: [&str; 10] = ["s4", "s6", "s8", "c1", "b1", "b3", "l1", "n2", "e1", "e3"];
     let place = Place::new();
-    let answer = place.run(&[&["claims"][..], &TEN, &["--budget", "8s", "--json", "-"]].concat());
+    let answer = place.run(&[&["claims"][..], &TEN, &["--budget", "8s", "--export-json", "-"]].concat());
     let made = answer.json();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answers(&made).len(), TEN.len());

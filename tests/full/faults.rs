@@ -57,7 +57,7 @@ fn one(fault: &str, wait: Duration, go_on: bool) -> (Vec<String>, usize) {
     let (mut broker, server) = (Broker::start().unwrap(), testing::server("redis").unwrap());
     let place = Place::new();
     let relay = Relay::start(broker.address(), Duration::ZERO);
-    let agent_args = ["agent", "--nats", &relay.url(), "--name", "b"];
+    let agent_args = ["agent", "--broker", &relay.url(), "--name", "b"];
     let agents = [
         Agent::start(&place, &broker, "a", &[]),
         Agent(piped(&mut place.command(&agent_args))),

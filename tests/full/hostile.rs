@@ -1,4 +1,4 @@
-//! Ten thousand clients of `kurabe app`.
+//! Ten thousand clients of `kurabe up app`.
 
 use crate::servers::common::skip;
 use crate::web::common::serve_beside_idle_connections;

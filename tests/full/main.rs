@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod claims;
+mod copies;
 mod direct;
 mod faults;
 mod hostile;

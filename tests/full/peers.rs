@@ -311,7 +311,7 @@ fn built_in_script_touches_the_same_rows_as_pgbench() {
         assert!(!answer.err.contains("pgbench_branches"), "{answer:?}");
     }
     sql(&server, "", "INSERT INTO pgbench_branches (bid, bbalance) VALUES (4, 0)").unwrap();
-    let answer = place.run(&["rerun", "last"]);
+    let answer = place.run(&["run", "--again", "last"]);
     ok(&answer);
     let answer = run(&["-b", "select-only"]);
     assert!(answer.err.contains("scale 4"), "{answer:?}");

@@ -154,7 +154,7 @@ fn records_added_through_stack_are_read_back() {
     }
 }
 
-/// A running `kurabe stack`.
+/// A running `kurabe up stack`.
 struct Stack {
     child: Option<Child>,
     address: SocketAddr,
@@ -169,7 +169,7 @@ impl Stack {
     /// Before a database of this URL.
     fn before(stack: &str, database: &str, rest: &[&str]) -> Self {
         let place = Place::new();
-        let args = ["stack", stack, "--db", database, "--records", "300"];
+        let args = ["up", "stack", stack, "--db", database, "--records", "300"];
         let mut child = piped(&mut place.command(&[&args[..], rest].concat()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

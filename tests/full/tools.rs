@@ -1,4 +1,4 @@
-//! Load generators of others before `kurabe app`, for longer than in the default tier.
+//! Load generators of others before `kurabe up app`, for longer than in the default tier.
 
 use crate::web::common::{App, tool};
 use kurabe_testbed::testing;

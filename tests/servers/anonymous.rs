@@ -86,7 +86,7 @@ fn anonymous_report_names_no_server() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_untold("compare", &answer.out, &telling);
     // The anonymous page does not replace the complete one.
-    let page = place.run(&["report", "--anonymise"]).out;
+    let page = place.run(&["report", "--anonymise", "--format", "html"]).out;
     assert!(page.trim_end().ends_with("report-anonymous.html"), "{page}");
     assert_untold("the page", &fs::read_to_string(page.trim_end()).unwrap(), &telling);
 }
@@ -134,12 +134,12 @@ fn recorded_clause_is_in_every_format_and_anonymised() {
     writer.end(&run.end.unwrap()).unwrap();
     drop(writer);
     for args in [
-        &["show", "last"][..],
+        &["report", "last"][..],
         &["report", "--format", "md"],
         &["report", "--format", "csv"],
         &["report", "--format", "json"],
         &["report", "--format", "ab"],
-        &["report", "-o", "-"],
+        &["report", "--format", "html", "-o", "-"],
         &["compare", "last", "last"],
     ] {
         let answer = place.run(args);

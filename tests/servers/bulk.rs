@@ -119,8 +119,16 @@ fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it(
     let servers: Vec<Lease> = engines.filter_map(start).collect();
     let targets: Vec<&str> = servers.iter().map(|server| server.url()).collect();
     let place = Place::new();
-    let rest =
-        ["--rows", "600", "--row-bytes", "2000", "--fetch", "50,whole", "--compression", "off,zlib,zstd"];
+    let rest = [
+        "--rows",
+        "600",
+        "--row-bytes",
+        "2000",
+        "--fetch",
+        "50,whole",
+        "--wire-compression",
+        "off,zlib,zstd",
+    ];
     let brief = ["--content", "equal,random", "--rounds", "1", "--requests", "1", "--no-html"];
     let answer = place.run(&[&["run", "bulk"], &targets[..], &rest, &brief].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -128,7 +136,7 @@ fn compressed_rows_are_verified_and_need_fewer_bytes_where_the_server_offers_it(
     let mut compressed = 0;
     for cell in cells(&report) {
         let axis = |name: &str| cell["axes"][name].as_str().unwrap_or_default();
-        let (target, compression) = (cell["target"].as_str().unwrap(), axis("compression"));
+        let (target, compression) = (cell["target"].as_str().unwrap(), axis("wire-compression"));
         let refused = match (target.starts_with("postgres"), target.starts_with("mariadb"), compression) {
             (true, _, "zlib" | "zstd") => Some("no compression"),
             (_, true, "zstd") => Some("does not offer compression by zstd"),

@@ -202,7 +202,7 @@ fn invalid_caches_and_cache_sizes_are_rejected_with_reason() {
     );
     let found = verified(&place, &run(&place, "sqlite:", &rest));
     assert_eq!(found.len(), 2);
-    let again = place.run(&["rerun", "last", "--no-html"]);
+    let again = place.run(&["run", "--again", "last", "--no-html"]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(left("memcached", &server), "");
     assert_eq!(ask_line(&server, "get kurabe_marker"), "END");

@@ -66,7 +66,9 @@ pub(crate) fn by(server: &Server, user: &str, database: &str) -> String {
     let (scheme, _) = server.url().split_once("://").unwrap();
     let at = if user.is_empty() { "" } else { "@" };
     let path = if database.is_empty() { String::new() } else { format!("/{database}") };
-    format!("{scheme}://{user}{at}127.0.0.1:{}{path}", server.port())
+    // MySQL's password is encrypted with its key where there is no TLS.
+    let key = if scheme == "mysql" { "?get_server_public_key=true" } else { "" };
+    format!("{scheme}://{user}{at}127.0.0.1:{}{path}{key}", server.port())
 }
 
 /// The user that the testbed makes.

@@ -124,7 +124,7 @@ fn values_are_bound_or_literal_on_engines_with_statements() {
     }
 }
 
-/// The waits in a line of `doctor --wire`.
+/// The waits in a line of `doctor --messages`.
 fn waits_of(line: &str) -> u64 {
     line.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
 }
@@ -138,7 +138,7 @@ fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
         let place = Place::new();
         let lean = server.url().to_owned();
         let doctor = |url: &str| {
-            let answer = place.run(&["doctor", "--wire", url]);
+            let answer = place.run(&["doctor", "--messages", url]);
             assert_eq!(answer.code, Some(0), "{answer:?}");
             let line = |name: &str| {
                 let line = answer.out.lines().find(|line| line.trim_start().starts_with(name));
@@ -162,14 +162,14 @@ fn doctor_wire_counts_messages_and_shows_statements_while_connecting() {
         let [_, _, statements] = doctor(&with(&lean, "tls=require"));
         assert!(statements.ends_with("encrypted"), "{statements}");
         let socket = with(&lean, &format!("socket={}", server.socket().unwrap().display()));
-        let answer = place.run(&["doctor", "--wire", &socket]);
+        let answer = place.run(&["doctor", "--messages", &socket]);
         assert!(answer.out.contains("supports only TCP connections"), "{answer:?}");
     }
     let place = Place::new();
-    let answer = place.run(&["doctor", "--wire", "sqlite:"]);
+    let answer = place.run(&["doctor", "--messages", "sqlite:"]);
     assert!(answer.out.contains("runs in this process"), "{answer:?}");
     if let Some(server) = testing::server("memcached") {
-        let answer = place.run(&["doctor", "--wire", server.url()]);
+        let answer = place.run(&["doctor", "--messages", server.url()]);
         let expected = "connecting      1 connection, 0 waits for the server, 0 bytes sent, 0 received";
         assert!(answer.out.contains(expected), "{answer:?}");
     }

@@ -1,7 +1,7 @@
 //! A disk that becomes full while a run is recorded.
 
 use super::common::{BRIEF, session, tell};
-use crate::support::{Answer, KURABE, Place, trials};
+use crate::support::{Answer, KURABE, Place};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,9 +17,11 @@ fn assert_kept(place: &Place, answer: &Answer, runs: &Path) {
         assert!(answer.err.contains(part), "'{part}' is not in: {answer:?}");
     }
     let folder = std::fs::read_dir(runs).unwrap().next().unwrap().unwrap().path();
-    let kept = trials(&folder.join("run.jsonl"));
+    // On a busy machine some are of trials that were rerun.
+    let recorded = std::fs::read_to_string(folder.join("run.jsonl")).unwrap();
+    let kept = recorded.lines().filter(|line| line.contains(",\"trial\":{")).count();
     assert!(kept > 0 && answer.err.contains(&format!("the {kept} trials")), "{kept}: {answer:?}");
-    let shown = place.run(&["show", "last"]);
+    let shown = place.run(&["report", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.out.contains("not complete"), "{shown:?}");
 }

@@ -111,10 +111,10 @@ fn throwaway_servers_end_after_run_ctrl_c_or_kill_9() {
         assert_eq!(answer.code, (end != "-KILL").then_some(130), "{end}: {answer:?}");
         assert_vanishes(&base, end);
         if end == "-INT" {
-            assert!(answer.err.contains("kurabe resume"), "{answer:?}");
+            assert!(answer.err.contains("kurabe run --resume"), "{answer:?}");
         }
         // Results are kept in all cases.
-        assert_eq!(place.run(&["show", "last"]).code, Some(0));
+        assert_eq!(place.run(&["report", "last"]).code, Some(0));
     }
 }
 

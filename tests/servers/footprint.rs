@@ -56,7 +56,7 @@ fn connection_has_process_on_postgres_thread_on_mysql_and_neither_on_caches() {
                 assert!((100e3..20e6).contains(&each), "{cell:#}");
             }
         }
-        let said = place.run(&["show", "last"]).out;
+        let said = place.run(&["report", "last"]).out;
         assert!(said.contains("Memory per connection of reads: "), "{engine}: {said}");
     }
 }
@@ -95,7 +95,7 @@ fn embedded_database_is_measured_in_client_process() {
     let place = Place::new();
     let found = run(&place, "sqlite:", &["--connections", "50", "--state", "active"]);
     assert!((figure(&found[0], "threads added") - 50.0).abs() <= HELPERS, "{:#}", found[0]);
-    let said = place.run(&["show", "last"]).out;
+    let said = place.run(&["report", "last"]).out;
     assert!(said.contains("Threads per connection of reads: 1"), "{said}");
 }
 

@@ -2,6 +2,7 @@
 
 use super::common::{assert_all_verified, installed, session};
 use crate::support::{Answer, Place, eventually, piped};
+use kurabe_testbed::testing;
 
 /// The maximum memory of the program, in kilobytes.
 const MOST: u64 = 300_000;
@@ -21,7 +22,8 @@ fn fifty_clients_with_megabyte_payloads_fit_into_300_megabytes() {
     // The logs of a server of the tests are too small for payloads of this size.
     for engine in installed().into_iter().filter(|engine| ["postgres", "mysql", "redis"].contains(engine)) {
         let place = Place::new();
-        let mut child = piped(&mut place.command(&session(&[&format!("up:{engine}")], &rest)));
+        let mut command = place.command(&session(&[&format!("up:{engine}")], &rest));
+        let mut child = piped(command.env_remove(testing::SMALL));
         let mut most = 0;
         let _ = eventually(120, || {
             most = peak(child.id()).unwrap_or(0).max(most);

@@ -188,20 +188,20 @@ fn url_password_is_in_no_output_record_or_report() {
         let url = guarded.full(&server);
         runs_without_leak(&place, guarded, &url, None, false);
         for args in [
-            &["report"][..],
+            &["report", "--format", "html"][..],
             &["report", "--format", "md"],
             &["report", "--format", "csv"],
             &["report", "--format", "json"],
             &["report", "--format", "ab"],
-            &["report", "--output", "-"],
+            &["report", "--format", "html", "--output", "-"],
             &["report", "--format", "json", "--anonymise"],
             &["report", "--format", "md", "--leave-out", guarded.engine],
-            &["show"],
-            &["show", "last", "--color", "always"],
+            &["runs", "ls"],
+            &["report", "last", "--color", "always"],
             &["compare", "last", "last"],
             &["list"],
             &["doctor", &url],
-            &["resume", "last"],
+            &["run", "--resume", "last"],
             &["completions", "bash"],
             &["completions", "fish"],
             &session(&[&url], &["--dry-run"]),
@@ -212,8 +212,8 @@ fn url_password_is_in_no_output_record_or_report() {
         // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
         let alone = run_without_leak(&place, &session(&[&url], &BRIEF));
         assert_all_verified(&place, &alone);
-        assert_eq!(run_without_leak(&place, &["rerun", "last"]).code, Some(3));
-        assert_eq!(run_without_leak(&place, &["rerun", "last", &url]).code, Some(0));
+        assert_eq!(run_without_leak(&place, &["run", "--again", "last"]).code, Some(3));
+        assert_eq!(run_without_leak(&place, &["run", "--again", "last", &url]).code, Some(0));
         for pid in [server.supervisor_pid(), server.pid()] {
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap();
@@ -277,8 +277,8 @@ fn no_error_repeats_a_password() {
         (&["completions", &good], 2),
         (&["report", "--format", &good], 2),
         (&["report", &good], 5),
-        (&["show", &good], 5),
-        (&["resume", &good], 5),
+        (&["report", &good], 5),
+        (&["run", "--resume", &good], 5),
         (&["compare", &good, "last"], 5),
     ] {
         let answer = run_without_leak(&place, args);
@@ -317,9 +317,9 @@ fn killed_server_error_does_not_leak_password() {
         assert_eq!(answer.code, Some(4), "{answer:?}");
         for args in [
             &["report", "--format", "json"][..],
-            &["show", "last"],
+            &["report", "last"],
             &["doctor", &url],
-            &["rerun", "last", &url],
+            &["run", "--again", "last", &url],
         ] {
             run_without_leak(&place, args);
         }

@@ -268,7 +268,7 @@ fn md5(text: &str) -> String {
     said.split_whitespace().next().unwrap().to_owned()
 }
 
-/// The lies about inputs that clients choose. `kurabe app` draws its own.
+/// The lies about inputs that clients choose. `kurabe up app` draws its own.
 const ABOUT_INPUTS: [&str; 3] =
     ["a log of another address", "a change that was not made", "a search without its last town"];
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `kurabe app`.
+/// A running `kurabe up app`.
 pub(crate) struct App {
     child: Option<Child>,
     pub(crate) address: SocketAddr,
@@ -26,7 +26,7 @@ impl App {
     /// Starts it in front of a target, at a free port.
     pub(crate) fn start_with(target: &str, rest: &[&str]) -> Self {
         let place = Place::new();
-        let args = ["app", target, "--listen", "127.0.0.1:0"];
+        let args = ["up", "app", target, "--listen", "127.0.0.1:0"];
         let mut child = piped(&mut place.command(&[&args, rest].concat()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -191,7 +191,7 @@ fn idle_connections_do_not_block_others() {
 #[test]
 fn connection_over_limit_gets_error() {
     let place = crate::support::Place::new();
-    let args = ["app", "null:", "--listen", "127.0.0.1:0", "--experiment", "kv", "--workers", "1"];
+    let args = ["up", "app", "null:", "--listen", "127.0.0.1:0", "--experiment", "kv", "--workers", "1"];
     let mut command = place.command_after("ulimit -n 100", &args);
     let mut child = crate::support::piped(&mut command);
     let mut line = String::new();

@@ -60,19 +60,19 @@ fn invalid_command_lines_are_rejected_before_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     for (args, code, part) in [
-        (&["app"][..], 2, "required"),
-        (&["app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
-        (&["app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
-        (&["app", "null:", "--listen", "localhost"], 2, "is not an address"),
-        (&["app", "null:", "--workers", "0"], 2, "out of range"),
-        (&["app", "null:", "--pool", "3"], 2, "--connection pool"),
-        (&["app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),
-        (&["app", "null:", "--set", "session.paylod=1k"], 2, "did you mean 'payload'?"),
-        (&["app", "null:", "--set", "session.payload=1x"], 2, "not a size"),
-        (&["app", "null:", "--set", "kv.clients=3"], 2, "--workers"),
-        (&["app", "null:", "--set", "kv.connection=per-request"], 2, "write --connection per-request"),
-        (&["app", "postgres://127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
-        (&["app", "null:", "--experiment", "kv", "--listen", &taken], 3, "cannot listen at"),
+        (&["up", "app"][..], 2, "required"),
+        (&["up", "app", "null:", "--listen", "0.0.0.0:0"], 2, "--allow-remote"),
+        (&["up", "app", "null:", "--listen", "[::]:0"], 2, "--allow-remote"),
+        (&["up", "app", "null:", "--listen", "localhost"], 2, "is not an address"),
+        (&["up", "app", "null:", "--workers", "0"], 2, "out of range"),
+        (&["up", "app", "null:", "--pool", "3"], 2, "--connection pool"),
+        (&["up", "app", "null:", "--connection", "pool", "--pool", "17"], 2, "out of range"),
+        (&["up", "app", "null:", "--set", "session.paylod=1k"], 2, "did you mean 'payload'?"),
+        (&["up", "app", "null:", "--set", "session.payload=1x"], 2, "not a size"),
+        (&["up", "app", "null:", "--set", "kv.clients=3"], 2, "--workers"),
+        (&["up", "app", "null:", "--set", "kv.connection=per-request"], 2, "write --connection per-request"),
+        (&["up", "app", "postgres://127.0.0.1:1/x"], 3, "nothing listens at 127.0.0.1:1"),
+        (&["up", "app", "null:", "--experiment", "kv", "--listen", &taken], 3, "cannot listen at"),
     ] {
         let answer = place.run(args);
         assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");

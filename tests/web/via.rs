@@ -199,7 +199,7 @@ fn experiment_not_served_by_application_is_unavailable_with_reason() {
     let answer =
         Place::new().run(&["run", "connect", "--via", &app.url(""), "--requests", "10", "--no-html"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
-    let reason = "reports /connect 'not served'; if it is kurabe app, start it with --experiment connect";
+    let reason = "reports /connect 'not served'; if it is kurabe up app, start it with --experiment connect";
     assert!(answer.err.contains(reason), "{answer:?}");
 }
 

@@ -165,8 +165,8 @@ fn unrelated_applications_are_rejected() {
         let url = first.url("");
         let rest: Vec<&str> =
             rest.into_iter().map(|word| if word == "FIRST" { url.as_str() } else { word }).collect();
-        let args =
-            [&["app", "null:", "--listen", "127.0.0.1:0", "--experiment", "webapp"], &rest[..]].concat();
+        let args = [&["up", "app", "null:", "--listen", "127.0.0.1:0", "--experiment", "webapp"], &rest[..]]
+            .concat();
         let answer = place.run(&args);
         assert!(
             answer.code.is_some_and(|code| code != 0) && answer.err.contains(part),

@@ -86,6 +86,13 @@ const SERVERS: &[Server] = &[
     },
     // The broker of a fleet.
     Server { engine: "nats-server", package: "nats-server", tests: true, there: || on_path("nats-server") },
+    // A pooler before PostgreSQL.
+    Server {
+        engine: "pgbouncer",
+        package: "pgbouncer",
+        tests: true,
+        there: || Path::new("/usr/sbin/pgbouncer").exists() || on_path("pgbouncer"),
+    },
     Server { engine: "redis", package: "redis-server", tests: true, there: || on_path("redis-server") },
     Server {
         engine: "firebird",

@@ -139,7 +139,7 @@ impl Router {
         }
         Err((
             StatusCode::MISDIRECTED_REQUEST,
-            "this host name is not accepted; use the IP address, or start kurabe app with --host NAME",
+            "this host name is not accepted; use the IP address, or start kurabe up app with --host NAME",
         ))
     }
 
@@ -156,7 +156,7 @@ impl Router {
             (true, true) => ("GET, POST", "this page is requested by POST or GET"),
             (true, false) => (
                 "POST",
-                "this page changes the database: request it by POST, or start kurabe app with --allow-get-writes",
+                "this page changes the database: request it by POST, or start kurabe up app with --allow-get-writes",
             ),
         };
         let mut response = response::text(StatusCode::METHOD_NOT_ALLOWED, text);

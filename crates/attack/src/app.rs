@@ -1,4 +1,4 @@
-//! A running `kurabe app`, as a target of runs and of attacks.
+//! A running `kurabe up app`, as a target of runs and of attacks.
 
 use crate::context::Place;
 use crate::process::{Ran, Running};
@@ -25,7 +25,7 @@ impl App {
     /// # Errors
     /// If it does not print its address.
     pub fn start(place: &Place, target: &str) -> Result<Self, String> {
-        let args = ["app", target, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "50"];
+        let args = ["up", "app", target, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "50"];
         let mut command = place.command(&args);
         command.env("KURABE_RUNS", place.home());
         let mut running = Running::start(&mut command)?;
@@ -38,7 +38,7 @@ impl App {
                 return Ok(Self { running, port });
             }
             if running.ended() || running.age() > START {
-                return Err(format!("kurabe app {target} did not start: {said}{}", running.said(1)));
+                return Err(format!("kurabe up app {target} did not start: {said}{}", running.said(1)));
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -4,7 +4,7 @@
 use crate::catalog::{Column, Table};
 use crate::engines::Engine;
 use crate::issue::IssueKind;
-use crate::types::{Declared, Kind, Mapped, UNLIMITED, classes};
+use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED, classes};
 use kurabe_core::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("mysql", "mysql", include_str!("../casts/mysql-mysql.toml")),
 ];
 
-/// A file of casts. The user's file may have columns; the built-in ones have what an index limits.
+/// A file of casts. The user's file may have columns; the built-in ones have what an index limits, and what
+/// numbers become that have more digits than the target's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -37,6 +38,8 @@ struct File {
     columns: BTreeMap<String, Cast>,
     #[serde(default)]
     indexed: BTreeMap<String, Cast>,
+    #[serde(default)]
+    longer: BTreeMap<String, Cast>,
 }
 
 /// What a type becomes.
@@ -182,6 +185,11 @@ impl<'a> Casts<'a> {
         Some(Mapped { issue: mapped.issue, ..short })
     }
 
+    /// What a column becomes some of whose decimal numbers have more digits than the target's.
+    pub fn longer(&self, kind: &Kind) -> Option<Mapped> {
+        self.rendered(self.file.longer.get("decimal")?, kind, kind.n)
+    }
+
     /// Whether the user says what a column becomes.
     pub fn are_given(&self, table: &str, column: &Column) -> bool {
         self.user.has(table, column)
@@ -192,6 +200,8 @@ impl<'a> Casts<'a> {
             Cast::Always(to) => (to, None),
             Cast::One(rule) => (&rule.to, rule.lists),
             Cast::First(rules) => {
+                let longest = self.to.longest_decimal().filter(|_| kind.class == Class::Decimal);
+                let n = if longest.is_some_and(|(_, part)| kind.s > part) { UNLIMITED } else { n };
                 let rule = rules.iter().find(|rule| n <= rule.upto.unwrap_or(UNLIMITED))?;
                 (&rule.to, rule.lists)
             }
@@ -299,12 +309,14 @@ mod tests {
             ("mysql", "firebird", "decimal(18,2)", None, "DECIMAL(18,2)", None),
             ("mysql", "sqlite", "enum('a','b)')", None, "TEXT", Some(IssueKind::Enum)),
             ("postgres", "mysql", "numeric(66,2)", None, "decimal(65,30)", Some(IssueKind::Decimal)),
+            ("postgres", "mysql", "numeric(40,31)", None, "decimal(65,30)", Some(IssueKind::Decimal)),
             ("postgres", "mysql", "text", Some(760), "varchar(760)", None),
             ("postgres", "mysql", "bytea", Some(380), "varbinary(380)", None),
             ("postgres", "mysql", "inet", Some(760), "varchar(760)", Some(IssueKind::Type)),
             ("sqlite", "postgres", "MONEY WORDS", None, "text", None),
             ("sqlite", "postgres", "unsigned big int", None, "bigint", None),
             ("mariadb", "mysql", "set('a')", None, "set('a')", None),
+            ("mariadb", "mysql", "json(text)", None, "json", None),
             ("mariadb", "mysql", "inet6", None, "longtext", Some(IssueKind::Type)),
         ] {
             let mapped = becomes(from, to, &user, declared, limit);

@@ -44,6 +44,8 @@ struct Types {
     mapped: Vec<Mapped>,
     /// The maximum lengths of columns that an index of the target limits.
     longest: Vec<Option<u32>>,
+    /// The columns with decimal numbers that have more digits than the target's.
+    longer: Vec<usize>,
     /// The columns that are of unlimited length, since a row has a maximum length.
     widened: Vec<usize>,
     /// The type that a column has in fact, and the number of values that are not of the declared one.
@@ -144,9 +146,44 @@ impl OneTable<'_> {
         }
         let (mut mapped, longest) = self.mapped(&kinds, &exact)?;
         let same = self.is_same_server();
+        let mut longer = Vec::new();
+        if !same {
+            longer = self.long_decimals(&kinds, &mut mapped)?;
+        }
         let widened = if same { Vec::new() } else { self.widen(&kinds, &mut mapped) };
         let scanned = scan(self.source, self.target, &exact, table, &kinds, &mapped, &longest)?;
-        Ok((Types { kinds, exact, mapped, longest, widened, corrected }, scanned))
+        Ok((Types { kinds, exact, mapped, longest, longer, widened, corrected }, scanned))
+    }
+
+    /// Makes text of decimal numbers some of which have more digits than the target's.
+    fn long_decimals(&mut self, kinds: &[Kind], mapped: &mut [Mapped]) -> Result<Vec<usize>> {
+        let mut longer = Vec::new();
+        let Some((whole, part)) = self.target.longest_decimal() else { return Ok(longer) };
+        for (at, column) in self.table.columns.iter().enumerate() {
+            let engine = self.source.engine;
+            let is_limited = kinds[at].n <= whole + part && kinds[at].s <= part;
+            let is_given = self.casts.are_given(&self.table.name, column);
+            if kinds[at].class != Class::Decimal
+                || is_limited
+                || is_given
+                || self.table.is_indexed(&column.name)
+            {
+                continue;
+            }
+            let Some(condition) = engine.longer_decimal(&quoted(engine, &column.name), whole, part) else {
+                continue;
+            };
+            let from = engine.from(self.table);
+            let filter = self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+            let sql = format!("SELECT COUNT(*) FROM {from} WHERE ({condition}){filter}");
+            if self.source.number(&sql)? > 0
+                && let Some(text) = self.casts.longer(&kinds[at])
+            {
+                mapped[at] = text;
+                longer.push(at);
+            }
+        }
+        Ok(longer)
     }
 
     /// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
@@ -179,7 +216,7 @@ impl OneTable<'_> {
         for ((column, kind), exact) in self.table.columns.iter().zip(kinds).zip(exact) {
             let becomes = |limit| {
                 if *exact {
-                    let sql = kind.declared.clone();
+                    let sql = to.same_type(kind).to_owned();
                     return Ok(Mapped { sql, stored: kind.clone(), issue: None });
                 }
                 self.casts.becomes(&self.table.name, column, kind, limit).ok_or_else(|| {
@@ -217,6 +254,7 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend: Vec::new(),
             identity: None,
+            rounds: false,
             written: column.generated.is_none(),
         }
     }
@@ -242,6 +280,17 @@ impl OneTable<'_> {
                 IssueKind::Identity,
                 format!("{} cannot give numbers to this column", target.name()),
             );
+        }
+        let parses = mapped.stored.class == Class::Json
+            && !types.exact[at]
+            && self.facts.edition != "MariaDB"
+            && !target.keeps_documents(&mapped.stored);
+        let rounds = parses && self.facts.edition == "MySQL";
+        let of_mysql = self.source.engine.name() == "MySQL" && !self.source.engine.keeps_documents(kind);
+        if parses && self.source.engine.keeps_documents(kind) || rounds && !of_mysql {
+            let numbers = if rounds { ", and numbers have 64 bits" } else { "" };
+            let lost = format!("spaces, repeated keys and the order of keys are not kept{numbers}");
+            self.list(column, IssueKind::Json, lost);
         }
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
@@ -301,6 +350,7 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
+            rounds,
             written: true,
         })
     }
@@ -321,7 +371,9 @@ impl OneTable<'_> {
             self.list(column, IssueKind::StorageClass, detail);
         }
         if let Some(kind) = mapped.issue {
-            self.list(column, kind, format!("{declared} becomes {}", mapped.sql));
+            let more = ": some have more digits than the target's";
+            let why = if types.longer.contains(&at) { more } else { "" };
+            self.list(column, kind, format!("{declared} becomes {}{why}", mapped.sql));
         }
         if types.widened.contains(&at) {
             let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);

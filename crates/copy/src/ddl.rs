@@ -113,10 +113,13 @@ pub fn foreign_keys(
             list(format!("refers to {parent}, which is not copied"));
             continue;
         };
+        let can_be_null = |name: &String| table.columns.iter().any(|own| own.name == *name && own.nullable);
+        let nullable = key.columns.iter().all(can_be_null);
         if let Some(action) =
-            [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action))
+            [&key.on_update, &key.on_delete].into_iter().find(|action| !to.has_action(action, nullable))
         {
-            list(format!("{} has no {action}", to.name()));
+            let of = if nullable { "" } else { " for columns that are NOT NULL" };
+            list(format!("{} has no {action}{of}", to.name()));
             continue;
         }
         if let Some(why) = why_not(key)? {
@@ -129,6 +132,7 @@ pub fn foreign_keys(
         }
         let name = taken.of(&table.name, &key.name, true);
         let action = |word: &str, action: &str| {
+            let action = to.action(action);
             if action == "NO ACTION" || action.is_empty() {
                 String::new()
             } else {

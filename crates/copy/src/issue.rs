@@ -32,6 +32,7 @@ kinds! {
     Unsigned64 "unsigned-64" "Unsigned 64-bit integers are stored as decimal numbers or text.";
     Decimal "decimal" "Exact decimal numbers are stored as text, or with a limited number of digits.";
     Enum "enum" "Columns that allow listed words allow any text.";
+    Json "json" "JSON documents lose spaces, repeated keys and the order of keys; MySQL's numbers in them have 64 bits.";
     Bits "bits" "Bit fields are stored as integers.";
     TimeZone "time-zone" "Instants are stored in UTC, in a type without a time zone.";
     Fraction "fraction" "Fractions of a second are cut to the digits that the target stores.";

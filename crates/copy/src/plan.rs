@@ -1,6 +1,6 @@
 //! What a copy will make on the target, and what does not map.
 
-use crate::canonical::{Mend, Reading};
+use crate::canonical::{Mend, Purpose, Reading};
 use crate::casts::{Casts, UserCasts};
 use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::columns::{OneTable, differ_in_more_than_case};
@@ -35,6 +35,8 @@ pub struct ColumnPlan {
     pub mend: Vec<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
+    /// Whether the target rounds the numbers in its documents.
+    pub rounds: bool,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -90,9 +92,13 @@ pub struct TablePlan {
 
 impl TablePlan {
     /// How the values of a side are read.
-    pub fn readings(&self, engine: &dyn Engine) -> Vec<Reading> {
+    pub fn readings(&self, engine: &dyn Engine, purpose: Purpose) -> Vec<Reading> {
         let hex = engine.bytes_as_hex();
-        let reading = |column: &ColumnPlan| Reading { class: column.kind.class, hex, exact: column.exact };
+        let reading = |column: &ColumnPlan| {
+            let rounds = purpose == Purpose::Compare && column.rounds;
+            let purpose = if rounds { Purpose::CompareRounded } else { purpose };
+            Reading { class: column.kind.class, hex, exact: column.exact, purpose }
+        };
         self.columns.iter().map(reading).collect()
     }
 
@@ -479,7 +485,8 @@ fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Resu
 /// The types and sequences that tables, or other types, name. All of them if `all`.
 fn needed(known: &[Named], tables: &[TablePlan], all: bool) -> Vec<Named> {
     let of_tables: Vec<&str> = tables.iter().map(|table| table.create.as_str()).collect();
-    let mut kept = vec![all; known.len()];
+    let mut kept: Vec<bool> =
+        known.iter().map(|named| all || named.sql.starts_with("CREATE EXTENSION")).collect();
     loop {
         let more = (0..known.len()).find(|at| {
             let others = known.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(named, _)| &named.sql[..]);

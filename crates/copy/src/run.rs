@@ -232,7 +232,7 @@ impl Copy<'_> {
                         "it is another one"
                     };
                     return Err(Error::new(ErrorKind::NotOurs, format!("{what}, and {why}")).hint(
-                        "continue it as it was begun, or remove its tables and begin again with --restart",
+                        "continue it as it was begun, or remove its tables and begin again with --no-resume",
                     ));
                 }
                 None => state.set_whole(&mut self.target, &whole)?,
@@ -676,12 +676,15 @@ impl<'d> Doing<'d, '_> {
         done.name.clone_from(&table.name);
         (done.rows, done.rejected) = (now.rows, now.rejected);
         let start = Instant::now();
-        if now.phase == Phase::Copied {
+        // Also what an earlier process has verified: the source may have changed since.
+        if now.phase >= Phase::Copied && self.parts != Parts::Schema {
             let mut progress = |rows| (self.tell)(Told::Progress { table, step: Step::Verify, rows });
             let compare = |target: &mut Side| verify(source, target, table, &now, self.halt, &mut progress);
             done.rows = in_transaction(target, compare)?;
-            now.phase = Phase::Verified;
-            self.state.set_table(target, &table.to, &now)?;
+            if now.phase == Phase::Copied {
+                now.phase = Phase::Verified;
+                self.state.set_table(target, &table.to, &now)?;
+            }
             done.verify = start.elapsed();
         }
         let start = Instant::now();

@@ -253,7 +253,7 @@ fn time(random: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canonical::{Reading, push as canonical};
+    use crate::canonical::{Purpose, Reading, push as canonical};
 
     #[test]
     fn every_engine_has_a_column_for_every_class() {
@@ -282,7 +282,8 @@ mod tests {
                     Cell::Bytes(bytes) => Value::Bytes(bytes),
                 };
                 let mut form = Page::new(1);
-                canonical(Reading { class: *class, hex: false, exact: false }, value, &mut form).unwrap();
+                let reading = Reading { class: *class, hex: false, exact: false, purpose: Purpose::Write };
+                canonical(reading, value, &mut form).unwrap();
                 assert_eq!(form.cell(0, 0), cell, "{name}");
             }
         }

@@ -192,7 +192,7 @@ impl State {
         let Some(bytes) = reply.field_bytes(0, 0) else { return Ok(None) };
         serde_json::from_slice(bytes).map(Some).map_err(|error| {
             let what = format!("{}: table {NAME} cannot be read: {error}", side.name);
-            Error::new(ErrorKind::Damaged, what).hint("begin again with --restart")
+            Error::new(ErrorKind::Damaged, what).hint("begin again with --no-resume")
         })
     }
 

@@ -4,7 +4,7 @@
 //! its digest of 128 bits to one of `CHUNKS` sums, that of its key. Equal sums are equal rows, in whatever order they
 //! came. Where sums differ, the rows of the first such chunk are read again, to name a row that differs.
 
-use crate::canonical::push_mended;
+use crate::canonical::{Purpose, push_mended};
 use crate::engines::Engine;
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
@@ -66,7 +66,7 @@ pub fn verify(
             format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
         }
     };
-    let mut hint = "if the source has changed since the copy began, --restart copies it again";
+    let mut hint = "if the source has changed since the copy began, --no-resume copies it again";
     if let Some(chunk) = chunk {
         let engine = source.engine;
         let named = if table.key.is_empty() {
@@ -139,7 +139,7 @@ fn read_all(
     each: &mut dyn FnMut(&Page),
 ) -> Result<()> {
     let engine = side.engine;
-    let readings = table.readings(engine);
+    let readings = table.readings(engine, Purpose::Compare);
     let list = table.columns.iter().map(|column| {
         let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
         engine.read(kind, &quoted(engine, &column.name))

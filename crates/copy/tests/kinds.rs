@@ -473,6 +473,7 @@ fn postgres_tables_keep_the_servers_own_text() {
           u int UNIQUE DEFERRABLE INITIALLY DEFERRED, x int CHECK (x > 0), \
           FOREIGN KEY (a, b) REFERENCES p ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED); \
         CREATE INDEX i1 ON c (a DESC NULLS LAST) INCLUDE (b); \
+        CREATE EXTENSION btree_gist; CREATE INDEX box ON c USING gist (a, b); \
         INSERT INTO c (a, b, u) SELECT 1, 1, g FROM generate_series(1, 5) g; DELETE FROM c WHERE id > 1020; \
         CREATE TABLE n (id int PRIMARY KEY, a int, b int); INSERT INTO n VALUES (1, 9, 9); \
         ALTER TABLE n ADD CONSTRAINT nv FOREIGN KEY (a, b) REFERENCES p NOT VALID; \
@@ -591,13 +592,65 @@ fn foreign_keys_that_cannot_be_made_are_listed_and_left_out() {
         from.ask(
             "CREATE TABLE p (id bigint PRIMARY KEY); INSERT INTO p VALUES (1); \
              CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id)); INSERT INTO c VALUES (1, 1); \
-             CREATE TABLE d (id int PRIMARY KEY, p bigint REFERENCES p (id)); INSERT INTO d VALUES (1, 1)",
+             CREATE TABLE d (id int PRIMARY KEY, p bigint REFERENCES p (id)); INSERT INTO d VALUES (1, 1); \
+             CREATE TABLE e (id int PRIMARY KEY, p bigint NOT NULL REFERENCES p (id) ON DELETE SET NULL)",
         );
+        assert!(lists(&planned(&from, &to).unwrap(), "foreign-key", "e.e_p_fkey SET NULL"));
         assert!(lists(&planned(&from, &to).unwrap(), "foreign-key", "c.c_p_fkey one type"));
         copy_all(&from, &to).unwrap();
         let keys = "SELECT table_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()";
         assert_eq!(to.ask(keys), "d");
     }
+    let (Some(from), Some(to)) =
+        (Place::new("postgres", folder.path()), Place::new("firebird", folder.path()))
+    else {
+        return;
+    };
+    from.ask(
+        "CREATE TABLE p (id int PRIMARY KEY); \
+         CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p (id) ON UPDATE CASCADE ON DELETE RESTRICT)",
+    );
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT TRIM(RDB$UPDATE_RULE) FROM RDB$REF_CONSTRAINTS").trim(), "CASCADE");
+}
+
+/// Documents go as they were written to engines that keep text; what others lose is listed.
+#[test]
+fn documents_keep_their_text_or_the_plan_lists_what_they_lose() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(from) = Place::new("postgres", folder.path()) else { return };
+    let document = r#"{ "b": 1.00, "a": 12345678901234567890123.5, "b": 2 }"#;
+    from.ask(&format!(
+        "CREATE TABLE t (id int PRIMARY KEY, j json, n numeric); INSERT INTO t VALUES (1, '{document}', 1e40)"
+    ));
+    let to = Place::new("sqlite", folder.path()).unwrap();
+    assert!(!lists(&planned(&from, &to).unwrap(), "json", "t.j"));
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT j FROM t"), document);
+    let Some(to) = Place::new("mysql", folder.path()) else { return };
+    let plan = planned(&from, &to).unwrap();
+    assert!(lists(&plan, "json", "t.j keys 64"), "{:?}", plan.issues);
+    assert!(lists(&plan, "decimal", "t.n more digits"), "{:?}", plan.issues);
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT j->'$.b', n FROM t"), format!("2\t1{}", "0".repeat(40)));
+}
+
+/// Values that are not what a column's declared type says, of kinds that no engine reads.
+#[test]
+fn texts_that_are_no_numbers_or_times_are_copied_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(to) = Place::new("postgres", folder.path()) else { return };
+    let from = Place::new("sqlite", folder.path()).unwrap();
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, d DECIMAL_TEXT(9,2), u UNSIGNED64_TEXT, h TIME_TEXT(6), s DATETIME); \
+         INSERT INTO t VALUES (1, 'Inf', '-1', '0', '2024-01-01 00:00:00.123456789')",
+    );
+    let plan = planned(&from, &to).unwrap();
+    for column in ["t.d", "t.u", "t.h", "t.s"] {
+        assert!(lists(&plan, "storage-class", column), "{column}: {:?}", plan.issues);
+    }
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT d, u, h, s FROM t"), "Inf|-1|0|2024-01-01 00:00:00.123456789");
 }
 
 #[test]
@@ -639,8 +692,8 @@ fn types_and_names_that_the_target_lacks_are_found_by_the_plan() {
          INSERT INTO t VALUES ('123e4567-e89b-12d3-a456-426655440000', '::1', '{\"b\":1,\"a\":[]}', point(1, 2), '', '', 'x')",
     );
     let plan = planned(&mariadb, &mysql).unwrap();
-    assert!(lists(&plan, "type", "t.ip inet6"), "{:?}", plan.issues);
-    assert_eq!(plan.issues.len(), 1, "{:?}", plan.issues);
+    assert!(lists(&plan, "type", "t.ip inet6") && lists(&plan, "json", "t.j keys"), "{:?}", plan.issues);
+    assert_eq!(plan.issues.len(), 2, "{:?}", plan.issues);
     copy_all(&mariadb, &mysql).unwrap();
     assert_eq!(
         mysql.ask("SELECT id, ip, j->'$.b', ST_AsText(g), w FROM t"),

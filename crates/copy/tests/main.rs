@@ -4,5 +4,7 @@
 mod choices;
 mod common;
 mod kinds;
+mod pairs;
+mod random;
 mod servers;
 mod sqlite;

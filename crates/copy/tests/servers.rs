@@ -12,7 +12,7 @@ const TABLE: &str = "CREATE TABLE everything (id BIGINT NOT NULL PRIMARY KEY, fl
     document JSON_TEXT)";
 
 /// What these types cost on the way.
-const ACCEPTED: &str = "unsigned-64,decimal,time-zone";
+const ACCEPTED: &str = "unsigned-64,decimal,time-zone,json";
 
 /// A literal of text.
 #[allow(clippy::needless_pass_by_value, reason = "strategies map values")]

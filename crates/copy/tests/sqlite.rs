@@ -80,6 +80,22 @@ fn stopped_copy_continues_after_its_last_page() {
 }
 
 #[test]
+fn row_that_changes_after_its_table_was_verified_is_found_by_the_next_process() {
+    let (_folder, from, to) = files();
+    let stop = AtomicBool::new(false);
+    let stopped = watched(&from, &to, "", &stop, &mut |event| {
+        if let Event::Table(table) = event {
+            assert_eq!(table.name, "parents");
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted);
+    run(&from, &["UPDATE parents SET name = 'new' WHERE id = 77"]);
+    let error = copy(&from, &to, "").unwrap_err();
+    assert!(error.to_string().contains("row 77, column name: 'new'"), "{error}");
+}
+
+#[test]
 fn changed_value_is_found_with_its_row_and_column() {
     let (_folder, from, to) = files();
     let cases = [

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The axis of a connection's compression. Without it, connections are opened as the target's URL says.
 pub const COMPRESSION: AxisInfo = AxisInfo {
-    name: "compression",
+    name: "wire-compression",
     help: "compression of what client and server send each other, where the protocol has it",
     kind: AxisKind::Choice(&[
         ("off", "none, unless the target's URL asks for it"),

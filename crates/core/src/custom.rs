@@ -18,6 +18,10 @@ pub struct CustomWorkload {
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<u64>,
+    /// How often a transaction of a script is tried where the server's error says that another try may succeed
+    /// (`--max-tries`); `None`, and not written: once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tries: Option<u32>,
     /// Whether the run creates the tables of pgbench (`--init`).
     pub init: bool,
     /// Whether statements may change tables that Kurabe did not create (`--write`).

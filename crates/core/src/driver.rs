@@ -7,6 +7,7 @@ use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::{Error, Result};
 use crate::facts::ServerFacts;
+use crate::memory::LimitedServer;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
@@ -83,6 +84,16 @@ pub trait Driver: Send + Sync {
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         let _ = options;
         Err(Error::unsupported("its driver does not read server statistics"))
+    }
+
+    /// Opens a probe for each server of this target that may have other users and keeps values in a limited memory.
+    /// None for databases that store values on disk.
+    ///
+    /// # Errors
+    /// As for [`Driver::connect`].
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        let _ = options;
+        Ok(Vec::new())
     }
 
     /// The file of an embedded database, which another database may attach; `None` if it has no such file.
@@ -552,6 +563,8 @@ pub struct ConnectOptions {
     pub compression: Compression,
     /// What its statements may do.
     pub access: Access,
+    /// The trial to which the session belongs, or 0: [`statements`](crate::statements) ends what it runs if that fails.
+    pub trial: u64,
 }
 
 /// What the statements of a session may do.
@@ -601,6 +614,7 @@ impl Default for ConnectOptions {
             long_replies: LONG_REPLIES.load(Ordering::Relaxed),
             compression: Compression::Off,
             access: Access::ReadWrite,
+            trial: 0,
         }
     }
 }

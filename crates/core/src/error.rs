@@ -65,16 +65,32 @@ struct Parts {
     kind: ErrorKind,
     message: String,
     code: Option<String>,
+    code_name: Option<String>,
     hint: Option<String>,
-    log: Box<[String]>,
+    position: Option<usize>,
+    log: Vec<String>,
 }
+
+/// Maximum characters shown of one line that a server sent.
+const LINE: usize = 600;
+
+/// Characters of a statement's line shown around a position.
+const EXCERPT: usize = 100;
 
 impl Error {
     /// An error of this kind. `message` says what happened, without a final full stop. The numbers of the operating system's
     /// errors are removed from it.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = into_printable(without_os_numbers(message.into()));
-        Self(Box::new(Parts { kind, message, code: None, hint: None, log: Box::default() }))
+        Self(Box::new(Parts {
+            kind,
+            message,
+            code: None,
+            code_name: None,
+            hint: None,
+            position: None,
+            log: Vec::new(),
+        }))
     }
 
     /// Adds what the reader can do about it. An empty text adds nothing.
@@ -91,6 +107,56 @@ impl Error {
     #[must_use]
     pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {
         self.0.log = lines.into_iter().map(|line| printable(&line.replace('\t', " ")).into_owned()).collect();
+        self
+    }
+
+    /// Adds what the server said besides its message, below it: `DETAIL: text`. An empty text adds nothing.
+    #[must_use]
+    pub fn detail(mut self, label: &str, text: &str) -> Self {
+        let whole = text.trim_end();
+        let mut shown: String = whole.chars().take(LINE).collect();
+        if shown.len() < whole.len() {
+            shown.push('…');
+        }
+        for (n, line) in shown.lines().enumerate() {
+            let label = if n == 0 { format!("{label}: ") } else { "  ".to_owned() };
+            self.0.log.push(into_printable(format!("{label}{}", line.replace('\t', " "))));
+        }
+        self
+    }
+
+    /// Adds where in its statement the server found the error, in characters from 1.
+    #[must_use]
+    pub fn position(mut self, character: usize) -> Self {
+        self.0.position = Some(character);
+        self
+    }
+
+    /// Shows the line of the statement that the position is in, with a mark under it. Does nothing without a position.
+    #[must_use]
+    pub fn in_statement(mut self, statement: &str) -> Self {
+        let Some(position) = self.0.position.take() else { return self };
+        let at =
+            statement.char_indices().nth(position.saturating_sub(1)).map_or(statement.len(), |(at, _)| at);
+        let start = statement[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = statement[start..].lines().next().unwrap_or_default();
+        let (before, after) = line.split_at((at - start).min(line.len()));
+        let shown = |text: &str| printable(&text.replace('\t', " ")).into_owned();
+        let skipped = before.chars().count().saturating_sub(EXCERPT / 2);
+        let before: String = before.chars().skip(skipped).collect();
+        let rest: String = after.chars().take(EXCERPT / 2).collect();
+        let number = statement[..start].matches('\n').count() + 1;
+        let head = format!("LINE {number}: {}{}", if skipped > 0 { "…" } else { "" }, shown(&before));
+        let tail = if rest.len() < after.len() { "…" } else { "" };
+        let mark = format!("{}^", " ".repeat(head.chars().count()));
+        self.0.log.splice(0..0, [format!("{head}{}{tail}", shown(&rest)), mark]);
+        self
+    }
+
+    /// Adds the name of the server's code, such as that of an SQLSTATE. An empty name adds nothing.
+    #[must_use]
+    pub fn code_name(mut self, name: &str) -> Self {
+        self.0.code_name = Some(into_printable(name.to_owned())).filter(|name| !name.is_empty());
         self
     }
 
@@ -163,10 +229,12 @@ fn without_os_numbers(mut text: String) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { message, code, hint, log, .. } = &*self.0;
+        let Parts { message, code, code_name, hint, log, .. } = &*self.0;
         f.write_str(message)?;
-        if let Some(code) = code {
-            write!(f, " [{code}]")?;
+        match (code, code_name) {
+            (Some(code), Some(name)) => write!(f, " [{code} {name}]")?,
+            (Some(code), None) => write!(f, " [{code}]")?,
+            (None, _) => {}
         }
         if let Some(hint) = hint {
             write!(f, "; {hint}")?;
@@ -212,6 +280,29 @@ mod tests {
             error.to_string(),
             "c\\u{202e}: no\\nkurabe: all is well\\u{1b}[1A [1\\r2]; h\\u{9b}\n  a\\u{7} b\n  kurabe: forged"
         );
+    }
+
+    #[test]
+    fn statement_is_shown_at_the_position() {
+        let at = |position, statement: &str| {
+            let error = Error::new(ErrorKind::Server, "no").detail("DETAIL", "a\nb\u{7}").position(position);
+            error.in_statement(statement).to_string()
+        };
+        // Positions count characters, not bytes.
+        let mark = format!("{}^", " ".repeat(11));
+        assert_eq!(
+            at(14, "SELECT 'é',\n\tnopé FROM t\nWHERE x"),
+            format!("no\n  LINE 2:  nopé FROM t\n{mark}\n  DETAIL: a\n    b\\u{{7}}")
+        );
+        let long = format!("SELECT {}", "x".repeat(1_000));
+        let shown = at(508, &long);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1].chars().filter(|c| *c == 'x').count(), EXCERPT);
+        assert_eq!(lines[2].chars().count() - 3, "LINE 1: …".chars().count() + EXCERPT / 2);
+        // A position after the end, as of an unexpected end, and one that is no position.
+        let mark = format!("{}^", " ".repeat(16));
+        assert!(at(99, "SELECT").contains(&format!("LINE 1: SELECT\n{mark}")), "{}", at(99, "SELECT"));
+        assert!(at(0, "").contains("LINE 1: \n"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::dump::DumpTool;
 use crate::durability::DurabilityClass;
 use crate::error::Result;
 use crate::facts::ServerFacts;
+use crate::memory::LimitedServer;
 use crate::observation::Endpoint;
 use crate::operation::Operation;
 use crate::remote::{Link, RemoteAddress, RemoteServer};
@@ -178,6 +179,10 @@ where
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         self.inner.stats_probe(options)
+    }
+
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        self.inner.limited_servers(options)
     }
 
     fn file(&self) -> Option<PathBuf> {

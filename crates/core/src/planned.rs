@@ -10,6 +10,7 @@ use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::Serve;
 use crate::remote::RemoteServer;
+use crate::statements;
 use crate::transfer::Transfer;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +118,8 @@ impl PlannedCell {
     /// How its connections are opened.
     pub fn connect_options(&self) -> ConnectOptions {
         let LoopPolicy { compression, access, .. } = self.policy;
-        ConnectOptions { compression, access, ..ConnectOptions::default() }
+        let trial = statements::new_trial();
+        ConnectOptions { compression, access, trial, ..ConnectOptions::default() }
     }
 
     /// The number of connections open at the same time: the clients', idle ones, and two for loading and checking.

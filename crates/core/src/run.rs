@@ -55,6 +55,9 @@ pub struct RunSpec {
     /// The durability class that was set on every target; `None`, and not written: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityClass>,
+    /// Whether the run may fill the memory of servers that then evict values of others.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub allow_eviction: bool,
     /// The cache in front of every target, without its password; `None`, and not written: no cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,

@@ -48,6 +48,7 @@ impl TargetUrl {
         if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+') {
             return Err(Error::usage(format!("'{}' is not a target: no scheme before ':'", shown(text))));
         }
+        refuse_ambiguous(&scheme, rest)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut url = Self { scheme, options: parse_options(query)?, ..Self::default() };
         let Some(rest) = rest.strip_prefix("//") else {
@@ -118,7 +119,11 @@ impl TargetUrl {
             }
         };
         if let Some(port) = port.filter(|port| !port.is_empty()) {
-            let port = port.parse().map_err(|_| bad("the port is not a number from 1 to 65535"))?;
+            let port = port.parse().map_err(|_| {
+                bad("the port is not a number from 1 to 65535").hint(
+                    "if the text after ':' is part of a password, write '/' in it as %2F, and '?' as %3F",
+                )
+            })?;
             self.port = Some(port).filter(|port| *port != 0);
         }
         let host = decode(host)?;
@@ -220,6 +225,22 @@ fn decode(text: &str) -> Result<String> {
         .decode_utf8()
         .map(std::borrow::Cow::into_owned)
         .map_err(|_| Error::usage("the target's percent escapes are not UTF-8"))
+}
+
+/// Refuses a URL whose user part may contain an unescaped `/` or `?`. Such a character ends the host, so that the rest of
+/// a password would be read, and displayed, as path or option.
+fn refuse_ambiguous(scheme: &str, rest: &str) -> Result<()> {
+    let Some(rest) = rest.strip_prefix("//") else { return Ok(()) };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, after) = rest.split_at(end);
+    // Without a password there is nothing to hide: `postgres://host/db?user=me@here`.
+    if !after.contains('@') || !authority.contains([':', '@']) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("target {scheme}://…: '@' follows the '/' or '?' that ends the host")).hint(
+        "special characters are percent-encoded, in a user or password '/' as %2F, '?' as %3F, '#' as %23, '@' as %40, \
+         ':' as %3A, '%' as %25; in a path or option '@' as %40",
+    ))
 }
 
 /// The part of a text that may be displayed: all of it only if it cannot contain a password.
@@ -344,6 +365,31 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let error = TargetUrl::parse("postgres://bob:hunter2@db:x").unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn password_with_an_unescaped_delimiter_is_refused_and_not_displayed() {
+        for text in [
+            "postgres://app:123?cret@127.0.0.1/shop",
+            "postgres://app:my/cret@127.0.0.1/shop",
+            "postgres://app:1/cret@127.0.0.1/shop",
+            "mysql://app:p@ss?cret@h/d",
+            "mysql://app:1?tls=cret@h/d",
+            "redis://:1/x?cret@h",
+            "redis://:?cret@h",
+        ] {
+            let error = TargetUrl::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("cret"), "{text}: {error}");
+            assert!(error.contains("%3F") && error.contains("%2F"), "{text}: {error}");
+            let shown = without_passwords([text.to_owned()].into_iter());
+            assert!(!shown[0].contains("cret"), "{shown:?}");
+        }
+        let url = parse("postgres://app:1%3F%2Fcret@h/d%40?x=a%40b");
+        assert_eq!(url.password.as_ref().map(Secret::expose), Some("1?/cret"));
+        assert_eq!((&*url.path, url.option("x")), ("d@", Some("a@b")));
+        assert_eq!(parse("postgres://h/d?user=me@here").option("user"), Some("me@here"));
+        // '#' needs no escape.
+        assert_eq!(parse("postgres://a:b#c@h/d").password.as_ref().map(Secret::expose), Some("b#c"));
     }
 
     #[test]

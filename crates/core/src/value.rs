@@ -21,6 +21,20 @@ pub enum Value<'a> {
     Bool(bool),
 }
 
+impl Value<'_> {
+    /// The name of its type, for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Int(_) => "integer",
+            Self::Text(_) => "text",
+            Self::Bytes(_) => "bytes",
+            Self::Time(_) => "timestamp",
+            Self::Bool(_) => "boolean",
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Slot {
     Null,

@@ -19,6 +19,67 @@ impl OptionInfo {
     }
 }
 
+/// An option of other clients or of providers' URLs.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignOption {
+    /// Its name.
+    pub name: &'static str,
+    /// The value that this is about, in any case; `None`: every value.
+    pub value: Option<&'static str>,
+    /// What it means here.
+    pub meaning: Meaning,
+    /// Where it is from.
+    pub from: &'static str,
+}
+
+/// What an option of other clients means to Kurabe.
+#[derive(Clone, Copy, Debug)]
+pub enum Meaning {
+    /// This option with this value; without one, with the same value.
+    Is(&'static str, Option<&'static str>),
+    /// Nothing: it is about what Kurabe does not have or always does; the reason.
+    Nothing(&'static str),
+    /// It is refused; the hint.
+    Refused(&'static str),
+}
+
+/// An authentication method, or a pooler, and whether it works: the reason if not.
+pub type Method = (&'static str, &'static str);
+
+/// What a driver knows of connections besides its options, for `docs/connections.md`.
+#[derive(Debug)]
+pub struct Connections {
+    /// Options of other clients and of providers' URLs.
+    pub foreign: &'static [ForeignOption],
+    /// Environment variables, with what they are for.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// Files, with what is read from them.
+    pub files: &'static [(&'static str, &'static str)],
+    /// Authentication methods.
+    pub authentication: &'static [Method],
+    /// TLS: an option here, the equivalent of the engine's own client, and the decision.
+    pub tls: &'static [[&'static str; 3]],
+    /// Poolers, proxies and clusters.
+    pub proxies: &'static [Method],
+}
+
+impl Connections {
+    /// Nothing besides options.
+    pub const NONE: Self =
+        Self { foreign: &[], variables: &[], files: &[], authentication: &[], tls: &[], proxies: &[] };
+}
+
+/// The modes of TLS of engines whose clients have the option `tls` only.
+pub const TLS: &[[&str; 3]] = &[
+    ["tls=off", "", "plain text"],
+    ["tls=require", "", "encrypted; any certificate is accepted"],
+    [
+        "tls=verify",
+        "",
+        "encrypted; the certificate is of an authority in ca= or the system's store, and for the host",
+    ],
+];
+
 /// A clause of an engine's licence that restricts publishing results of benchmarks.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchmarkClause {
@@ -47,11 +108,52 @@ pub struct DriverInfo {
     pub options: &'static [OptionInfo],
     /// The licence clause that restricts publishing results, if there is one.
     pub benchmark_clause: Option<BenchmarkClause>,
+    /// What else it knows of connections.
+    pub connections: Connections,
     /// Creates the driver, without network access: `connect` and `describe` are the first to contact the server.
     pub open: fn(&TargetUrl) -> Result<Box<dyn Driver>>,
 }
 
 impl DriverInfo {
+    /// The URL with Kurabe's own options instead of those of other clients and providers.
+    ///
+    /// # Errors
+    /// Usage, for one that cannot be obeyed.
+    pub fn own_options(&self, url: &TargetUrl) -> Result<TargetUrl> {
+        let mut own = url.clone();
+        for (name, value) in &url.options {
+            let rows: Vec<_> = self.connections.foreign.iter().filter(|row| row.name == name).collect();
+            let fits =
+                |row: &&&ForeignOption| row.value.is_none_or(|known| known.eq_ignore_ascii_case(value));
+            let Some(row) = rows.iter().find(fits) else {
+                if rows.is_empty() || self.options.iter().any(|option| option.name == name) {
+                    continue;
+                }
+                let known: Vec<_> = rows.iter().filter_map(|row| row.value).collect();
+                let hint = format!("one of: {}", known.join(", "));
+                return Err(url.wrong(format!("{name}={value} is unknown")).hint(hint));
+            };
+            own.options.remove(name);
+            match row.meaning {
+                Meaning::Nothing(_) => {}
+                Meaning::Refused(hint) => {
+                    return Err(url.wrong(format!("has no option '{name}'")).hint(hint));
+                }
+                Meaning::Is(option, meant) => {
+                    let meant = meant.unwrap_or(value);
+                    match url.option(option) {
+                        Some(given) if given != meant && option != name => {
+                            let what = format!("{name}={value} and {option}={given} contradict each other");
+                            return Err(url.wrong(what).hint("remove one"));
+                        }
+                        _ => own.options.insert(option.to_owned(), meant.to_owned()),
+                    };
+                }
+            }
+        }
+        Ok(own)
+    }
+
     /// The clause that restricts publishing results of this server, as a run records it.
     pub fn clause(&self, facts: &ServerFacts) -> Option<PublishingClause> {
         let clause = self.benchmark_clause.filter(|clause| (clause.holds_for)(facts))?;

@@ -52,6 +52,17 @@ pub trait NamespaceOps: Send {
     /// The names in the ownership table; empty if it does not exist. An error if it is foreign.
     fn entries(&mut self) -> Result<Vec<String>>;
 
+    /// Whether a collection without an entry is recognisable as Kurabe's by itself. The server may have forgotten the
+    /// entry, as a cache does that evicts values.
+    fn recognises(&mut self, _name: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The collections that are recognisable as Kurabe's by themselves, with or without an entry.
+    fn without_entry(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// An existing object with the name of a collection without an entry, if the engine can detect it.
     fn in_the_way(&mut self, _name: &str) -> Result<Option<String>> {
         Ok(None)
@@ -127,6 +138,9 @@ impl<H: NamespaceOps> Owned<H> {
         if self.0.entries()?.iter().any(|entry| entry == name) {
             return Ok(true);
         }
+        if self.0.recognises(name)? {
+            return Ok(true);
+        }
         let Some(what) = self.0.in_the_way(name)? else { return Ok(false) };
         let message = format!("{}: {what} exists and was not made by Kurabe", words.engine);
         Err(words
@@ -156,9 +170,9 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
     fn create(&mut self, collection: &Collection) -> Result<()> {
         let name = &collection.name;
         let known = self.known(name)?;
-        // The entry is added first. A crash in between leaves an entry without a collection, which the next run
+        // The entry is added first, and again if the server has forgotten it. A crash in between leaves an entry without a collection, which the next run
         // removes, and not a collection without an entry, which no run would touch.
-        if !known {
+        if !known || !self.0.entries()?.contains(name) {
             self.0.enter(collection)?;
         }
         self.0.make(collection, known).map_err(|error| {
@@ -205,7 +219,13 @@ impl<H: NamespaceOps> Namespace for Owned<H> {
     }
 
     fn list(&mut self) -> Result<Vec<String>> {
-        self.0.entries()
+        let mut names = self.0.entries()?;
+        for name in self.0.without_entry()? {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     fn finish(&mut self) -> Result<()> {

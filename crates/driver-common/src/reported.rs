@@ -29,6 +29,11 @@ impl Reported {
         self.get(name)?.trim().parse().ok()
     }
 
+    /// All values with their names, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// A setting as a limit; `None` for 0.
     pub fn limit(&self, name: &str) -> Option<Limit> {
         self.number(name).filter(|most| *most > 0).map(|most| Limit::new(most, name))

@@ -76,6 +76,21 @@ impl<T: ?Sized> Default for Known<T> {
     }
 }
 
+/// Adds the types of a statement's parameters to the server's error: as the server takes them, where it says so, else as
+/// they were sent.
+#[cold]
+pub fn with_types(error: Error, taken: &[&str], sent: &[Value<'_>]) -> Error {
+    if error.kind() != ErrorKind::Server || sent.is_empty() {
+        return error;
+    }
+    let name = |(n, value): (usize, &Value<'_>)| match taken.get(n) {
+        Some(taken) => format!("${} {taken}", n + 1),
+        None => format!("{} {}", n + 1, value.type_name()),
+    };
+    let types: Vec<String> = sent.iter().enumerate().map(name).collect();
+    error.detail("PARAMETERS", &types.join(", "))
+}
+
 /// Returns an error if there is a reason why the engine does not support an operation.
 pub fn check_supported(operation: &Operation, reason: Option<&str>) -> Result<()> {
     match reason {

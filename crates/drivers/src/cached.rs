@@ -4,8 +4,9 @@
 //! A collection is in the cache that it names ([`Collection::cache`]), or else in the store. Everything else about the
 //! target comes from the store.
 
-use crate::members::{Member, Members, PairNamespace, PairSession, add_facts};
+use crate::members::{Member, Members, PairNamespace, PairSession, add_facts, limited_servers};
 use crate::prelude::*;
+use kurabe_core::memory::LimitedServer;
 use kurabe_core::observation::Member as Part;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use std::path::PathBuf;
@@ -91,6 +92,10 @@ impl Driver for Cached {
     /// The store's probe: statistics of the caches are read with the cache counters.
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
         self.store.stats_probe(options)
+    }
+
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        limited_servers(&*self.store, &self.caches, options)
     }
 
     fn file(&self) -> Option<PathBuf> {

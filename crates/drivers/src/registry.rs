@@ -80,6 +80,7 @@ pub fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
             .wrong("has no option 'client'")
             .hint("leave it out: Kurabe's own client is the only one of an engine"));
     }
+    let url = &driver.own_options(url)?;
     let options: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
     url.check_options(&options)?;
     (driver.open)(url)
@@ -129,6 +130,47 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("'mariadb:'") && text.contains(FULL_BUILD), "{text}");
         assert_eq!(check_not_among(left_out, "sqlite"), Ok(()));
+    }
+
+    #[test]
+    fn options_of_other_clients_are_taken_where_their_meaning_is_known() {
+        let own = |url: &str| {
+            let url = TargetUrl::parse(url).unwrap();
+            find(&url.scheme).unwrap().own_options(&url).map(|url| url.to_string())
+        };
+        for (url, expected) in [
+            ("postgres://h/d?pgbouncer=true&connection_limit=1", "postgres://h/d"),
+            ("postgres://h/d?sslmode=no-verify", "postgres://h/d?tls=require"),
+            (
+                "postgres://h/d?sslmode=verify-full&schema=a",
+                "postgres://h/d?search_path=a&sslmode=verify-full",
+            ),
+            ("mysql://h/d?ssl-mode=REQUIRED", "mysql://h/d?ssl-mode=REQUIRED"),
+            ("mysql://h/d?sslMode=VERIFY_CA&ssl_ca=/c", "mysql://h/d?ssl-ca=/c&ssl-mode=VERIFY_CA"),
+            ("mysql://h/d?ssl=%7B%22rejectUnauthorized%22:true%7D", "mysql://h/d?tls=verify"),
+            ("mysql://h/d?tls=skip-verify&parseTime=true", "mysql://h/d?tls=require"),
+            ("mysql://h/d?tls=require", "mysql://h/d?tls=require"),
+            ("rediss://h?ssl_cert_reqs=CERT_NONE", "rediss://h?tls=require"),
+        ] {
+            assert_eq!(own(url).unwrap(), expected, "{url}");
+        }
+        for (url, part) in [
+            ("postgres://h/d?sslaccept=lax", "one of: strict, accept_invalid_certs"),
+            ("postgres://h/d?ssl=true", "sslmode=verify-full"),
+            ("postgres://h/d?schema=a&search_path=b", "contradict"),
+            ("postgres://h/d?sslmod=require", "did you mean 'sslmode'?"),
+            ("mysql://h/d?sslMode=REQUIRED&ssl-mode=DISABLED", "contradict"),
+        ] {
+            assert!(refused(url).contains(part), "{url}: {}", refused(url));
+        }
+        for driver in DRIVERS {
+            let own: Vec<&str> = driver.options.iter().map(|option| option.name).collect();
+            for row in driver.connections.foreign {
+                if let crate::info::Meaning::Is(option, _) = row.meaning {
+                    assert!(own.contains(&option), "{}: {option}", row.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use kurabe_core::ErrorKind;
 use kurabe_core::driver::Driver;
 use kurabe_core::target::TargetUrl;
-use kurabe_testbed::{Server, testing};
+use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 
 fn open(url: &str) -> Box<dyn Driver> {
     kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap()
@@ -49,5 +50,41 @@ fn claim_expires_and_is_not_taken_from_another_run() {
         assert_eq!(say(&server, "delete kurabe_claim", 1), ["DELETED"]);
         driver.namespace().unwrap().claim("third").unwrap();
         assert_eq!(say(&server, "get kurabe_claim", 1), ["END"]);
+    }
+}
+
+#[test]
+fn server_with_tls_or_a_file_of_users_is_used() {
+    let Some(server) = testing::server_with("memcached", StartOptions::with_tls) else { return };
+    let ca = server.ca().unwrap().display().to_string();
+    for options in [format!("ca={ca}"), "tls=require".to_owned()] {
+        let driver = open(&format!("{}?{options}", server.url()));
+        let facts = driver.describe().unwrap_or_else(|e| panic!("{options}: {e}"));
+        assert!(facts.transport.starts_with("TCP with TLS"), "{}", facts.transport);
+        driver.namespace().unwrap().claim("with TLS").unwrap();
+    }
+    let refused = |url: &str| open(url).describe().map(drop).unwrap_err();
+    let error = refused(&format!("{}?tls=verify", server.url()));
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    let error = refused(server.url());
+    assert!(error.to_string().contains("tls=require"), "{error}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users");
+    std::fs::write(&users, "bob:hunter2\n").unwrap();
+    // The server's user reads it.
+    for (path, mode) in [(folder.path(), 0o755), (&*users, 0o644)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let choose = |options: StartOptions| options.with_tls().set("Y", users.display());
+    let Some(server) = testing::own_server_with("memcached", choose) else { return };
+    let url = |user: &str| format!("{}?tls=require", server.url().replacen("//", &format!("//{user}"), 1));
+    let driver = open(&url("bob:hunter2@"));
+    driver.describe().unwrap();
+    driver.namespace().unwrap().claim("with a user").unwrap();
+    for user in ["bob:wrong@", ""] {
+        let error = refused(&url(user));
+        assert_eq!(error.kind(), ErrorKind::Denied, "{user}: {error}");
+        assert!(!error.to_string().contains("wrong"), "{error}");
     }
 }

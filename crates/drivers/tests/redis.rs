@@ -102,7 +102,7 @@ fn rows_of_several_hashes_go_in_together_or_not_at_all() {
                 .affected()
         };
         assert_eq!((change(session, 5), change(session, 5), change(session, -5)), (1, 1, 0));
-        let left = say(&server, "TTL kurabe_test_many:a");
+        let left = say(&server, "TTL kurabe_test_many~kurabe:a");
         assert_eq!(left == ":-1", options.is_empty(), "{left}");
         driver.namespace().unwrap().remove(&rows.name).unwrap();
     }
@@ -138,9 +138,9 @@ fn a_row_expires_when_the_url_says_so() {
     let mut session = connect(&url).unwrap();
     let row = [Value::Text("a"), Value::Bytes(b"x")];
     once(session.as_mut(), &Operation::Insert { collection: rows.clone() }, &row).unwrap();
-    let left: i64 = say(&server, "TTL kurabe_test_ttl:a").trim_start_matches(':').parse().unwrap();
+    let left: i64 = say(&server, "TTL kurabe_test_ttl~kurabe:a").trim_start_matches(':').parse().unwrap();
     assert!((98..=100).contains(&left), "{left}");
-    assert_eq!(say(&server, "GET kurabe_test_ttl:a"), "x");
+    assert_eq!(say(&server, "GET kurabe_test_ttl~kurabe:a"), "x");
     let facts = driver.describe().unwrap();
     assert!(facts.settings.iter().any(|s| s.name.starts_with("ttl") && s.value == "100 s"), "{facts:?}");
     assert!(facts.notes.iter().any(|note| note.contains("expires 100 s")), "{facts:?}");
@@ -346,4 +346,44 @@ fn a_server_that_is_held_still_is_waited_for_no_longer_than_allowed() {
     server.resume().unwrap();
     // The answer that comes late must not be taken for that to a later request.
     assert_eq!(session.execute(&ping, &[], &mut out).unwrap_err().kind(), ErrorKind::ConnectionLost);
+}
+
+#[test]
+fn nodes_of_clusters_and_sentinels_are_refused_by_name() {
+    let Some(server) = testing::own_server_with("redis", |options| options.set("cluster-enabled", "yes"))
+    else {
+        return;
+    };
+    let error = open(server.url()).describe().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.to_string().contains("node of a cluster"), "{error}");
+    // A Sentinel is the same program, with a file of its own that it writes.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sentinel.conf");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    std::fs::write(&file, format!("port {port}\nbind 127.0.0.1\n")).unwrap();
+    let mut sentinel = std::process::Command::new(server.program())
+        .arg(&file)
+        .arg("--sentinel")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let error = loop {
+        match open(&url).describe() {
+            Err(error)
+                if error.kind() == ErrorKind::Unreachable && sentinel.try_wait().unwrap().is_none() =>
+            {
+                std::thread::yield_now();
+            }
+            described => break described.unwrap_err(),
+        }
+    };
+    sentinel.kill().unwrap();
+    sentinel.wait().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(
+        error.to_string().contains("Sentinel") && error.to_string().contains("GET-MASTER-ADDR"),
+        "{error}"
+    );
 }

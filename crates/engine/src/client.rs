@@ -17,6 +17,7 @@ use crate::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
 use kurabe_core::experiment::{Client, ClientSummary, Transaction};
 use kurabe_core::planned;
+use kurabe_core::statements;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::Histogram;
 use std::cell::RefCell;
@@ -250,7 +251,9 @@ impl<'a> Worker<'a> {
 
     fn note(&mut self, result: Result<()>) {
         if let Err(error) = result {
-            self.shared.stop.store(true, Ordering::Relaxed);
+            if !self.shared.stop.swap(true, Ordering::Relaxed) {
+                statements::end_of_failed(self.shared.trial.options.trial);
+            }
             self.outcome.error.get_or_insert(error);
         }
     }

@@ -9,6 +9,7 @@ mod connections;
 pub mod cpu_partition;
 mod draw_seed;
 pub mod event;
+pub mod eviction;
 pub mod fixture;
 pub mod fleet;
 mod gate;

@@ -15,7 +15,7 @@ use kurabe_core::compression::{COMPRESSION, Compression};
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS, CpuAllotment};
 use kurabe_core::experiment::{Dataset, Experiment, OperationInfo, Stop};
 use kurabe_core::load::{Load, RATE};
-use kurabe_core::planned::{CacheNeed, PlannedCell, Work};
+use kurabe_core::planned::{CacheNeed, Capacity, PlannedCell, Work};
 use kurabe_core::remote::RemoteServer;
 use kurabe_core::run::{CellRecord, LEAST_TRIAL, RunSpec};
 use kurabe_core::threads::ClientThreads;
@@ -323,6 +323,16 @@ impl Plan {
     pub fn allow_rewrites(&mut self) {
         for planned in self.cells.iter_mut().filter_map(|cell| cell.planned.as_mut()) {
             planned.policy.capacity = None;
+        }
+    }
+
+    /// Limits the transactions of writing operations in cells without a limit, to the number that `most` returns.
+    pub(crate) fn limit_writes(&mut self, most: impl Fn(&CellRecord, &PlannedCell) -> Option<u64>) {
+        for cell in &mut self.cells {
+            let Some(planned) = &mut cell.planned else { continue };
+            if let Some(records) = most(&cell.record, planned).filter(|_| planned.policy.capacity.is_none()) {
+                planned.policy.capacity = Some(Capacity { records, requests_per_record: 1 });
+            }
         }
     }
 

@@ -65,10 +65,15 @@ pub fn check(plan: &Plan, targets: &[Target], memory_bytes: u64) -> Result<()> {
 /// # Errors
 /// [`NotOurs`](ErrorKind::NotOurs) with the name of the foreign collection; or the server's error.
 pub fn clear(plan: &Plan, targets: &[Target], fixtures: &mut [Option<Fixture>]) -> Result<()> {
+    let mut removed = HashSet::new();
     for (record, cell) in plan.available().filter(|(record, _)| !record.aa_control) {
         let Some(fixture) = &mut fixtures[record.target] else { continue };
         let ours = |collection: &&Arc<Collection>| Collection::name_is_ours(&collection.name);
         for collection in cell.demand.operations.iter().filter_map(Operation::collection).filter(ours) {
+            // Many cells use the same collections, and some servers have to be searched for each.
+            if !removed.insert((record.target, &collection.name)) {
+                continue;
+            }
             fixture
                 .namespace
                 .remove(&collection.name)

@@ -5,6 +5,7 @@ use crate::cancellable::cancellable;
 use crate::cpu_partition::{CpuPartition, PinGuard};
 use crate::draw_seed::DrawSeed;
 use crate::event::Event;
+use crate::eviction::{Stopped, Watch};
 use crate::fixture::Fixture;
 use crate::fleet::{CellOrder, Fleet, FleetClients};
 use crate::plan::{Plan, RunCell, TrialId};
@@ -135,7 +136,7 @@ impl Runner<'_> {
         );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
-        let result = self.rounds(&mut fixtures, &mut state, emit);
+        let result = self.watched(&mut fixtures, &mut state, emit);
         // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -147,6 +148,19 @@ impl Runner<'_> {
         }
         result?;
         Ok(!self.cancel.load(Ordering::Relaxed))
+    }
+
+    /// Executes the rounds while values of others in servers with limited memory are watched.
+    fn watched(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
+        let stopped = Stopped::default();
+        let result = thread::scope(|scope| {
+            let watch = Watch::start(scope, self.plan, self.targets, self.cancel, &stopped)?;
+            let result = self.rounds(fixtures, state, emit);
+            watch.end();
+            result
+        });
+        // An eviction is the cause of whatever failed after it.
+        stopped.take().map_or(result, Err)
     }
 
     fn rounds(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {

@@ -36,7 +36,9 @@ impl Totals {
             }
             if let Some(error) = outcome.error {
                 sum.mismatches += u64::from(error.kind() == ErrorKind::Mismatch);
-                if sum.error.as_ref().is_none_or(|e| e.kind() != ErrorKind::Mismatch) {
+                // Statements of others are ended when one client has failed.
+                let follows = error.kind() == ErrorKind::Interrupted && sum.error.is_some();
+                if !follows && sum.error.as_ref().is_none_or(|e| e.kind() != ErrorKind::Mismatch) {
                     sum.error = Some(error);
                 }
             }

@@ -72,7 +72,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "What does the network alone give, against which other results can be read?",
     about: "Sends bytes to a listener of Kurabe's own, which compares every one of them: one way as fast as possible \
             (a request is 1 MiB), and there and back as messages. Over loopback: up:tcp. Over a link with another MTU: up:tcp?mtu=9000. To another host: start \
-            'kurabe listen ADDRESS:PORT --allow-remote' there, and name it as tcp://ADDRESS:PORT. The sizes of socket buffers and \
+            'kurabe up tcp ADDRESS:PORT --allow-remote' there, and name it as tcp://ADDRESS:PORT. The sizes of socket buffers and \
             writes decide the result: two versions of iperf differ fourfold only because they write 128 kB or 8 kB \
             by default. After E9 of the published experiments (network.csv).",
     axes: &[

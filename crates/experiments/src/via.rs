@@ -205,7 +205,7 @@ impl<P: PageSet + 'static> ViaWorkload<P> {
         let served = NeededSetting {
             name: format!("/{}", info.name),
             value: "served".to_owned(),
-            remedy: format!("if it is kurabe app, start it with --experiment {}", info.name),
+            remedy: format!("if it is kurabe up app, start it with --experiment {}", info.name),
         };
         let demand = Demand {
             client_bytes: P::CLIENT_BYTES,

@@ -1,9 +1,11 @@
 //! A connection. Firebird executes each statement in a transaction. Queries use one read-only, read-committed transaction,
 //! which stays open and blocks nothing. A statement that changes data begins and commits its own.
 
-use crate::{CLIENT, Firebird, explain};
+use crate::{CLIENT, Firebird, explain, located};
 use ErrorKind::{ConnectionLost, Interrupted, Protocol, Timeout};
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
+use kurabe_driver_common::cancel;
 use kurabe_driver_common::contain::contain;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::sql::Shape;
@@ -18,6 +20,36 @@ use std::io::ErrorKind::{ConnectionReset, TimedOut};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Not as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// How long a request to end a statement may take.
+const REACHES: Duration = Duration::from_secs(2);
+
+/// How often it is checked whether a statement has ended, and the pause in between.
+const CHECKS: u32 = 250;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Ends a connection of this user with its statement, and waits for that.
+fn end_attachment(to: &Firebird, options: &ConnectOptions, number: &str) -> Result<()> {
+    let mut link = Connection::alone(to, options)?;
+    let delete = format!("DELETE FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = {number}");
+    let count = format!("SELECT COUNT(*) FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = {number}");
+    link.exchange(|link| link.execute(&text(&delete), &[], &mut Reply::new()))?;
+    for _ in 0..CHECKS {
+        let mut reply = Reply::new();
+        // A transaction sees the connections of its beginning.
+        link.exchange(|link| {
+            link.end_transaction(TrOp::Commit)?;
+            link.execute(&text(&count), &[], &mut reply)
+        })?;
+        if reply.field_bytes(0, 0) == Some(b"0") {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
 
 /// The code of errors by which a request lost against a concurrent one.
 pub const CONFLICT: &str = "40001";
@@ -58,6 +90,9 @@ pub struct Connection {
     prepared: HashMap<u64, (StmtType, <RustFbClient as FirebirdClientSqlOps>::StmtHandle)>,
     /// `None`: the connection is not used again.
     watched: Option<Watched>,
+    /// The server's number of this connection.
+    number: String,
+    running: Option<Arc<Running>>,
     most: u64,
 }
 
@@ -67,6 +102,15 @@ impl Connection {
         open.retain(|connection| connection.strong_count() > 0);
         open.push(Arc::downgrade(&new));
         Ok(new)
+    }
+
+    /// Has the statements of this session ended on the server when nobody waits for them any more.
+    pub fn watch(&mut self, to: &Firebird, options: &ConnectOptions) {
+        let (target, number, timeout) = (to.clone(), self.number.clone(), options.timeout.min(REACHES));
+        self.running = Some(Running::new(options.trial, move || {
+            // A server that cannot be reached any more executes nothing for this client that could be ended.
+            let _ = end_attachment(&target, &ConnectOptions::within(timeout), &number);
+        }));
     }
 
     /// A connection whose statements [`release_all`] does not release.
@@ -96,13 +140,29 @@ impl Connection {
                 error => explain(error),
             })?;
         let (reading, transaction, prepared, watched) = (None, None, HashMap::new(), None);
+        let (number, running) = (String::new(), None);
         let access = Access::ReadWrite;
-        let mut new = Self { client, database, waits, reading, transaction, access, prepared, watched, most };
+        let mut new = Self {
+            client,
+            database,
+            waits,
+            reading,
+            transaction,
+            access,
+            prepared,
+            watched,
+            number,
+            running,
+            most,
+        };
         // The client hides its socket. The server knows the socket's address.
         let mut reply = Reply::new();
-        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST') FROM RDB$DATABASE";
+        let sql = "SELECT RDB$GET_CONTEXT('SYSTEM', 'CLIENT_HOST'), CAST(CURRENT_CONNECTION AS VARCHAR(20)) \
+                   FROM RDB$DATABASE";
         new.execute(&text(sql), &[], &mut reply)?;
-        let socket = own_socket(&String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()));
+        let field = |at| String::from_utf8_lossy(reply.field_bytes(0, at).unwrap_or_default()).into_owned();
+        new.number = field(1);
+        let socket = own_socket(&field(0));
         Ok((new, socket))
     }
 
@@ -110,7 +170,19 @@ impl Connection {
     /// again.
     pub fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(watched) = self.watched.take() else { return Err(lost(&ConnectionReset.into())) };
-        let done = watched.exchange(|| contain(CLIENT, "executing", || work(self)).unwrap_or_else(Err));
+        let running = self.running.clone();
+        if let Some(running) = &running {
+            running.turn();
+        }
+        let mut done = watched.exchange(|| contain(CLIENT, "executing", || work(self)).unwrap_or_else(Err));
+        if let Some(running) = running {
+            running.turn();
+            match &done {
+                Err(error) if error.kind() == Timeout => running.end(),
+                Err(_) if running.was_ended() => done = Err(cancel::error()),
+                _ => {}
+            }
+        }
         let over = |error: &Error| matches!(error.kind(), ConnectionLost | Interrupted | Protocol | Timeout);
         self.watched = done.as_ref().is_err_and(over).not().then_some(watched);
         done
@@ -193,7 +265,8 @@ impl Connection {
         let (mut transaction, sql) = (self.reader()?, latin(statement.sql.as_bytes()));
         let Self { client, database, .. } = self;
         let prepared = client.prepare_statement(database, &mut transaction, fb::Dialect::D3, &sql);
-        self.prepared.insert(statement.number, prepared.map_err(explain)?);
+        self.prepared
+            .insert(statement.number, prepared.map_err(|error| located(explain(error), &statement.sql))?);
         Ok(())
     }
 

@@ -27,6 +27,11 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "firebird://[user[:password]@][host][:port]/path-or-alias",
     options: &[],
     benchmark_clause: None,
+    connections: Connections {
+        variables: &[("ISC_PASSWORD", "the password, where the URL has none")],
+        authentication: &[("Srp, Srp256", "")],
+        ..Connections::NONE
+    },
     open,
 };
 
@@ -79,7 +84,9 @@ impl Driver for Firebird {
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
-        let (link, driver) = (FirebirdLink(Connection::open(self, options, None)?), self.clone());
+        let connection = Connection::open(self, options, None)?;
+        connection::lock(&connection).watch(self, options);
+        let (link, driver) = (FirebirdLink(connection), self.clone());
         let supports = Arc::new(move |operation: &Operation| driver.supports(operation));
         Ok(Box::new(LinkSession::new(link, Arc::new(DIALECT.clone()), Some(supports))))
     }
@@ -181,4 +188,17 @@ fn explain(error: FbError) -> Error {
     let known = KNOWN.iter().find(|(words, ..)| message.contains(words));
     let (_, kind, code, hint) = *known.unwrap_or(&("", kind, &*code, ""));
     Error::new(kind, format!("Firebird: {message}")).code(code).hint(hint)
+}
+
+/// Shows the line of a statement that the server names in its message: `- line 2, column 8`.
+fn located(error: Error, statement: &str) -> Error {
+    let text = error.to_string();
+    let number = |label: &str| -> Option<usize> {
+        let (_, rest) = text.rsplit_once(label)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let (Some(line), Some(column)) = (number("line "), number("column ")) else { return error };
+    let before: usize =
+        statement.split_inclusive('\n').take(line.saturating_sub(1)).map(|line| line.chars().count()).sum();
+    error.position(before + column).in_statement(statement)
 }

@@ -95,8 +95,8 @@ fn systemd_units_start_an_agent_and_a_worker() {
         // Other users of the host see arguments, and the broker's URL may have a password.
         assert!(!args.contains("nats") && !args.contains('$'), "{args}");
         let file = unit.lines().find_map(|line| line.strip_prefix("EnvironmentFile=")).unwrap();
-        assert!(unit.contains(file) && unit.contains("# KURABE_AGENT_NATS=nats://"), "{unit}");
+        assert!(unit.contains(file) && unit.contains("# KURABE_AGENT_BROKER=nats://"), "{unit}");
         let args: Vec<String> = args.split(' ').map(str::to_owned).collect();
-        assert_taken_with(&args, &[("KURABE_AGENT_NATS", "nats://me:hunter2@127.0.0.1:1")]);
+        assert_taken_with(&args, &[("KURABE_AGENT_BROKER", "nats://me:hunter2@127.0.0.1:1")]);
     }
 }

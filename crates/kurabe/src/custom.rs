@@ -43,7 +43,15 @@ pub(crate) fn of_file(
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    Ok(CustomWorkload { language: Language::Toml, files, define, scale: None, init: false, write })
+    Ok(CustomWorkload {
+        language: Language::Toml,
+        files,
+        define,
+        scale: None,
+        max_tries: None,
+        init: false,
+        write,
+    })
 }
 
 /// The workload of `run pgbench`.
@@ -65,8 +73,10 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
     }
     let define = define(matches)?;
     let scale = parsed("--", "scale", matches.get_one("scale").cloned(), units::parse_count)?;
+    let tries = parsed("--", "max-tries", matches.get_one("max-tries").cloned(), units::parse_count)?;
+    let max_tries = tries.map(|tries| u32::try_from(tries).unwrap_or(u32::MAX)).filter(|tries| *tries > 0);
     let (init, write) = (matches.get_flag("init"), may_write(matches, None));
-    Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, init, write })
+    Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, max_tries, init, write })
 }
 
 /// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing

@@ -37,6 +37,12 @@ fn main() -> ExitCode {
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
+            let words: Vec<String> =
+                std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            if let Some(renamed) = cli::renamed(&words).filter(|_| error.use_stderr()) {
+                output::refuse_settings(&renamed);
+                return exit::USAGE.into();
+            }
             // Help and version are not errors; clap chooses their output stream.
             output::refuse(&error);
             return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();

@@ -38,7 +38,7 @@ pub(crate) fn refuse(error: &clap::Error) {
     if error.use_stderr() { eprint!("{text}") } else { print!("{text}") }
 }
 
-/// Prints why the settings file cannot be used.
+/// Prints why the settings file, or a word of an earlier version, cannot be used.
 pub(crate) fn refuse_settings(error: &Error) {
     tell(&format!("kurabe: {}", lines(&error.to_string())));
 }
@@ -83,7 +83,7 @@ impl Output {
         }
     }
 
-    /// Prints a result. A closed pipe (`kurabe show | head`) is not an error; a full disk is.
+    /// Prints a result. A closed pipe (`kurabe report | head`) is not an error; a full disk is.
     ///
     /// # Errors
     /// [`Environment`](ErrorKind::Environment) if it could not be written.
@@ -162,9 +162,10 @@ fn tell(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Whether the command that was given has `--json-progress`.
+/// Whether the command that was given has `--log-format json`.
 fn is_json(matches: &ArgMatches) -> bool {
-    let own = matches.try_get_one::<bool>("json-progress").ok().flatten().is_some_and(|set| *set);
+    let own =
+        matches.try_get_one::<String>("log-format").ok().flatten().is_some_and(|format| format == "json");
     own || matches.subcommand().is_some_and(|(_, below)| is_json(below))
 }
 

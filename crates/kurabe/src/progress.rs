@@ -17,7 +17,7 @@ mod event;
 
 /// The interval for redrawing the rate.
 const TICK: Duration = Duration::from_millis(200);
-/// The interval of the rate among the events of `--json-progress`.
+/// The interval of the rate among the events of `--log-format json`.
 const EVENT: Duration = Duration::from_secs(1);
 /// The interval of plain lines.
 const LINE: Duration = Duration::from_secs(5);

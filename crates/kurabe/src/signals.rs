@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Time after the first Ctrl-C until connections are shut down.
+/// Time after the first Ctrl-C until running statements are ended on the servers, and again until connections are shut down.
 const CUT: Duration = Duration::from_secs(3);
 /// Time after that until the program exits.
 const LEAVE: Duration = Duration::from_millis(1_500);
@@ -65,9 +65,13 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
         output.hint(&format!("stopping: waiting for {waited_for}; press Ctrl-C again to exit now"));
         let last = move || {
             thread::sleep(CUT);
+            // What the servers still execute would go on without the program. Then there is time to remove tables.
+            if kurabe_core::statements::end(None) {
+                thread::sleep(CUT);
+            }
             kurabe_drivers::cancel::cut_connections();
             thread::sleep(LEAVE);
-            output.hint("exited without waiting; recorded trials are kept ('kurabe resume last')");
+            output.hint("exited without waiting; recorded trials are kept ('kurabe run --resume last')");
             std::process::exit(late.code());
         };
         if thread::Builder::new().name("leaving".to_owned()).spawn(last).is_err() {

@@ -62,6 +62,7 @@ pub(crate) struct Request {
     slo: Option<Duration>,
     timeout: Option<Duration>,
     durability: Option<DurabilityClass>,
+    allow_eviction: bool,
     until: Option<String>,
     margin: Option<f64>,
     max_rounds: Option<u64>,
@@ -121,11 +122,6 @@ impl Request {
     /// Reads a suite file. Options on the command line override it.
     pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
         let text = text_of(path)?;
-        if several::has_runs(&text) {
-            return Err(Error::usage(format!("{} has several runs", path.display())).hint(
-                "a gate compares one run; give each run a file of its own, which the suite names by 'file'",
-            ));
-        }
         let custom = crate::custom::of_suite(path, &text, matches)?;
         let is_custom = custom.is_some();
         let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
@@ -137,6 +133,7 @@ impl Request {
         }
         request.override_axes(info, matches)?;
         request.targets(matches, false)?;
+        request.allow_eviction = may_evict(matches);
         // The suite file takes precedence over the settings file.
         request
             .settings(info, "--", |name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
@@ -155,6 +152,7 @@ impl Request {
 
     fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
         self.targets(matches, true)?;
+        self.allow_eviction = may_evict(matches);
         self.settings(info, "--", |name| Ok(option(matches, name)))
     }
 
@@ -398,6 +396,7 @@ impl Request {
             slo_ns: highest.then(|| self.slo.map_or(DEFAULT_SLO_NS, |slo| slo.as_nanos() as u64)),
             timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
             durability: self.durability,
+            allow_eviction: self.allow_eviction,
             cache,
             remote,
             custom: self.custom.clone(),
@@ -426,6 +425,11 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Whether the run may have servers evict values of others.
+fn may_evict(matches: &ArgMatches) -> bool {
+    matches.try_get_one::<bool>("allow-eviction").ok().flatten().copied().unwrap_or(false)
 }
 
 /// A seed from the clock, short enough to type.

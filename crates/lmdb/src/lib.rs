@@ -12,7 +12,7 @@ use heed::EnvFlags;
 use kurabe_core::units;
 use kurabe_driver_common::clients;
 use kurabe_driver_common::embedded::{Claim, Place, ProcessStatsProbe};
-use kurabe_driver_common::info::{DriverInfo, OptionInfo};
+use kurabe_driver_common::info::{Connections, DriverInfo, OptionInfo};
 use kurabe_driver_common::ownership::Owned;
 use kurabe_driver_common::prelude::*;
 use kurabe_driver_common::slots::Slots;
@@ -35,6 +35,7 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("map_size", "maximum size of the file (default 64g)"),
     ],
     benchmark_clause: None,
+    connections: Connections::NONE,
     open,
 };
 

@@ -19,7 +19,7 @@ mod values;
 
 use kurabe_driver_common::{contain, info, prelude, reported, slots, sql, watchdog, wire};
 
-use crate::info::BenchmarkClause;
+use crate::info::{BenchmarkClause, Connections};
 use crate::prelude::*;
 use config::Config;
 use kurabe_core::remote::{LinkWay, RemoteServer};
@@ -59,6 +59,14 @@ pub static INFO: DriverInfo = DriverInfo {
         source: "https://www.oracle.com/downloads/licenses/standard-license.html",
         holds_for: |facts| !["Free", "Express"].iter().any(|edition| facts.version.contains(edition)),
     }),
+    connections: Connections {
+        variables: &[
+            ("KURABE_ORACLE_WALLET_PASSWORD", "the wallet's password"),
+            ("TNS_ADMIN", "the folder of tnsnames.ora"),
+        ],
+        authentication: &[("a password, a wallet", "")],
+        ..Connections::NONE
+    },
     open,
 };
 

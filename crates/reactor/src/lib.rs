@@ -35,6 +35,6 @@ mod timers;
 
 pub use heap::trim_heap;
 pub use scheduler::{Reactor, current, sleep, take_turn, time_in_queue, trim_stack};
-pub use source::{Interest, Source};
+pub use source::{Interest, Source, wait_blocking};
 pub use state::BATCH;
 pub use sync::{Condition, Guard, Lock};

@@ -16,6 +16,8 @@ pub enum Interest {
     Receive,
     /// For space to send, or the end of the connection.
     Send,
+    /// For either of them. It misses nothing if the task has just tried to receive.
+    Either,
 }
 
 /// A non-blocking socket that is registered with a reactor. One task at a time waits on it.
@@ -85,10 +87,14 @@ impl<S: AsFd> Drop for Source<S> {
 }
 
 /// Blocks the thread until a socket is ready.
-fn wait_blocking(socket: &impl AsFd, interest: Interest, left: Duration) -> io::Result<()> {
+///
+/// # Errors
+/// [`TimedOut`](io::ErrorKind::TimedOut) after this time.
+pub fn wait_blocking(socket: &impl AsFd, interest: Interest, left: Duration) -> io::Result<()> {
     let flags = match interest {
         Interest::Receive => PollFlags::IN,
         Interest::Send => PollFlags::OUT,
+        Interest::Either => PollFlags::IN | PollFlags::OUT,
     };
     let until = Instant::now() + left;
     loop {

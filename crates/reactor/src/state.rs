@@ -174,7 +174,7 @@ impl State {
         let (task, at) = (self.running, self.now() + left);
         let slot = self.slot(fd);
         slot.waiter = Some((task, interest));
-        if interest == Interest::Receive {
+        if interest != Interest::Send {
             slot.pending = false;
         }
         let Self { tasks, timers, .. } = self;
@@ -229,6 +229,7 @@ impl State {
         let concerns = |interest: Interest| match interest {
             Interest::Receive => flags.contains(EventFlags::IN) || ended,
             Interest::Send => flags.contains(EventFlags::OUT) || ended,
+            Interest::Either => flags.intersects(EventFlags::IN | EventFlags::OUT) || ended,
         };
         let waiter = slot.waiter.take_if(|(_, interest)| concerns(*interest));
         if flags.contains(EventFlags::IN) && waiter.is_none_or(|(_, interest)| interest == Interest::Send) {

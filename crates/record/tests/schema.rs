@@ -114,6 +114,7 @@ fn schema_requires_all_members_of_custom_workload() {
         }],
         define: [("scale".to_owned(), "10".to_owned())].into(),
         scale: None,
+        max_tries: None,
         init: true,
         write: false,
     };

@@ -84,7 +84,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
             more => format!("{} more cells, ", units::count(more as u64)),
         };
         page.paragraph(&format!(
-            "Not shown: {cells}the servers' counters, the noise floor and what was verified; 'kurabe show {} --verbose' \
+            "Not shown: {cells}the servers' counters, the noise floor and what was verified; 'kurabe report {} --verbose' \
              shows all.",
             summary.run
         ));

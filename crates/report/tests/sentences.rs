@@ -366,8 +366,10 @@ fn running_run_shows_results_without_verdicts() {
         );
         assert_eq!(
             sentences(&summary),
-            ["No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe resume' continues the \
-              run."]
+            [
+                "No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe run --resume' continues the \
+              run."
+            ]
         );
         assert_eq!(summary.next_analysis, Some(6));
         assert!(summary.cells.iter().any(|cell| cell.ops_per_second.is_some()));
@@ -488,7 +490,7 @@ fn repeated_analysis_widens_intervals_and_is_reported() {
     assert!(!verdict.conclusive && verdict.further_rounds.is_some(), "{verdict:?}");
     let warnings = looked.sentences(Section::Warning);
     assert!(
-        warnings.iter().any(|text| text.contains("±1 %") && text.contains("kurabe resume")),
+        warnings.iter().any(|text| text.contains("±1 %") && text.contains("kurabe run --resume")),
         "{warnings:?}"
     );
 }

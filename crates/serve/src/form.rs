@@ -169,7 +169,7 @@ pub(crate) async fn start(
     if form.iter().any(|(name, _)| name == "show") {
         return Ok(jobs::command_line(&arguments).into_response());
     }
-    arguments.push("--json-progress".to_owned());
+    arguments.push("--log-format=json".to_owned());
     let job = blocking(move || shared.jobs.start(&arguments)).await?;
     Ok(Redirect::to(&format!("/jobs/{job}")).into_response())
 }

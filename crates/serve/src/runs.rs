@@ -274,7 +274,12 @@ pub(crate) async fn stop(State(shared): State<Arc<Shared>>, Path(name): Path<Str
 pub(crate) async fn resume(State(shared): State<Arc<Shared>>, Path(name): Path<String>) -> Answer<Response> {
     let job = blocking(move || {
         let path = find(&shared, &name)?;
-        shared.jobs.start(&["resume".to_owned(), path.name, "--json-progress".to_owned()])
+        shared.jobs.start(&[
+            "run".to_owned(),
+            "--resume".to_owned(),
+            path.name,
+            "--log-format=json".to_owned(),
+        ])
     })
     .await
     .map_err(|Failure(error)| Failure(error.context("resume")))?;

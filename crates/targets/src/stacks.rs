@@ -1,5 +1,5 @@
 //! Application stacks as targets: `stack:php/mysqli?db=up:mysql`. The database is opened once for all stacks that name it;
-//! each stack has tables of its own there, which are loaded here, as `kurabe app` loads its tables.
+//! each stack has tables of its own there, which are loaded here, as `kurabe up app` loads its tables.
 
 use crate::throwaway::not_started;
 use crate::urls::driver_options;

@@ -33,7 +33,13 @@ pub(crate) const fn engine(
             |instance| {
                 let Instance { spec, port, .. } = instance;
                 let password = if spec.password.is_none() { ":" } else { "" };
-                format!("{}://root{password}@{}:{port}/kurabe", spec.engine, instance.address())
+                // The server is ours, and so is its key. MariaDB needs none.
+                let key = if spec.password.is_some() && spec.engine == "mysql" {
+                    "?get_server_public_key=true"
+                } else {
+                    ""
+                };
+                format!("{}://root{password}@{}:{port}/kurabe{key}", spec.engine, instance.address())
             },
         )
     }

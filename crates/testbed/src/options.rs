@@ -1,14 +1,14 @@
 //! The options of a server.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::stack::Application;
-use crate::{TestbedError, host, registry};
+use crate::{TestbedError, host, registry, testing};
 
 /// Additional connections: an administrator's, and those that are still closing.
 const SPARE: u64 = 20;
@@ -63,8 +63,10 @@ pub struct StartOptions {
 }
 
 impl StartOptions {
-    /// Default settings; `supervisor_program` as the field of that name.
+    /// Default settings; `supervisor_program` as the field of that name. A program that is tested starts servers as tests
+    /// do.
     pub fn new(supervisor_program: impl Into<PathBuf>) -> Self {
+        let small_files = testing::small_servers();
         Self {
             supervisor_program: supervisor_program.into(),
             programs: None,
@@ -76,9 +78,9 @@ impl StartOptions {
             connections: 0,
             room: None,
             links: false,
-            base: None,
-            sync_data: true,
-            small_files: false,
+            base: testing::memory().filter(|_| small_files).map(Path::to_owned),
+            sync_data: !small_files,
+            small_files,
             shared: false,
             application: None,
             timeout: Duration::from_secs(60),

@@ -15,7 +15,7 @@ use crate::{java, mod_php, node, perl, php, python, wire};
 pub(crate) const VARIANT: &str = "variant";
 /// The setting with the number of requests that are processed at once.
 pub(crate) const WORKERS: &str = "workers";
-/// The default of [`WORKERS`], as for `kurabe app`.
+/// The default of [`WORKERS`], as for `kurabe up app`.
 const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
 const MOST_WORKERS: u64 = 1_000;

@@ -76,7 +76,7 @@ fn compare(program: &Path, scratch: &Path, engines: &[String], pairs: usize, len
         std::thread::sleep(Duration::from_millis(20));
     }
     let broker = format!("nats://{address}");
-    let _agent = Running::start(Command::new(program).args(["agent", "--nats", &broker, "--name", "one"]))?;
+    let _agent = Running::start(Command::new(program).args(["agent", "--broker", &broker, "--name", "one"]))?;
     let fleet = ["--fleet", &broker, "--agents", "1"];
     println!("{}; point-read {}; loopback\n", machine(), length.join(" "));
     println!(

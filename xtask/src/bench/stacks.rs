@@ -77,7 +77,7 @@ fn pairs(program: &Path, scratch: &Path, options: &Options) -> Outcome {
             stack.split_once('/').ok_or_else(|| format!("'{stack}' is not STACK/VARIANT"))?;
         let mut command = Command::new("taskset");
         command.args(["-c", SERVER]).arg(program);
-        command.args(["stack", name, "--variant", variant, "--db", database, "--records", "10k"]);
+        command.args(["up", "stack", name, "--variant", variant, "--db", database, "--records", "10k"]);
         let serving = Serving::start(command.stderr(Stdio::null()))?;
         let theirs = |length: &str| {
             let ab = Ab { clients: *clients, kept: true, length: ["-t", length], processor: Some(CLIENT) };

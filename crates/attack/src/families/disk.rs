@@ -64,7 +64,7 @@ fn shown(place: &Place) -> Option<String> {
 
 /// Checks that the last run is shown.
 pub fn show(place: &Place) -> Option<String> {
-    let shown = process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
+    let shown = process::run(&mut place.command(&["report", "last"]), LIMIT).ok()?;
     shown.unclean(&[0]).map(|complaint| format!("show: {complaint}"))
 }
 
@@ -84,7 +84,7 @@ fn output(context: &Context, seed: u64) -> Result<Outcome, String> {
         return Ok(Outcome::of(complaint));
     }
     let formats: [&[&str]; 5] = [
-        &["show", "last"],
+        &["report", "last"],
         &["report", "--format", "md"],
         &["report", "--format", "json"],
         &["report", "--format", "csv"],

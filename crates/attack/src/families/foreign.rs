@@ -156,7 +156,7 @@ fn texts(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outco
     }
     if main[0] == "run" {
         for args in [
-            &["show", "last"][..],
+            &["report", "last"][..],
             &["report", "--format", "csv"],
             &["report", "--format", "md"],
             &["report", "--format", "ab"],

@@ -1,4 +1,4 @@
-//! Misbehaving clients of `kurabe app`: floods, slow requests, invalid and huge heads, wrong methods, half closes,
+//! Misbehaving clients of `kurabe up app`: floods, slow requests, invalid and huge heads, wrong methods, half closes,
 //! resets.
 //!
 //! Survived: meanwhile and afterwards valid requests are answered with 200 within 10 s, its peak memory stays within 64

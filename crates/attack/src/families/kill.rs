@@ -150,7 +150,7 @@ fn files(place: &Place) -> Vec<String> {
 fn whole(place: &Place, target: &str, kind: &str, random: &mut Random) -> Option<String> {
     runfile::find(&place.runs())?;
     let known = runfile::trials(&place.runs()).len();
-    let shown = process::run(&mut place.command(&["show", "last"]), LIMIT).ok()?;
+    let shown = process::run(&mut place.command(&["report", "last"]), LIMIT).ok()?;
     if let Some(complaint) = shown.unclean(&[0]) {
         return Some(format!("show, with {known} trials: {complaint}"));
     }
@@ -158,6 +158,7 @@ fn whole(place: &Place, target: &str, kind: &str, random: &mut Random) -> Option
     if target != "sqlite" || kind != "program" || random.below(4) > 0 {
         return None;
     }
-    let resumed = process::run(&mut place.command(&["resume", "last", "--no-html", "-q"]), 2 * LIMIT).ok()?;
+    let resumed =
+        process::run(&mut place.command(&["run", "--resume", "last", "--no-html", "-q"]), 2 * LIMIT).ok()?;
     resumed.unclean(&[0]).map(|complaint| format!("resume: {complaint}")).or_else(|| left(place))
 }

@@ -54,11 +54,11 @@ fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
     std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
     let file = folder.join("run.jsonl");
     let commands: [&[&str]; 5] = [
-        &["show", "last"],
+        &["report", "last"],
         &["report", "--format", "json"],
         &["report", "--format", "md"],
         &["report", "--format", "csv"],
-        &["resume", "last", "--no-html", "-q"],
+        &["run", "--resume", "last", "--no-html", "-q"],
     ];
     let args = *random.pick(&commands);
     std::fs::write(&file, &damaged).map_err(|error| error.to_string())?;
@@ -75,9 +75,9 @@ fn attack(context: &Context, kind: &str, seed: u64) -> Result<Outcome, String> {
             "checksum",
         ];
         let told = words.iter().any(|word| said.contains(word));
-        // `resume` continues only an incomplete run, so continuing it reports that it was incomplete.
+        // `--resume` continues only an incomplete run, so continuing it reports that it was incomplete.
         let went_on =
-            args[0] == "resume" && ["torn", "removed"].contains(&kind) && !said.contains("complete");
+            args.contains(&"--resume") && ["torn", "removed"].contains(&kind) && !said.contains("complete");
         (ran.code == Some(0) && !told && !went_on).then(|| "accepted in silence".to_owned())
     });
     Ok(Outcome::of(complaint.map(|why| format!("{}: {why}", args.join(" ")))))

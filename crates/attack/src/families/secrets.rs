@@ -84,12 +84,16 @@ fn attack(context: &Context, engine: &str, kind: &str, seed: u64) -> Result<Outc
         vec!["run", "point-read", &url, "--dry-run"],
         vec!["doctor", &url],
         vec!["run", &url],
-        vec!["show", &url],
+        vec!["report", &url],
         vec!["compare", &url, "last"],
     ];
     let main = random.pick(&commands).clone();
-    let after: [&[&str]; 4] =
-        [&["show"], &["report", "--format", "json"], &["report", "--format", "md"], &["rerun", "last"]];
+    let after: [&[&str]; 4] = [
+        &["runs", "ls"],
+        &["report", "--format", "json"],
+        &["report", "--format", "md"],
+        &["run", "--again", "last"],
+    ];
     for args in [main.as_slice(), after[random.below(after.len())]] {
         let mut command = place.command(args);
         command.envs(variables.iter().map(|(name, value)| (*name, value.as_str())));

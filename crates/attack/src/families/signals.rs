@@ -186,10 +186,16 @@ fn closed(context: &Context, random: &mut Random) -> Result<Outcome, String> {
     let place = context.place()?;
     let line = run_line(2);
     let args = words(&line);
-    let commands: [&[&str]; 6] =
-        [&args, &["list"], &["--help"], &["show"], &["show", "last"], &["report", "--format", "json"]];
+    let commands: [&[&str]; 6] = [
+        &args,
+        &["list"],
+        &["--help"],
+        &["runs", "ls"],
+        &["report", "last"],
+        &["report", "--format", "json"],
+    ];
     let which = *random.pick(&commands);
-    let needs_run = which[0] == "show" || which[0] == "report";
+    let needs_run = which[0] == "report";
     if needs_run && let Some(why) = crate::process::run(&mut place.command(&args), LIMIT)?.unclean(&[0]) {
         return Err(why);
     }

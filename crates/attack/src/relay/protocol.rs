@@ -70,7 +70,7 @@ pub trait Protocol: Send {
 pub fn of_scheme(scheme: &str) -> Option<Box<dyn Protocol>> {
     Some(match scheme {
         "redis" | "valkey" => Box::new(protocols::resp::Resp),
-        "memcached" => Box::new(protocols::memcached::Memcached),
+        "memcached" => Box::<protocols::memcached::Memcached>::default(),
         "mysql" | "mariadb" => Box::<protocols::mysql::Mysql>::default(),
         "postgres" => Box::<protocols::postgres::Postgres>::default(),
         "couchdb" | "http" => Box::new(protocols::http::Http),

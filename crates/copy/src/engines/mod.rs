@@ -209,6 +209,28 @@ pub trait Engine: Sync {
         Vec::new()
     }
 
+    /// The digits of a decimal number before and after its point, if it has less than others.
+    fn longest_decimal(&self) -> Option<(u32, u32)> {
+        None
+    }
+
+    /// The condition that a decimal number has more digits before or after its point; `None` if it never has.
+    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
+        let _ = (column, whole, part);
+        None
+    }
+
+    /// Whether a JSON document of this type is stored as it was written.
+    fn keeps_documents(&self, kind: &Kind) -> bool {
+        let _ = kind;
+        true
+    }
+
+    /// The type of a new column like this one on a server of the same kind.
+    fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
+        &kind.declared
+    }
+
     /// The length of a value in bytes.
     fn octets(&self, column: &str) -> String;
 
@@ -263,10 +285,15 @@ pub trait Engine: Sync {
         true
     }
 
-    /// Whether foreign keys can have this action.
-    fn has_action(&self, action: &str) -> bool {
-        let _ = action;
+    /// Whether foreign keys can have this action, on columns that can be null or not.
+    fn has_action(&self, action: &str, nullable: bool) -> bool {
+        let _ = (action, nullable);
         true
+    }
+
+    /// The action of a foreign key as this engine writes it.
+    fn action<'a>(&self, action: &'a str) -> &'a str {
+        action
     }
 
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.

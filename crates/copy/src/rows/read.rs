@@ -2,7 +2,7 @@
 //! come in its order, and a later process can continue after the last one.
 
 use super::{Encoded, Range, Read};
-use crate::canonical::{Reading, push, push_mended};
+use crate::canonical::{Purpose, Reading, push, push_mended};
 use crate::engines::Engine;
 use crate::page::Page;
 use crate::plan::{Resume, TablePlan};
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         if let Some(after) = after {
             if after.width() != fields.len() {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
-                    .hint("begin again with --restart"));
+                    .hint("begin again with --no-resume"));
             }
             let gap = |at: usize| engine.compared(&fields[at].1, after.cell(0, at));
             let terms = (0..fields.len()).map(|last| {
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
-        Ok(Self { table, readings: table.readings(engine), sql, parameters, key })
+        Ok(Self { table, readings: table.readings(engine, Purpose::Write), sql, parameters, key })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.

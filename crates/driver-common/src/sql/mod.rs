@@ -5,6 +5,7 @@ mod literal;
 mod namespace;
 mod raw;
 mod shape;
+pub mod sqlstate;
 mod statement;
 mod statistics;
 mod transfer;
@@ -17,7 +18,7 @@ pub use literal::{
 };
 pub use namespace::SqlNamespaceOps;
 pub use namespace::{insert_into_marker, marker};
-pub use raw::{ENGINES, supports};
+pub use raw::{ENGINES, fill, parts, supports};
 pub use shape::{Shape, shape};
 pub use statement::{
     clear_table, columns, count, create_indexes, create_table, drop_table, find_range, insert, joined,

@@ -1,7 +1,7 @@
 //! A connection to an SQL server, and the session on such a connection.
 
 use crate::prelude::*;
-use crate::slots::{Known, Slots};
+use crate::slots::{Known, Slots, with_types};
 use crate::sql::{self, Dialect, Read, RowsText, Template, read_rows};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +87,12 @@ pub trait Link: Query {
         out: &mut Reply,
     ) -> Result<()>;
 
+    /// The types of a statement's parameters, if the server says them.
+    fn parameter_types(&self, statement: &Self::Statement) -> Vec<&'static str> {
+        let _ = statement;
+        Vec::new()
+    }
+
     /// Executes a prepared query whose answer is passed on in pages ([`Session::execute_in_pages`]).
     fn run_in_pages(
         &mut self,
@@ -168,6 +174,8 @@ enum Slot<S> {
     Statement(S),
     /// A template for literal values, and the parsers of the answer's fields in text format; empty if none are needed.
     Literal(Arc<Template>, Vec<Option<Read>>),
+    /// The parts of a custom statement, between which values are put.
+    Parts(Vec<String>),
 }
 
 /// Which operations a target supports, if not all.
@@ -225,6 +233,10 @@ impl<L: Link> Session for LinkSession<L> {
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Operation::Raw { statement } = operation {
+            self.check_support(operation)?;
+            return Ok(self.slots.insert(Slot::Parts(sql::parts(&self.dialect, statement)?)));
+        }
         if operation.collection().is_none() {
             // Without values there is no difference.
             return self.prepare(operation);
@@ -238,9 +250,15 @@ impl<L: Link> Session for LinkSession<L> {
     fn execute(&mut self, prepared: &Prepared, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         out.clear();
         match self.slots.get_mut(prepared)? {
-            Slot::Statement(statement) => self.link.run(statement, parameters, out),
+            Slot::Statement(statement) => self
+                .link
+                .run(statement, parameters, out)
+                .map_err(|error| with_types(error, &self.link.parameter_types(statement), parameters)),
             Slot::Ping => self.link.ping(),
             Slot::Text(sql) => self.link.query(sql, out),
+            Slot::Parts(parts) => {
+                sql::fill(parts, parameters, &mut self.sql).and_then(|()| self.link.query(&self.sql, out))
+            }
             Slot::Literal(template, readers) => {
                 let (link, sql, raw) = (&mut self.link, &mut self.sql, &mut self.raw);
                 template.fill(parameters, sql).and_then(|()| {
@@ -270,7 +288,7 @@ impl<L: Link> Session for LinkSession<L> {
     ) -> Result<()> {
         match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.run_in_pages(statement, parameters, pages),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
                 Err(Error::unsupported("only prepared statements have pages"))
             }
         }
@@ -280,7 +298,7 @@ impl<L: Link> Session for LinkSession<L> {
         out.iter_mut().for_each(Reply::clear);
         match self.slots.get_mut(prepared)? {
             Slot::Statement(statement) => self.link.pipeline(statement, parameters, out),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => {
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => {
                 Err(Error::unsupported("only prepared statements can be pipelined"))
             }
         }
@@ -327,7 +345,7 @@ impl<L: Link> Session for LinkSession<L> {
     fn release(&mut self, prepared: Prepared) -> Result<()> {
         match self.slots.remove(&prepared)? {
             Slot::Statement(statement) => self.link.forget(statement),
-            Slot::Ping | Slot::Text(_) | Slot::Literal(..) => Ok(()),
+            Slot::Ping | Slot::Text(_) | Slot::Literal(..) | Slot::Parts(_) => Ok(()),
         }
     }
 

@@ -29,6 +29,7 @@ use crate::cancel;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::io::{self, IoSlice, Read, Write};
+use std::time::{Duration, Instant};
 
 /// Size of a connection's receive buffer, in bytes: 16 MB for a thousand clients.
 const INBOX: usize = 16 * 1024;
@@ -59,6 +60,13 @@ pub trait Peer: Read + Write {
         receive_by_read(self, most, out)
     }
 
+    /// Sends some of `out` or receives into `inbox`, whichever is possible first; returns the numbers of bytes. A peer
+    /// without buffers that fill up may only send.
+    fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
+        let _ = inbox;
+        self.write(out).map(|sent| (sent, 0))
+    }
+
     /// Starts the deadline of a request and its answer.
     fn begin(&mut self) -> io::Result<()> {
         Ok(())
@@ -66,6 +74,9 @@ pub trait Peer: Read + Write {
 
     /// Ends connecting, whose requests share one deadline.
     fn ready(&mut self) {}
+
+    /// Limits the time of each further exchange.
+    fn limit(&mut self, _allowed: Duration) {}
 
     /// Starts a command of a protocol that counts what it sends from each command.
     fn begin_command(&mut self) {}
@@ -99,6 +110,9 @@ pub struct Wire<S> {
     inbox: Vec<u8>,
     start: usize,
     end: usize,
+    /// Requests of a pipeline, sent up to `sent`. The rest follows while answers are received.
+    pipeline: Vec<u8>,
+    sent: usize,
     /// Bytes received of the current answer, and the limit.
     received: u64,
     most: u64,
@@ -112,7 +126,17 @@ impl<S: Peer> Wire<S> {
         let most = stream.most();
         // Ten thousand clients of a thread would take 160 MB.
         let size = if kurabe_reactor::current() == 0 { INBOX } else { SMALL };
-        Self { stream, inbox: vec![0; size], start: 0, end: 0, received: 0, most, failed: false }
+        Self {
+            stream,
+            inbox: vec![0; size],
+            start: 0,
+            end: 0,
+            pipeline: Vec::new(),
+            sent: 0,
+            received: 0,
+            most,
+            failed: false,
+        }
     }
 
     /// Returns the stream, to start TLS on it. Unread data is an error: it was sent in plain text before the handshake
@@ -143,7 +167,7 @@ impl<S: Peer> Wire<S> {
     /// Starts a request: its deadline, and the count of its answer's bytes.
     #[inline]
     pub fn begin(&mut self) -> Result<()> {
-        if self.failed {
+        if self.failed || self.sent < self.pipeline.len() {
             return Err(failed_before());
         }
         self.received = 0;
@@ -154,6 +178,28 @@ impl<S: Peer> Wire<S> {
     pub fn widen(&mut self) {
         if self.inbox.len() < WIDE {
             self.inbox.resize(WIDE, 0);
+        }
+    }
+
+    /// Sends a last message, even after a failure, then receives and discards what the server still sends, until it closes
+    /// the connection or the time is over.
+    pub fn drain(&mut self, last: &[u8], limit: Duration) {
+        let until = Instant::now() + limit;
+        self.failed = true;
+        self.stream.limit(limit);
+        if self.stream.begin().and_then(|()| self.stream.write_all(last)).is_err() {
+            return;
+        }
+        loop {
+            self.stream.limit(until.saturating_duration_since(Instant::now()));
+            if self.stream.begin().is_err() {
+                return;
+            }
+            match self.stream.read(&mut self.inbox) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(1..) if Instant::now() < until => {}
+                _ => return,
+            }
         }
     }
 
@@ -169,6 +215,20 @@ impl<S: Peer> Wire<S> {
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.begin()?;
         self.push(bytes)
+    }
+
+    /// Starts a pipeline. Its requests are taken from `requests` and sent while its answers are received: a server that
+    /// cannot send its answers stops receiving, whatever the length of either.
+    pub fn send_pipeline(&mut self, requests: &mut Vec<u8>) -> Result<()> {
+        self.begin()?;
+        std::mem::swap(&mut self.pipeline, requests);
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Starts the next answer of a pipeline: the size limit is that of one answer.
+    pub fn next_answer(&mut self) {
+        self.received = 0;
     }
 
     /// Sends a part of a [started](Wire::begin) request.
@@ -248,7 +308,7 @@ impl<S: Peer> Wire<S> {
             if n == 0 {
                 return Ok(());
             }
-            if n > INBOX {
+            if n > INBOX && self.sent == self.pipeline.len() {
                 let got = self.receive(n.min(STEP), out)?;
                 // The spare capacity may be larger than the requested length.
                 let over = got.saturating_sub(n);
@@ -366,7 +426,23 @@ impl<S: Peer> Wire<S> {
             (self.start, self.end) = (0, self.end - self.start);
         }
         loop {
-            match self.stream.read(&mut self.inbox[self.end..]) {
+            let received = if self.sent < self.pipeline.len() {
+                match self.stream.exchange(&self.pipeline[self.sent..], &mut self.inbox[self.end..]) {
+                    Ok((0, 0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok((sent, 0)) => {
+                        self.sent += sent;
+                        continue;
+                    }
+                    Ok((sent, got)) => {
+                        self.sent += sent;
+                        Ok(got)
+                    }
+                    Err(error) => Err(error),
+                }
+            } else {
+                self.stream.read(&mut self.inbox[self.end..])
+            };
+            match received {
                 Ok(got) => {
                     self.end += got;
                     if self.end == self.inbox.len() && self.end < INBOX {

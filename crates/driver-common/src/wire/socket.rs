@@ -10,9 +10,10 @@ use super::Place;
 use super::connect::Transport;
 use super::deadline::{Deadline, Way};
 use crate::cancel;
-use kurabe_reactor::Interest;
+use kurabe_reactor::{Interest, wait_blocking};
 use rustix::buffer::spare_capacity;
-use rustix::net::sockopt;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -173,6 +174,52 @@ impl Socket {
         }
     }
 
+    /// Sends some of `out` or, if there is no space for it, receives into `inbox`, whichever is possible first. Returns
+    /// the numbers of bytes; both are 0 at the end of the connection.
+    pub fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
+        let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        loop {
+            match self.send_at_once(out) {
+                Err(error) if waits(&error) => {}
+                sent => return Ok((sent?, 0)),
+            }
+            match self.receive_at_once(inbox) {
+                Err(error) if waits(&error) => self.wait_for_either()?,
+                got => return Ok((0, got?)),
+            }
+        }
+    }
+
+    /// Sends what there is space for.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none.
+    pub fn send_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // It counts as much that was sent: the next receive has the remaining time.
+        self.deadline.sent_much();
+        Ok(retry_on_intr(|| send(self.stream(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?)
+    }
+
+    /// Receives what has arrived.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
+    pub fn receive_at_once(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let received = retry_on_intr(|| recv(self.stream(), &mut *buffer, RecvFlags::DONTWAIT));
+        Ok(received.map(|(got, _)| got)?)
+    }
+
+    /// Waits until something can be sent or received.
+    pub fn wait_for_either(&mut self) -> io::Result<()> {
+        let left = self.deadline.left()?;
+        // The report of what has arrived is used up, and it is not received yet.
+        self.is_drained = false;
+        match &self.transport {
+            Transport::Blocking(socket) => wait_blocking(socket, Interest::Either, left),
+            Transport::Reactor(source) => source.wait(Interest::Either, left),
+        }
+    }
+
     #[inline]
     fn sent(&mut self, asked: usize, sent: usize) {
         if sent < asked || sent > MUCH {
@@ -182,9 +229,8 @@ impl Socket {
 
     /// Whether data arrived or the peer closed the connection, as far as this host knows. Consumes nothing.
     pub fn stirred(&self) -> bool {
-        use rustix::net::{RecvFlags, recv};
         let peeked = recv(self.stream(), &mut [0u8], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        !matches!(peeked, Err(rustix::io::Errno::AGAIN))
+        !matches!(peeked, Err(Errno::AGAIN))
     }
 }
 
@@ -229,6 +275,8 @@ impl Write for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Stream, Wire};
+    use kurabe_core::driver::ConnectOptions;
     use kurabe_reactor::Reactor;
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
     use std::net::TcpListener;
@@ -468,5 +516,43 @@ mod tests {
             assert_eq!(socket.read(&mut [0]).unwrap(), 0);
             other.join().unwrap();
         });
+    }
+
+    #[test]
+    fn pipeline_longer_than_all_buffers_is_sent_while_its_answers_are_received() {
+        const LENGTH: usize = 8 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("echo.sock");
+        let server = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        thread::spawn(move || {
+            // It does not receive while it sends, and each of its answers is longer than the request.
+            while let Ok((mut client, _)) = server.accept() {
+                thread::spawn(move || {
+                    let mut piece = [0; 1 << 16];
+                    while let Ok(got @ 1..) = client.read(&mut piece) {
+                        let answer = [&piece[..got], &piece[..got]].concat();
+                        if client.write_all(&answer).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        let exchange = || {
+            let options = ConnectOptions { timeout: PATIENCE, ..ConnectOptions::default() };
+            let mut wire = Wire::new(Stream::connect(&Place::Unix(path.clone()), &options).unwrap());
+            wire.ready();
+            for _ in 0..2 {
+                wire.send_pipeline(&mut vec![7; LENGTH]).unwrap();
+                for _ in 0..2 {
+                    wire.next_answer();
+                    let mut received = Vec::new();
+                    wire.take_into(LENGTH, &mut received).unwrap();
+                    assert!(received == [7; LENGTH]);
+                }
+            }
+        };
+        exchange();
+        in_task(exchange);
     }
 }

@@ -4,12 +4,37 @@ use super::{MOST, Peer, Place, Socket, lost, tls};
 use crate::prelude::*;
 use rustls::{ClientConnection, ProtocolVersion};
 use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
+
+/// Largest content of a TLS record, in bytes (RFC 8446, 5.1).
+const RECORD: usize = 1 << 14;
+
+/// A socket that TLS does not wait for.
+struct AtOnce<'a>(&'a mut Socket);
+
+impl Read for AtOnce<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.receive_at_once(buffer)
+    }
+}
+
+impl Write for AtOnce<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send_at_once(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A connected socket, encrypted or not.
 pub struct Stream {
     socket: Socket,
     /// The TLS session, if encrypted.
     session: Option<Box<ClientConnection>>,
+    /// Bytes of a pipeline that are encrypted, and not sent completely.
+    encrypted: usize,
     /// Size limit of an answer, in bytes.
     most: u64,
 }
@@ -17,10 +42,14 @@ pub struct Stream {
 impl Stream {
     /// Connects. Everything until [`Peer::ready`] shares the time allowed; then each exchange has all of it.
     pub fn connect(place: &Place, options: &ConnectOptions) -> Result<Self> {
-        let mut socket =
-            Socket::connect(place, options.timeout).map_err(|error| place.unreachable(&error))?;
+        Self::connect_within(place, options, options.timeout)
+    }
+
+    /// Connects, with a time limit of its own until [`Peer::ready`].
+    pub fn connect_within(place: &Place, options: &ConnectOptions, timeout: Duration) -> Result<Self> {
+        let mut socket = Socket::connect(place, timeout).map_err(|error| place.unreachable(&error))?;
         socket.allow(options.reply_timeout()).map_err(|error| place.unreachable(&error))?;
-        Ok(Self { socket, session: None, most: MOST.saturating_add(options.largest_answer) })
+        Ok(Self { socket, session: None, encrypted: 0, most: MOST.saturating_add(options.largest_answer) })
     }
 
     /// Starts TLS on a TCP connection and completes the handshake.
@@ -60,6 +89,12 @@ impl Stream {
         self.socket.port()
     }
 
+    /// The server's certificate (DER), if encrypted.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        let chain = self.session.as_ref()?.peer_certificates()?;
+        chain.first().map(|certificate| &**certificate)
+    }
+
     /// Whether the connection is private (TLS or a Unix socket), so that a password may be sent in plain text.
     pub fn is_private(&self) -> bool {
         self.session.is_some() || self.socket.is_unix()
@@ -85,12 +120,42 @@ impl Peer for Stream {
         self.socket.receive(out)
     }
 
+    fn exchange(&mut self, out: &[u8], inbox: &mut [u8]) -> io::Result<(usize, usize)> {
+        let Some(session) = &mut self.session else { return self.socket.exchange(out, inbox) };
+        loop {
+            match session.reader().read(inbox) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                got => return Ok((0, got?)),
+            }
+            if self.encrypted == 0 {
+                self.encrypted = session.writer().write(&out[..out.len().min(RECORD)])?;
+            }
+            match session.write_tls(&mut AtOnce(&mut self.socket)) {
+                Ok(_) if session.wants_write() => continue,
+                Ok(_) => return Ok((std::mem::take(&mut self.encrypted), 0)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            match session.read_tls(&mut AtOnce(&mut self.socket)) {
+                Ok(_) => session.process_new_packets().map(|_| ()).map_err(io::Error::other)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.wait_for_either()?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     #[inline]
     fn begin(&mut self) -> io::Result<()> {
         self.socket.begin()
     }
 
     fn ready(&mut self) {
+        self.socket.ready();
+    }
+
+    fn limit(&mut self, allowed: Duration) {
+        // Only a longer limit needs anything of the kernel.
+        let _ = self.socket.allow(allowed);
         self.socket.ready();
     }
 

@@ -10,7 +10,7 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -24,7 +24,7 @@ pub const OPTION: OptionInfo =
 
 /// The option for trusted certificates.
 pub const CA: OptionInfo =
-    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: Mozilla's list");
+    OptionInfo::new("ca", "file of certificates (PEM) to trust with tls=verify; default: the system's store");
 
 /// The option for the client's certificate.
 pub const CERT: OptionInfo =
@@ -49,8 +49,10 @@ pub enum Check {
 pub struct Wanted {
     /// How the certificate is checked.
     pub check: Check,
-    /// The file of trusted authorities, instead of Mozilla's list.
+    /// The file of trusted authorities, instead of the system's store.
     pub ca: Option<PathBuf>,
+    /// The file of revoked certificates, if any. A certificate whose authority has no list in it is refused.
+    pub crl: Option<PathBuf>,
     /// The client's certificate, if any.
     pub identity: Option<Identity>,
 }
@@ -127,7 +129,7 @@ impl Mode {
                     .hint("one of: off, require, verify"));
             }
         };
-        Self::on(Wanted { check, ca, identity })
+        Self::on(Wanted { check, ca, crl: None, identity })
     }
 
     /// Creates a mode with these settings, and reads their files.
@@ -138,10 +140,10 @@ impl Mode {
         let verifier: Arc<dyn ServerCertVerifier> = match wanted.check {
             Check::Nothing => Arc::new(Lenient { authority: None, provider: provider() }),
             Check::Authority => {
-                let authority = Some(verifier(wanted.ca.as_deref())?);
+                let authority = Some(verifier(&wanted)?);
                 Arc::new(Lenient { authority, provider: provider() })
             }
-            Check::Host => verifier(wanted.ca.as_deref())?,
+            Check::Host => verifier(&wanted)?,
         };
         let config = Arc::new(config(verifier, wanted.identity.as_ref())?);
         Ok(Self::On { wanted, config })
@@ -224,15 +226,30 @@ fn config(verifier: Arc<dyn ServerCertVerifier>, identity: Option<&Identity>) ->
         Error::usage(format!("the client's certificate: {}: {why}", file.display()))
     };
     let chain = certificates(certificate).map_err(|why| bad(certificate, &why))?;
+    if std::fs::read_to_string(key).is_ok_and(|text| text.contains("ENCRYPTED")) {
+        return Err(bad(key, &"it is encrypted, and encrypted keys are not supported")
+            .hint("write it without a password: openssl pkey -in KEY -out FILE"));
+    }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|why| bad(key, &why))?;
     builder.with_client_auth_cert(chain, private).map_err(|why| bad(key, &why))
 }
 
 /// A verifier that requires a certificate for the host, signed by a trusted authority.
-fn verifier(ca: Option<&Path>) -> Result<Arc<WebPkiServerVerifier>> {
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider())
-        .build()
-        .map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
+fn verifier(wanted: &Wanted) -> Result<Arc<WebPkiServerVerifier>> {
+    let roots = Arc::new(roots(wanted.ca.as_deref())?);
+    let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider());
+    if let Some(path) = &wanted.crl {
+        let bad = |why: String| {
+            Error::usage(format!("the list of revoked certificates: {}: {why}", path.display()))
+        };
+        let lists = CertificateRevocationListDer::pem_file_iter(path);
+        let lists = lists.and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|e| bad(e.to_string()))?;
+        if lists.is_empty() {
+            return Err(bad("contains no list in PEM format".to_owned()));
+        }
+        builder = builder.with_crls(lists).enforce_revocation_expiration();
+    }
+    builder.build().map_err(|e| Error::new(ErrorKind::Environment, format!("tls=verify: {e}")))
 }
 
 /// All certificates of a PEM file, at least one.
@@ -245,14 +262,32 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca else {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        return Ok(roots);
+        let found = rustls_native_certs::load_native_certs();
+        // A store may have certificates of other times, which no library reads.
+        roots.add_parsable_certificates(found.certs);
+        return if roots.is_empty() { Err(no_store(&found.errors)) } else { Ok(roots) };
     };
     let bad = |why: String| Error::usage(format!("ca={}: {why}", path.display()));
     for certificate in certificates(path).map_err(bad)? {
         roots.add(certificate).map_err(|e| bad(e.to_string()))?;
     }
     Ok(roots)
+}
+
+/// The file of the system's certificate authorities, for clients that take only a file; `None` if there is none.
+pub fn system_file() -> Option<PathBuf> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    named.or_else(|| openssl_probe::probe().cert_file)
+}
+
+/// The error of a system without certificate authorities.
+fn no_store(errors: &[rustls_native_certs::Error]) -> Error {
+    let why = errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+    let what = format!("no certificate authority was found in the system's store{why}");
+    Error::new(ErrorKind::Environment, what).hint(
+        "install the system's list (package ca-certificates), name one with SSL_CERT_FILE, or name the authority of the \
+         server with ca=FILE",
+    )
 }
 
 /// Checks a certificate's authority but not its host; without an authority, neither. It always checks that the peer has

@@ -51,7 +51,7 @@ pub(super) fn ask(session: &mut ApplicationSession) -> Result<Reported> {
 fn parse(body: &[u8]) -> Result<Reported> {
     serde_json::from_slice(body).map_err(|_| {
         Error::unsupported(format!("the answer on {} is not a JSON object", PAGES.join(" or ")))
-            .hint("is this an application that serves docs/app.openapi.yaml, such as kurabe app?")
+            .hint("is this an application that serves docs/app.openapi.yaml, such as kurabe up app?")
     })
 }
 

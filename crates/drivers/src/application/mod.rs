@@ -1,5 +1,5 @@
 //! Not a database but an application that serves the experiments' transactions over HTTP/1.1, as
-//! `docs/app.openapi.yaml` describes (`kurabe app` or another application), through a native client.
+//! `docs/app.openapi.yaml` describes (`kurabe up app` or another application), through a native client.
 //!
 //! Its sessions only request pages. The application keeps its own data, so nothing is created or removed.
 
@@ -9,7 +9,7 @@ mod session;
 mod several;
 
 use crate::http::Server;
-use crate::info::{DriverInfo, OptionInfo};
+use crate::info::{Connections, DriverInfo, OptionInfo};
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 use kurabe_core::observation::{Member, Tier};
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http", "https"],
     engine: "application",
-    about: "an application that serves kv, connect or webapp, such as kurabe app; or several in front of one database",
+    about: "an application that serves kv, connect or webapp, such as kurabe up app; or several in front of one database",
     url: "http[s]://host[:port][,host:port][/prefix]",
     options: &[
         OptionInfo::new("tls", "with https: verify (default: certificate checked) or require (encrypted)"),
@@ -31,6 +31,7 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
+    connections: Connections { tls: crate::info::TLS, ..Connections::NONE },
     open,
 };
 

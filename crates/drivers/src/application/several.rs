@@ -55,7 +55,9 @@ pub(super) fn agree(reported: &[Reported]) -> Result<()> {
             return Err(Error::usage(format!(
                 "http: these applications serve different data: '{name}' is {a} and {b}"
             ))
-            .hint("start the second on the first one's data: kurabe app TARGET --part 2/2 --join http://…"));
+            .hint(
+                "start the second on the first one's data: kurabe up app TARGET --part 2/2 --join http://…",
+            ));
         }
     }
     Ok(())

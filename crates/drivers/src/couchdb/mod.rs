@@ -26,7 +26,7 @@ mod session;
 mod table;
 mod write;
 
-use crate::info::{DriverInfo, OptionInfo};
+use crate::info::{Connections, DriverInfo, OptionInfo};
 use crate::ownership::Owned;
 use crate::prelude::*;
 use crate::wire::tls;
@@ -50,6 +50,12 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
+    connections: Connections {
+        variables: &[("COUCHDB_USER, COUCHDB_PASSWORD", "user and password, where the URL has none")],
+        authentication: &[("Basic", ""), ("cookie, JWT, proxy", "not used")],
+        tls: crate::info::TLS,
+        ..Connections::NONE
+    },
     open,
 };
 

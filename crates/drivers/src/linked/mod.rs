@@ -8,9 +8,10 @@
 mod probe;
 mod session;
 
-use crate::members::{Member, Members, PairNamespace, PairSession, add_facts};
+use crate::members::{Member, Members, PairNamespace, PairSession, add_facts, limited_servers};
 use crate::prelude::*;
 use kurabe_core::interceptor::InterceptedSession;
+use kurabe_core::memory::LimitedServer;
 use kurabe_core::observation::{Member as Part, Tier};
 use kurabe_core::remote::{Link, RemoteAddress, RemoteCollection, RemoteServer};
 use probe::PairProbe;
@@ -119,6 +120,10 @@ impl Driver for Linked {
         let separate = self.remotes.iter().filter(|remote| remote.driver.endpoint() != Endpoint::InProcess);
         let remotes = separate.map(|remote| (remote.name.clone(), remote.driver.stats_probe(options)));
         Ok(Box::new(PairProbe::new(own, remotes.collect())))
+    }
+
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        limited_servers(&*self.target, &self.remotes, options)
     }
 
     fn file(&self) -> Option<PathBuf> {

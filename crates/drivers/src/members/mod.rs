@@ -8,6 +8,7 @@ mod session;
 
 use crate::prelude::*;
 use kurabe_core::facts::Setting;
+use kurabe_core::memory::LimitedServer;
 pub(crate) use namespace::PairNamespace;
 pub(crate) use session::PairSession;
 use std::sync::Arc;
@@ -33,6 +34,20 @@ pub(crate) type Members = Arc<Vec<Member>>;
 
 /// Finds the index of the member that a collection is on; `None` if it is on the target's own server.
 pub(crate) type Place = fn(&[Member], &Collection) -> Option<Result<usize>>;
+
+/// The servers with limited memory of a target and its members that may have other users.
+pub(crate) fn limited_servers(
+    own: &dyn Driver,
+    members: &[Member],
+    options: &ConnectOptions,
+) -> Result<Vec<LimitedServer>> {
+    let mut all = own.limited_servers(options)?;
+    for member in members.iter().filter(|member| !member.ours) {
+        let found = member.driver.limited_servers(options).map_err(|error| error.context(member.role))?;
+        all.extend(found.into_iter().map(|found| LimitedServer { role: member.role, ..found }));
+    }
+    Ok(all)
+}
 
 /// Adds the engines and settings of members to a target's facts. `kind` precedes their names; `about` says what they
 /// are to the target, as in "the cache in front of it".

@@ -4,18 +4,22 @@
 //! A collection is a prefix of keys, and a row is one value. memcached finds a value only by its whole key; other
 //! operations are unsupported.
 
+mod address;
 mod key;
+mod memory;
 mod metrics;
 mod namespace;
 mod protocol;
 mod session;
 mod value;
 
-use crate::info::{DriverInfo, OptionInfo};
+use crate::info::{Connections, DriverInfo, OptionInfo};
 use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use crate::ttl;
-use crate::wire::{Laps, Peer, Place, Stream, version};
+use crate::wire::{Peer, Place, Stream, tls, version};
+use address::Address;
+use kurabe_core::memory::LimitedServer;
 use namespace::{Generations, MemcachedNamespace};
 use protocol::Client;
 use std::path::PathBuf;
@@ -26,9 +30,24 @@ pub static INFO: DriverInfo = DriverInfo {
     schemes: &["memcached"],
     engine: "memcached",
     about: "a cache: values by key, in the server's memory only",
-    url: "memcached://[host][:port] or memcached:///path/to.sock",
-    options: &[OptionInfo::new("socket", "the server's Unix socket, instead of host and port"), ttl::OPTION],
+    url: "memcached://[user:password@][host][:port] or memcached:///path/to.sock",
+    options: &[
+        OptionInfo::new("socket", "the server's Unix socket, instead of host and port"),
+        ttl::OPTION,
+        tls::OPTION,
+        tls::CA,
+        tls::CERT,
+        tls::KEY,
+    ],
     benchmark_clause: None,
+    connections: Connections {
+        authentication: &[
+            ("a file of users (-Y), in the text protocol", ""),
+            ("SASL (-S)", "refused: memcached then speaks its binary protocol only"),
+        ],
+        tls: crate::info::TLS,
+        ..Connections::NONE
+    },
     open,
 };
 
@@ -49,10 +68,6 @@ const SHOWN: [&str; 7] =
 const ITEM_HEADER: u64 = 59 + 250 + 64;
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    if url.user.is_some() || url.password.is_some() {
-        return Err(Error::unsupported("memcached: users and passwords are not supported")
-            .hint("use a server without authentication: memcached://host:port"));
-    }
     let place = match (url.option("socket"), &url.host, url.path.as_str()) {
         // As with the other engines, the host is ignored if there is a socket.
         (_, _, "") => Place::from_url(url, PORT),
@@ -63,11 +78,12 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         }
     };
     let ttl = ttl::from_url(url, LONGEST)?;
-    Ok(Box::new(Memcached { place, ttl, generations: Arc::default(), version: OnceLock::new() }))
+    let address = Arc::new(Address::new(url, place)?);
+    Ok(Box::new(Memcached { address, ttl, generations: Arc::default(), version: OnceLock::new() }))
 }
 
 struct Memcached {
-    place: Place,
+    address: Arc<Address>,
     /// Seconds until a row expires.
     ttl: Option<u32>,
     generations: Arc<Generations>,
@@ -77,13 +93,10 @@ struct Memcached {
 
 impl Memcached {
     fn client(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
-        let mut laps = Laps::start();
-        let mut client = Client::new(Stream::connect(&self.place, options)?);
-        // There is no TLS and no authentication.
-        client.times = Some(ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() });
+        let mut client = self.address.connect(options)?;
         if self.version.get().is_none() {
             // Only once: an application would not query this each time, and connecting is measured.
-            let version = client.version().map_err(|e| e.context(format!("memcached at {}", self.place)))?;
+            let version = client.version().map_err(|e| self.address.explain(e))?;
             check_version(&version)?;
             let _ = self.version.set(version);
         }
@@ -106,8 +119,11 @@ impl Driver for Memcached {
         let general = client.stats("stats")?;
         let settings = client.stats("stats settings")?;
         client.quit();
-        let mut notes =
-            vec!["a cleared collection stays in memory until memcached reuses the space".to_owned()];
+        let mut notes = vec![
+            "a collection is cleared by listing all keys of the server (lru_crawler metadump); what is not listed stays \
+             in memory until memcached reuses the space"
+                .to_owned(),
+        ];
         if settings.text("evictions") == "on" {
             notes.push(
                 "memcached evicts values when its memory is full: a read that misses one fails its trial"
@@ -142,7 +158,7 @@ impl Driver for Memcached {
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.place.endpoint()
+        self.address.place.endpoint()
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -169,10 +185,20 @@ impl Driver for Memcached {
         Ok(Box::new(metrics::probe(self.client(options)?)))
     }
 
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        Ok(vec![LimitedServer { role: "", probe: Box::new(memory::Probe(self.client(options)?)) }])
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        let (place, generations) = (self.place.clone(), Arc::clone(&self.generations));
+        let (address, generations) = (Arc::clone(&self.address), Arc::clone(&self.generations));
         let client = self.client(&ConnectOptions::default())?;
-        Ok(Box::new(Owned(MemcachedNamespace { client, place, generations, claim: Claim::default() })))
+        Ok(Box::new(Owned(MemcachedNamespace {
+            client,
+            address,
+            generations,
+            claim: Claim::default(),
+            orphans: Vec::new(),
+        })))
     }
 }
 
@@ -200,8 +226,12 @@ mod tests {
             assert_eq!(error(url), "", "{url}");
         }
         assert!(error("memcached://h/db").contains("no databases"));
-        let message = error("memcached://bob:hunter2@h");
-        assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
+        assert_eq!(error("memcached://bob:hunter2@h"), "");
+        for url in ["memcached://bob@h", "memcached://:hunter2@h", "memcached://b%20b:hunter2@h"] {
+            let message = error(url);
+            assert!(message.contains("user") && !message.contains("hunter2"), "{message}");
+        }
+        assert!(error("memcached:///run/m.sock?tls=require").contains("Unix socket"));
     }
 
     #[test]

@@ -2,24 +2,28 @@
 //!
 //! **Collections.** The key `kurabe_marker` has one line for each collection: its name and its *generation*, a number
 //! that is part of every key. Clearing a collection gives it a new generation. The values of the old one are never read
-//! again, and are evicted when memcached needs their space. A generation is the time in microseconds, so that none is
-//! reused after memcached evicted `kurabe_marker`.
+//! again. A generation is the time in microseconds, so that none is reused after memcached evicted `kurabe_marker`.
+//!
+//! Values of old generations would fill the memory, for which memcached would evict those of others. So their keys are
+//! listed by its crawler (`lru_crawler metadump`) and removed, unless that would take long ([`MOST_LISTED`]). By the
+//! generation a key is recognised as Kurabe's without an entry in `kurabe_marker`.
 //!
 //! **Claim.** Adding the key `kurabe_claim` fails if it exists. It expires after a minute unless a thread of this
 //! process renews it on a separate connection, so after a crash the claim ends within that minute. The claim is renewed
 //! and released only while this run holds it, by its CAS number. A claim that memcached evicted is added again.
 
-use super::protocol::Client;
+use super::address::Address;
+use super::protocol::{Client, Listing};
 use crate::ownership::{self, Claim, ClaimStore, NamespaceOps, Words};
 use crate::prelude::*;
-use crate::wire::{Peer, Place, Stream};
-use std::collections::BTreeMap;
+use crate::wire::{Peer, Stream};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-const MARKER: &[u8] = ownership::MARKER.as_bytes();
-const CLAIM: &str = "kurabe_claim";
+pub(super) const MARKER: &[u8] = ownership::MARKER.as_bytes();
+pub(super) const CLAIM: &str = "kurabe_claim";
 
 const WORDS: Words = Words {
     engine: "memcached",
@@ -30,6 +34,16 @@ const WORDS: Words = Words {
 
 /// The first line of the ownership table, which identifies it as Kurabe's.
 const TITLE: &str = "kurabe collections";
+
+/// The most items of a server whose keys are listed. It lists over a million a second.
+const MOST_LISTED: u64 = 5_000_000;
+
+/// How often keys are listed at most if fewer were listed than the server has.
+const LISTINGS: u32 = 4;
+
+/// How often, and how long each time, a listing waits for another walk of the server's crawler.
+const WAITS: u32 = 100;
+const WAIT: Duration = Duration::from_millis(20);
 
 /// The current generation of each collection, shared by all sessions of a driver.
 #[derive(Debug, Default)]
@@ -67,12 +81,65 @@ impl Generations {
 
 pub(super) struct MemcachedNamespace {
     pub(super) client: Client<Stream>,
-    pub(super) place: Place,
+    pub(super) address: Arc<Address>,
     pub(super) generations: Arc<Generations>,
     pub(super) claim: Claim,
+    /// Collections with values but without an entry, which memcached evicted.
+    pub(super) orphans: Vec<String>,
+}
+
+/// The collection of a row's key; `None` if the key is not Kurabe's.
+fn collection_of(key: &str) -> Option<&str> {
+    let (name, rest) = key.split_once(':')?;
+    let generation = rest.split_once(':').map(|(generation, _)| generation)?;
+    let is_ours = Collection::name_is_ours(name)
+        && generation.len() == 16
+        // Microseconds of the years 2005 to 2041.
+        && ["0004", "0005", "0006", "0007"].iter().any(|century| generation.starts_with(century))
+        && generation.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
+    is_ours.then_some(name)
 }
 
 impl MemcachedNamespace {
+    /// Lists the keys of Kurabe's rows, each with its collection; a key possibly several times.
+    fn each_row(&mut self, mut work: impl FnMut(&str, &str)) -> Result<()> {
+        // A walk of the lists misses items that the server moves meanwhile to a list that was walked before. A walk of the
+        // hash table misses none, but old servers have no such walk.
+        let (mut walk, mut passes, mut waits) = ("hash", 0, 0);
+        while passes < LISTINGS && waits < WAITS {
+            let items = self.client.stats("stats")?.number("curr_items").unwrap_or(0);
+            if items == 0 || items > MOST_LISTED {
+                break;
+            }
+            let mut listed = 0;
+            let end = self.client.each_key(walk, |key| {
+                listed += 1;
+                if let Some(name) = collection_of(key) {
+                    work(name, key);
+                }
+            })?;
+            match end {
+                // Items that have expired are counted and not listed.
+                Listing::Ended if listed >= items || (walk == "hash" && listed > 0) => break,
+                Listing::Ended => (walk, passes) = ("all", passes + 1),
+                Listing::Refused if walk == "all" => break,
+                Listing::Refused => walk = "all",
+                Listing::Busy => {
+                    waits += 1;
+                    std::thread::sleep(WAIT);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all values of a collection.
+    fn sweep(&mut self, collection: &str) -> Result<()> {
+        let mut keys = Vec::new();
+        self.each_row(|name, key| keys.extend((name == collection).then(|| key.to_owned())))?;
+        self.client.delete_all(&keys)
+    }
+
     /// Sets a new generation for the collection.
     fn renew(&mut self, name: &str) -> Result<()> {
         let mut marker = read_marker(&mut self.client)?;
@@ -90,17 +157,30 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn claim(&mut self, run: &str) -> Result<()> {
-        let place = self.place.clone();
-        self.claim.take(&WORDS, &mut self.client, run, move |options| {
-            Stream::connect(&place, options).map(Client::new)
-        })
+        let address = Arc::clone(&self.address);
+        self.claim.take(&WORDS, &mut self.client, run, move |options| address.connect(options))
     }
 
     fn entries(&mut self) -> Result<Vec<String>> {
         Ok(read_marker(&mut self.client)?.into_keys().collect())
     }
 
-    /// Keys cannot be listed. An unknown collection may have been in an evicted ownership table.
+    fn recognises(&mut self, name: &str) -> Result<bool> {
+        Ok(self.orphans.iter().any(|orphan| orphan == name))
+    }
+
+    fn without_entry(&mut self) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        self.each_row(|name, _| {
+            if !names.contains(name) {
+                names.insert(name.to_owned());
+            }
+        })?;
+        self.orphans = names.into_iter().collect();
+        Ok(self.orphans.clone())
+    }
+
+    /// Keys of others never have a generation. An unknown collection may have been in an evicted ownership table.
     fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
         self.generations.forget(name);
         Ok(None)
@@ -127,7 +207,17 @@ impl NamespaceOps for MemcachedNamespace {
     }
 
     fn make(&mut self, collection: &Collection, known: bool) -> Result<()> {
-        if known { self.renew(&collection.name) } else { Ok(()) }
+        if !known {
+            return Ok(());
+        }
+        self.renew(&collection.name)?;
+        self.sweep(&collection.name)
+    }
+
+    fn destroy(&mut self, name: &str) -> Result<()> {
+        self.generations.forget(name);
+        self.orphans.retain(|orphan| orphan != name);
+        self.sweep(name)
     }
 
     fn remove_marker(&mut self) -> Result<()> {
@@ -259,6 +349,26 @@ mod tests {
             change(&mut client, "run x").unwrap();
             let said = String::from_utf8(client.wire.stream().sent.clone()).unwrap();
             assert_eq!(said, format!("{get}{sent}"), "{answers}");
+        }
+    }
+
+    #[test]
+    fn key_with_a_generation_is_recognised() {
+        let mut key = Vec::new();
+        super::super::key::write(&mut key, "kurabe_0_a", new_generation(0), [Value::Int(7)].into_iter())
+            .unwrap();
+        assert_eq!(collection_of(&String::from_utf8(key).unwrap()), Some("kurabe_0_a"));
+        for other in [
+            "kurabe_notes",
+            "kurabe_a:7",
+            "kurabe_a:notes:7",
+            "kurabe_a:00064F0A1B2C3D4:7",
+            "kurabe_a:00064f0a1b2c3d4e:7",
+            "kurabe_A:00064F0A1B2C3D4E:7",
+            "users:00064F0A1B2C3D4E:7",
+            "kurabe_marker",
+        ] {
+            assert_eq!(collection_of(other), None, "{other}");
         }
     }
 

@@ -4,6 +4,7 @@ use super::server_error;
 use crate::prelude::*;
 use crate::reported::Reported;
 use crate::wire::{LONG, Peer, Wire, malformed, push_number};
+use percent_encoding::percent_decode_str;
 
 /// Maximum number of lines of statistics; servers send some hundreds.
 const LINES: usize = 10_000;
@@ -13,6 +14,9 @@ const LINE: usize = 2_048;
 
 /// The largest item size that memcached can be configured for (`-I`); a greater length is invalid.
 const MOST: u64 = 1 << 30;
+
+/// Removals that are sent together.
+const TOGETHER: usize = 200;
 
 /// An answer's first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,11 @@ fn refusal(line: &[u8]) -> Error {
                 .code(code)
                 .hint("its limit is -I (item size)")
         }
+        "CLIENT_ERROR" if message == "unauthenticated" => {
+            Error::new(ErrorKind::Denied, "memcached: the server requires a user and a password")
+                .code(code)
+                .hint("write memcached://user:password@host")
+        }
         "SERVER_ERROR" | "CLIENT_ERROR" => server_error(format!("memcached: {message}"), code),
         "ERROR" if message.contains("connections") => {
             Error::new(ErrorKind::Limit, format!("memcached: {message}"))
@@ -80,6 +89,17 @@ fn refusal(line: &[u8]) -> Error {
 fn strange(line: &[u8]) -> Error {
     let shown: String = String::from_utf8_lossy(line).chars().take(60).collect();
     malformed(format!("memcached answered '{}', which is not its protocol", shown.escape_default()))
+}
+
+/// How a listing of keys ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// The server listed what its walk found.
+    Ended,
+    /// Another walk is under way.
+    Busy,
+    /// The server does not know this walk, or its crawler is off.
+    Refused,
 }
 
 /// A connection that sends requests and reads answers. After [`Answer::Value`] the caller must read that many bytes and
@@ -127,9 +147,9 @@ impl<S: Peer> Client<S> {
         self.line_of(b"md ", key, flags);
     }
 
-    /// Bytes of requests that are not sent yet.
-    pub(super) fn waiting(&self) -> usize {
-        self.request.len()
+    /// Sends several requests while their answers are received.
+    pub(super) fn send_pipeline(&mut self) -> Result<()> {
+        self.wire.send_pipeline(&mut self.request)
     }
 
     pub(super) fn send(&mut self) -> Result<()> {
@@ -217,6 +237,21 @@ impl<S: Peer> Client<S> {
         self.done()
     }
 
+    /// Says who it is, as a write of any key (memcached's `protocol.txt`, "Authentication").
+    pub(super) fn log_in(&mut self, user: &str, password: &str) -> Result<()> {
+        let secret = format!("{user} {password}");
+        self.wire.send(format!("set kurabe 0 0 {}\r\n{secret}\r\n", secret.len()).as_bytes())?;
+        let stored = self.line(|line| match line {
+            b"STORED" => Ok(()),
+            _ => Err(refusal(line)),
+        })?;
+        stored.map_err(|error| match error.server_code() {
+            Some("CLIENT_ERROR") => Error::new(ErrorKind::Denied, error.to_string())
+                .hint("check the user and the password, and that the server has a file of users (-Y)"),
+            _ => error,
+        })
+    }
+
     pub(super) fn version(&mut self) -> Result<String> {
         self.wire.send(b"version\r\n")?;
         self.line(|line| match line.strip_prefix(b"VERSION ") {
@@ -246,6 +281,47 @@ impl<S: Peer> Client<S> {
         }
         let what = format!("memcached answered '{command}' with more than {LINES} lines");
         self.wire.settle(Err(malformed(what)))
+    }
+
+    /// Calls `work` with the key of each item on the server, by a walk of all lists (`all`) or of the hash table (`hash`).
+    pub(super) fn each_key(&mut self, walk: &str, mut work: impl FnMut(&str)) -> Result<Listing> {
+        self.wire.send(format!("lru_crawler metadump {walk}\r\n").as_bytes())?;
+        loop {
+            // Keys are written as in URLs.
+            let found = self.line(|line| {
+                let text = String::from_utf8_lossy(line);
+                match text.strip_prefix("key=") {
+                    Some(rest) => {
+                        let key = rest.split(' ').next().unwrap_or_default();
+                        Ok(percent_decode_str(key).decode_utf8_lossy().into_owned())
+                    }
+                    None => Err(match line {
+                        b"END" => Listing::Ended,
+                        _ if line.starts_with(b"BUSY") => Listing::Busy,
+                        _ => Listing::Refused,
+                    }),
+                }
+            })?;
+            match found {
+                Ok(key) => work(&key),
+                Err(end) => return Ok(end),
+            }
+        }
+    }
+
+    /// Removes values. It does not matter which of them still exist.
+    pub(super) fn delete_all(&mut self, keys: &[String]) -> Result<()> {
+        for keys in keys.chunks(TOGETHER) {
+            self.begin();
+            for key in keys {
+                self.put_delete(key.as_bytes(), "");
+            }
+            self.send()?;
+            for _ in keys {
+                self.done()?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the announced value.
@@ -389,6 +465,21 @@ mod tests {
             let error = client(cut.as_bytes()).get(b"k", " v").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionLost, "{cut:?}");
         }
+    }
+
+    #[test]
+    fn keys_are_listed_as_they_were_stored() {
+        let line = |key: &str| format!("key={key} exp=-1 la=1 cas=2 fetch=no cls=1 size=63\r\n");
+        let listed = |answers: String| {
+            let mut keys = Vec::new();
+            let end = client(answers.as_bytes()).each_key("hash", |key| keys.push(key.to_owned()));
+            (end.unwrap(), keys)
+        };
+        let both = [line("kurabe_a%3A0006%3A%252F"), line("a%2Fb+c"), "END\r\n".to_owned()].concat();
+        assert_eq!(listed(both), (Listing::Ended, vec!["kurabe_a:0006:%2F".to_owned(), "a/b+c".to_owned()]));
+        let busy = "BUSY currently processing crawler request\r\n".to_owned();
+        assert_eq!(listed(busy), (Listing::Busy, Vec::new()));
+        assert_eq!(listed("BADCLASS invalid class id\r\n".to_owned()), (Listing::Refused, Vec::new()));
     }
 
     mod fuzz {

@@ -34,9 +34,6 @@ pub(super) fn unsupported(operation: &Operation) -> Option<&'static str> {
     }
 }
 
-/// Maximum size of a pipeline's requests, in bytes: no more than the sockets buffer.
-const MOST_PIPELINED: usize = 1 << 20;
-
 pub(super) struct MemcachedSession<S> {
     client: Client<S>,
     generations: Arc<Generations>,
@@ -128,18 +125,10 @@ impl<S: Peer + Send> Session for MemcachedSession<S> {
             let parts = slot.request(collection, own, &mut self.key, &mut self.value)?;
             slot.put(parts, &mut self.client, &self.key);
         }
-        if self.client.waiting() > MOST_PIPELINED {
-            // A server that cannot send stops receiving, so both sides would deadlock.
-            let why = format!(
-                "memcached: {} requests of {} bytes are too large for one pipeline",
-                out.len(),
-                self.client.waiting()
-            );
-            return Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline"));
-        }
-        self.client.send()?;
+        self.client.send_pipeline()?;
         let mut ended = Ok(());
         for reply in out.iter_mut() {
+            self.client.wire.next_answer();
             let answer = slot.answer(&mut self.client, reply).inspect_err(|_| reply.clear());
             let answer = self.client.wire.settle(answer);
             if self.client.wire.has_failed() {

@@ -26,7 +26,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("directConnection", "true: connect to this member of a replica set only"),
     OptionInfo::new("tls", "true: encrypted, certificate checked"),
     OptionInfo::new("ssl", "the old name of tls"),
-    OptionInfo::new("tlsCAFile", "file of certificates (PEM) to trust; default: Mozilla's list"),
+    OptionInfo::new("tlsCAFile", "file of certificates (PEM) to trust; default: the system's store"),
     OptionInfo::new("tlsCertificateKeyFile", "the client's certificate and key (PEM)"),
     OptionInfo::new("tlsAllowInvalidCertificates", "true: the certificate is not checked"),
     OptionInfo::new("tlsInsecure", "as tlsAllowInvalidCertificates"),
@@ -140,6 +140,12 @@ impl Config {
             Compression::Off => {}
             Compression::Zlib => options.compressors = Some(vec![Compressor::Zlib { level: None }]),
             Compression::Zstd => options.compressors = Some(vec![Compressor::Zstd { level: None }]),
+        }
+        if let Some(Tls::Enabled(tls)) = &mut options.tls
+            && tls.ca_file_path.is_none()
+        {
+            // The crate would use a list of its own.
+            tls.ca_file_path = crate::wire::tls::system_file();
         }
         options.app_name.get_or_insert_with(|| "kurabe".to_owned());
         options.server_selection_timeout.get_or_insert(SELECTION);

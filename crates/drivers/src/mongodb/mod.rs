@@ -21,7 +21,7 @@ mod session;
 mod transfer;
 mod writer;
 
-use crate::info::DriverInfo;
+use crate::info::{Connections, DriverInfo};
 use crate::ownership::{Claim, Owned};
 use crate::prelude::*;
 use config::Config;
@@ -42,6 +42,10 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "mongodb://[user[:password]@][host][:port][,…][/database]",
     options: config::OPTIONS,
     benchmark_clause: None,
+    connections: Connections {
+        authentication: &[("those of MongoDB's crate", "as its connection string says")],
+        ..Connections::NONE
+    },
     open,
 };
 

@@ -17,14 +17,19 @@ pub(crate) struct Config {
     pub(crate) tls: tls::Mode,
     /// Whether the password may be sent in plain text (`mysql_clear_password`); requires a verified certificate.
     pub(crate) cleartext: bool,
+    /// The server's RSA key, which encrypts the password on a connection without TLS.
+    pub(crate) server_key: ServerKey,
     pub(crate) charset: Charset,
     /// The storage engine of our tables; `None`: the server's default.
     pub(crate) engine: Option<String>,
 }
 
+/// The options of MySQL's client for TLS, which a URL may have too.
+const SSL: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl-crl"];
+
 impl Config {
-    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` section of `~/.my.cnf`, as in MySQL's own
-    /// programs. The last default of the user is the operating system's user name.
+    /// Reads the URL. Missing values come from `MYSQL_PWD` and the `[client]` sections of the option files, as in MySQL's
+    /// own programs. The last default of the user is the operating system's user name.
     pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         Self::new(url, &variable, &OptionFile::of_this_user(), || account::name(&variable))
@@ -36,7 +41,18 @@ impl Config {
         file: &OptionFile,
         account: impl FnOnce() -> Option<String>,
     ) -> Result<Self> {
-        let tls = tls::Mode::from_url(url, false)?;
+        let place = place(url, file)?;
+        let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
+        let of_client = SSL.into_iter().find(|name| url.option(name).is_some());
+        if let (Some(own), Some(of_client)) = (own, of_client) {
+            return Err(url.wrong(format!("{own}= and {of_client}= both set TLS")).hint("remove one"));
+        }
+        // A Unix socket needs no encryption.
+        let of_file = match place {
+            Place::Tcp { .. } if own.is_none() => file.with(url, &SSL).tls()?,
+            _ => None,
+        };
+        let tls = of_file.map_or_else(|| tls::Mode::from_url(url, false), Ok)?;
         let cleartext = url.choice("enable_cleartext_plugin", &[("false", false), ("true", true)])?;
         if cleartext && !tls.checks_host() {
             let what = "enable_cleartext_plugin=true requires a verified certificate";
@@ -58,9 +74,36 @@ impl Config {
             .filter(|path| !path.is_empty())
             .or_else(|| file.get("database"))
             .ok_or_else(|| url.wrong("no database is given").hint("mysql://user@host/database"))?;
-        let place = place(url, file)?;
         tls.check(&place, url)?;
-        Ok(Self { place, user, password, database, tls, cleartext, charset, engine })
+        let server_key = server_key(url, file)?;
+        Ok(Self { place, user, password, database, tls, cleartext, server_key, charset, engine })
+    }
+}
+
+/// Where the server's RSA key comes from (manual, "Caching SHA-2 Pluggable Authentication").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ServerKey {
+    /// None is used: whoever answers a request for it could read the password.
+    Refused,
+    /// The server is asked for it, as the user allows.
+    Asked,
+    /// A file that the user trusts (PEM).
+    Known(Vec<u8>),
+}
+
+/// Reads `server_public_key_path` and `get_server_public_key`, from the URL, else from the option file.
+fn server_key(url: &TargetUrl, file: &OptionFile) -> Result<ServerKey> {
+    let asked = match url.option("get_server_public_key") {
+        Some(_) => url.choice("get_server_public_key", &[("false", false), ("true", true)])?,
+        None => file.is_on("get-server-public-key"),
+    };
+    let path = url.option("server_public_key_path").map(str::to_owned);
+    match path.or_else(|| file.get("server-public-key-path")) {
+        Some(path) => std::fs::read(&path)
+            .map(ServerKey::Known)
+            .map_err(|error| url.wrong(format!("server_public_key_path={path}: {error}"))),
+        None if asked => Ok(ServerKey::Asked),
+        None => Ok(ServerKey::Refused),
     }
 }
 
@@ -90,6 +133,19 @@ fn place(url: &TargetUrl, file: &OptionFile) -> Result<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
+MIIBljCCAT2gAwIBAgIUMx0ovLbMfAtYsA80dkd5LHLguJgwCgYIKoZIzj0EAwIw
+IDEeMBwGA1UEAwwVS3VyYWJlIHRlc3QgYXV0aG9yaXR5MCAXDTI2MTEyMzA0NDcw
+OVoYDzIxMjYxMDMwMDQ0NzA5WjAgMR4wHAYDVQQDDBVLdXJhYmUgdGVzdCBhdXRo
+b3JpdHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQ5NGfCLWbLKeByWJklXqQr
+Xo6rxKZ+xU7lamvHSmD9AP9C9BXqIlt1NrsLRsz1Ubo3kt1BXelXK+NMtMPw1kaL
+o1MwUTAdBgNVHQ4EFgQUo1V5wxqpYTkgF1aHVufczrcMw2owHwYDVR0jBBgwFoAU
+o1V5wxqpYTkgF1aHVufczrcMw2owDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQD
+AgNHADBEAiBaMgFN+krblUa3IqW4uUdzufJ02olbManxGw0HWt9mRAIgdltrxTFO
+BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
+-----END CERTIFICATE-----
+";
 
     fn config(url: &str, password: Option<&str>, file: &str) -> Result<Config> {
         let variable = |name: &str| password.filter(|_| name == "MYSQL_PWD").map(ToOwned::to_owned);
@@ -122,6 +178,67 @@ mod tests {
     }
 
     #[test]
+    fn option_file_decides_on_encryption_as_in_the_clients() {
+        use crate::wire::tls::Check::{Authority, Host, Nothing};
+        let folder = tempfile::tempdir().unwrap();
+        let ca = folder.path().join("ca.pem");
+        std::fs::write(&ca, AUTHORITY).unwrap();
+        let ca = format!("ssl-ca={}\n", ca.display());
+        let tls = |url: &str, lines: &str| {
+            config(url, None, &format!("[client]\n{lines}")).map(|config| match config.tls {
+                tls::Mode::Off => None,
+                tls::Mode::On { wanted, .. } => Some((wanted.check, wanted.ca.is_some())),
+            })
+        };
+        for (lines, expected) in [
+            (String::new(), None),
+            ("ssl-mode=DISABLED".to_owned(), None),
+            ("ssl_mode=required".to_owned(), Some((Nothing, false))),
+            (format!("ssl-mode=REQUIRED\n{ca}"), Some((Nothing, false))),
+            (format!("ssl-mode=VERIFY_CA\n{ca}"), Some((Authority, true))),
+            (format!("ssl-mode=VERIFY_IDENTITY\n{ca}"), Some((Host, true))),
+            (ca.clone(), Some((Authority, true))),
+            (format!("{ca}ssl-verify-server-cert"), Some((Host, true))),
+            (format!("{ca}ssl-verify-server-cert=0"), Some((Authority, true))),
+            ("ssl".to_owned(), Some((Nothing, false))),
+            ("ssl=0".to_owned(), None),
+            (format!("{ca}skip-ssl"), None),
+        ] {
+            assert_eq!(tls("mysql://u@h/d", &lines).unwrap(), expected, "{lines}");
+            // The URL overrides the file, and a socket needs no encryption.
+            assert_eq!(tls("mysql://u@h/d?ssl-mode=disabled", &lines).unwrap(), None, "{lines}");
+            assert_eq!(tls("mysql://u@h/d?tls=require", &lines).unwrap(), Some((Nothing, false)), "{lines}");
+            assert_eq!(tls("mysql://u@h/d?socket=/s", &lines).unwrap(), None, "{lines}");
+        }
+        for (lines, part) in [
+            ("ssl-mode=PREFERRED", "two runs could differ"),
+            ("ssl-mode=VERIFY_CA", "needs ssl-ca"),
+            ("ssl-mode=VERIFY_IDENTITY", "needs ssl-ca"),
+            ("ssl-mode=maybe", "unknown"),
+            ("ssl-ca=/nonexistent/ca.pem", "/nonexistent/ca.pem"),
+            ("ssl-crlpath=/c", "not supported"),
+            ("ssl-key=/k.pem\nssl", "goes with ssl-cert"),
+        ] {
+            let error = tls("mysql://u@h/d", lines).unwrap_err().to_string();
+            assert!(error.contains("~/.my.cnf") && error.contains(part), "{lines}: {error}");
+        }
+    }
+
+    #[test]
+    fn server_key_is_used_only_if_the_user_says_so() {
+        let key = |url: &str, lines: &str| {
+            config(url, None, &format!("[client]\n{lines}")).map(|config| config.server_key)
+        };
+        assert_eq!(key("mysql://u@h/d", ""), Ok(ServerKey::Refused));
+        assert_eq!(key("mysql://u@h/d?get_server_public_key=true", ""), Ok(ServerKey::Asked));
+        assert_eq!(key("mysql://u@h/d", "get-server-public-key"), Ok(ServerKey::Asked));
+        let off = "mysql://u@h/d?get_server_public_key=false";
+        assert_eq!(key(off, "get-server-public-key"), Ok(ServerKey::Refused));
+        let missing = key("mysql://u@h/d?server_public_key_path=/nonexistent/k", "").unwrap_err();
+        assert!(missing.to_string().contains("/nonexistent/k"), "{missing}");
+    }
+
+    #[test]
     fn invalid_options_are_rejected() {
         for (url, part) in [
             ("mysql://u@h", "no database"),
@@ -133,6 +250,9 @@ mod tests {
             ("mysql://u@h/d?enable_cleartext_plugin=true&tls=require", "verified certificate"),
             ("mysql://u@h/d?enable_cleartext_plugin=true&socket=/s", "verified certificate"),
             ("mysql://u@h/d?enable_cleartext_plugin=1", "enable_cleartext_plugin=1"),
+            ("mysql://u@h/d?ssl-mode=PREFERRED", "mysql: ssl-mode=PREFERRED does not specify"),
+            ("mysql://u@h/d?ssl-mode=VERIFY_CA", "needs ssl-ca"),
+            ("mysql://u@h/d?ssl-mode=REQUIRED&tls=verify", "tls= and ssl-mode="),
         ] {
             let error = config(url, None, "").unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");

@@ -1,6 +1,6 @@
 //! Dumps and restores by the programs of MySQL and MariaDB. The password is in their environment.
 
-use super::config::Config;
+use super::config::{Config, ServerKey};
 use crate::prelude::*;
 use crate::program::{self, Dump};
 use crate::wire::Place;
@@ -57,7 +57,10 @@ impl MysqlDump {
         command.arg("--no-defaults").arg(format!("--user={}", config.user));
         // The target is without TLS, which newer programs would use where the server has it.
         if of_mysql {
-            command.args(["--ssl-mode=DISABLED", "--get-server-public-key"]);
+            command.arg("--ssl-mode=DISABLED");
+            if config.server_key == ServerKey::Asked {
+                command.arg("--get-server-public-key");
+            }
         } else {
             command.arg("--skip-ssl");
         }

@@ -1,6 +1,7 @@
 //! MySQL and MariaDB, which share a protocol and most of their settings.
 
 mod config;
+mod connections;
 mod dialect;
 mod dump;
 mod durability;
@@ -46,9 +47,24 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::CERT,
         tls::KEY,
         OptionInfo::new(
+            "ssl-mode",
+            "as in MySQL's client: DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY, with ssl-ca; default: that of the \
+             option files",
+        ),
+        OptionInfo::new("ssl-ca", "as in MySQL's client: file of the certificate authorities"),
+        OptionInfo::new("ssl-cert", "as in MySQL's client: file of the client's certificate"),
+        OptionInfo::new("ssl-key", "as in MySQL's client: file of the client's private key"),
+        OptionInfo::new("ssl-crl", "as in MySQL's client: file of revoked certificates"),
+        OptionInfo::new(
             "enable_cleartext_plugin",
             "true: allow sending the password in plain text (PAM, LDAP), with tls=verify; default: false",
         ),
+        OptionInfo::new(
+            "get_server_public_key",
+            "true: without TLS, ask the server for the RSA key that encrypts the password (caching_sha2_password); \
+             default: false",
+        ),
+        OptionInfo::new("server_public_key_path", "file of that key (PEM), instead of asking for it"),
         OptionInfo::new(
             "engine",
             "storage engine of our tables: InnoDB, MyISAM, Aria, MEMORY; default: the server's",
@@ -56,11 +72,12 @@ pub static INFO: DriverInfo = DriverInfo {
         charset::OPTION,
     ],
     benchmark_clause: Some(edition::CLAUSE),
+    connections: connections::CONNECTIONS,
     open,
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    let config = Config::from_url(url)?;
+    let config = Arc::new(Config::from_url(url)?);
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
@@ -71,7 +88,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
 const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 
 struct Mysql {
-    config: Config,
+    config: Arc<Config>,
     dialect: Arc<Dialect>,
     /// The storage engine of our tables, once the server has reported it.
     engine: OnceLock<StorageEngine>,
@@ -197,7 +214,8 @@ impl Driver for Mysql {
         let dialect = Arc::clone(&self.dialect);
         let supports =
             self.engine().map(|engine| -> Supports { Arc::new(move |operation| engine.supports(operation)) });
-        Ok(Box::new(LinkSession::new(self.lean(options)?, dialect, supports)))
+        let lean = self.lean(options)?.watch(&self.config, options);
+        Ok(Box::new(LinkSession::new(lean, dialect, supports)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {

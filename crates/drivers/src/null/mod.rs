@@ -7,7 +7,7 @@ mod row;
 mod session;
 mod table;
 
-use crate::info::DriverInfo;
+use crate::info::{Connections, DriverInfo};
 use crate::ownership::{self, Owned, Words};
 use crate::prelude::*;
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ pub static INFO: DriverInfo = DriverInfo {
     url: "null:",
     options: &[],
     benchmark_clause: None,
+    connections: Connections::NONE,
     open,
 };
 

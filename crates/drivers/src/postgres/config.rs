@@ -1,11 +1,13 @@
 //! Connection parameters of PostgreSQL, from the URL, libpq's environment variables and its password file.
 
-use super::passfile;
+use super::hosts::{self, Attributes};
+use super::{passfile, service};
 use crate::account;
 use crate::charset::Charset;
 use crate::prelude::*;
 use crate::wire::{Place, tls};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Connection parameters. Its `Debug` omits the password.
 #[derive(Clone, Debug)]
@@ -24,69 +26,201 @@ pub(crate) struct Config {
     pub(crate) synchronous_commit: Option<&'static str>,
     /// Hint for a missing password: why the password file was ignored.
     pub(crate) password_hint: Option<String>,
+    /// The name of the host, for its certificate; `None` if only its address is given (`hostaddr`).
+    pub(crate) host: Option<String>,
+    /// What the server's list of sessions calls ours.
+    pub(crate) application_name: String,
+    /// The time limit of connecting; `None`: that of the run.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// Which of several servers is wanted.
+    pub(crate) attributes: Attributes,
+    pub(crate) channel_binding: ChannelBinding,
 }
 
+/// Whether SCRAM is bound to the TLS connection (libpq's `channel_binding`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChannelBinding {
+    /// If the server offers it.
+    Prefer,
+    Disable,
+    Require,
+}
+
+const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
+    ("prefer", ChannelBinding::Prefer),
+    ("disable", ChannelBinding::Disable),
+    ("require", ChannelBinding::Require),
+];
+
+/// Reads a setting of the environment.
+type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 impl Config {
-    /// Reads the URL. Missing values come from `PGUSER`, `PGPASSWORD`, `PGHOST`, `PGPORT`, `PGDATABASE`, the `PGSSL…`
-    /// variables, the password file and the name of the current OS user, as in PostgreSQL's own programs. `PGOPTIONS`
-    /// is not read: settings that affect results must be in the target.
-    pub(crate) fn from_url(url: &TargetUrl) -> Result<Self> {
+    /// Reads the URL: one configuration for each of its hosts. Missing values come from the service that it or `PGSERVICE`
+    /// names, from libpq's variables, the password file and the name of the current OS user, as in PostgreSQL's own
+    /// programs. `PGOPTIONS` is not read: settings that affect results must be in the target.
+    pub(crate) fn from_url(url: &TargetUrl) -> Result<Vec<Self>> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let mut config = Self::new(url, &variable, || account::name(&variable))?;
-        if config.password.is_none() {
-            let (password, hint) = passfile::of_this_user(&config, &variable);
+        Self::read(url, &variable, || account::name(&variable))
+    }
+
+    fn read(
+        url: &TargetUrl,
+        environment: Variable<'_>,
+        account: impl FnOnce() -> Option<String>,
+    ) -> Result<Vec<Self>> {
+        let named = url.option("service").map(ToOwned::to_owned).or_else(|| environment("PGSERVICE"));
+        let service = named.map(|name| service::read(&name, environment)).transpose()?.unwrap_or_default();
+        let variable = |name: &str| match service.get(name) {
+            Some(value) => Some(value.clone()),
+            None if name == "PGOPTIONS" => None,
+            None => environment(name),
+        };
+        let mut hosts = Self::new(url, &variable, account)?;
+        for config in hosts.iter_mut().filter(|config| config.password.is_none()) {
+            let (password, hint) = passfile::of_this_user(config, &variable);
             config.password = password;
             config.password_hint = hint;
         }
-        Ok(config)
+        Ok(hosts)
     }
 
     fn new(
         url: &TargetUrl,
-        variable: &dyn Fn(&str) -> Option<String>,
+        variable: Variable<'_>,
         account: impl FnOnce() -> Option<String>,
-    ) -> Result<Self> {
+    ) -> Result<Vec<Self>> {
         let charset = Charset::from_url(url)?;
-        let user = url.user.clone().or_else(|| variable("PGUSER")).or_else(account);
+        // As libpq names them: an option of the URL, else its variable.
+        let parameter =
+            |option: &str, name: &str| url.option(option).map(ToOwned::to_owned).or_else(|| variable(name));
+        let user = url.user.clone().or_else(|| parameter("user", "PGUSER")).or_else(account);
         let user = user.ok_or_else(|| url.wrong("no user is given").hint("postgres://user@host/database"))?;
         let path = Some(url.path.clone()).filter(|path| !path.is_empty());
-        let database = path.or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
-        let [options, search_path] =
-            ["options", "search_path"].map(|name| url.option(name).map(ToOwned::to_owned));
+        let database = path.or_else(|| parameter("dbname", "PGDATABASE")).unwrap_or_else(|| user.clone());
+        let options = parameter("options", "PGOPTIONS");
+        let search_path = url.option("search_path").map(ToOwned::to_owned);
+        let application_name =
+            parameter("application_name", "PGAPPNAME").unwrap_or_else(|| "kurabe".to_owned());
         let texts = [Some(&user), Some(&database), options.as_ref(), search_path.as_ref()];
-        if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+        if texts.into_iter().flatten().chain([&application_name]).any(|text| text.contains('\0')) {
             return Err(url.wrong("a name or a setting contains a zero byte"));
         }
         let password = url.password.clone().or_else(|| variable("PGPASSWORD").map(Secret::new));
-        let place = place(url, variable)?;
-        let tls = tls(url, variable, &place)?;
-        tls.check(&place, url)?;
-        Ok(Self {
-            place,
-            user,
-            password,
-            database,
-            tls,
-            charset,
-            options,
-            search_path,
-            synchronous_commit: None,
-            password_hint: None,
-        })
+        let attributes = choice(
+            url,
+            "target_session_attrs",
+            parameter("target_session_attrs", "PGTARGETSESSIONATTRS"),
+            &hosts::ATTRIBUTES,
+        )?;
+        let channel_binding = choice(
+            url,
+            "channel_binding",
+            parameter("channel_binding", "PGCHANNELBINDING"),
+            &CHANNEL_BINDING,
+        )?;
+        let connect_timeout = match parameter("connect_timeout", "PGCONNECT_TIMEOUT") {
+            None => None,
+            Some(text) => {
+                let seconds: u64 = text.parse().map_err(|_| {
+                    url.wrong(format!("connect_timeout={text} is not a whole number of seconds"))
+                })?;
+                // As in libpq, 0 sets no limit; --timeout still does.
+                Some(Duration::from_secs(seconds)).filter(|limit| !limit.is_zero())
+            }
+        };
+        let hosts = places(url, variable)?.into_iter().map(|(place, host)| {
+            let tls = tls(url, variable, &place)?;
+            tls.check(&place, url)?;
+            if host.is_none() && tls.checks_host() {
+                return Err(url.wrong("a certificate is checked for the name of a host").hint("add host="));
+            }
+            Ok(Self {
+                place,
+                host,
+                user: user.clone(),
+                password: password.clone(),
+                database: database.clone(),
+                tls,
+                charset,
+                options: options.clone(),
+                search_path: search_path.clone(),
+                synchronous_commit: None,
+                password_hint: None,
+                application_name: application_name.clone(),
+                connect_timeout,
+                attributes,
+                channel_binding,
+            })
+        });
+        hosts.collect()
     }
 }
 
-fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<Place> {
-    let port = match (url.port, variable("PGPORT")) {
-        (Some(port), _) => port,
-        (None, None) => 5432,
-        (None, Some(text)) => {
-            text.parse().map_err(|_| Error::usage("PGPORT is not a number from 1 to 65535"))?
-        }
-    };
+/// The meaning of a value; the first choice without one.
+fn choice<T: Copy>(url: &TargetUrl, name: &str, value: Option<String>, choices: &[(&str, T)]) -> Result<T> {
+    let mut asked = TargetUrl { scheme: url.scheme.clone(), ..TargetUrl::default() };
+    asked.options.extend(value.map(|value| (name.to_owned(), value)));
+    asked.choice(name, choices)
+}
+
+/// Where the server listens, and the name of its host: one pair for each host that is named. `host`, `hostaddr` and `port`
+/// are lists in the same order.
+fn places(url: &TargetUrl, variable: Variable<'_>) -> Result<Vec<(Place, Option<String>)>> {
+    let list = |text: String| text.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>();
     let option = |name: &str| url.option(name).map(ToOwned::to_owned);
-    let named = option("socket").or_else(|| option("host")).or_else(|| url.host.clone());
-    let host = named.or_else(|| variable("PGHOST")).unwrap_or_else(|| "localhost".to_owned());
+    let (mut hosts, mut ports) = match url.host.clone() {
+        // The hosts of a URL have their ports with them.
+        Some(text) if text.contains(',') => list(text).iter().map(|part| host_and_port(part)).unzip(),
+        host => (host.into_iter().collect(), vec![url.port.map(|port| port.to_string())]),
+    };
+    if let Some(named) = option("socket").map(|socket| vec![socket]).or_else(|| option("host").map(list)) {
+        hosts = named;
+    }
+    let addresses = option("hostaddr").or_else(|| variable("PGHOSTADDR")).map(list).unwrap_or_default();
+    if hosts.is_empty() && option("hostaddr").is_none() {
+        hosts = variable("PGHOST").map(list).unwrap_or_default();
+    }
+    if ports.iter().all(Option::is_none) {
+        let given = option("port").or_else(|| variable("PGPORT")).map(list).unwrap_or_default();
+        ports = given.into_iter().map(|port| Some(port).filter(|port| !port.is_empty())).collect();
+    }
+    let count = hosts.len().max(addresses.len()).max(1);
+    if !matches!(ports.len(), 0 | 1) && ports.len() != count {
+        return Err(url.wrong(format!("{} ports are given for {count} hosts", ports.len())));
+    }
+    if !hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len() {
+        let (hosts, addresses) = (hosts.len(), addresses.len());
+        return Err(url.wrong(format!("{addresses} addresses (hostaddr) are given for {hosts} hosts")));
+    }
+    (0..count)
+        .map(|n| {
+            let port = match ports.get(n).or_else(|| ports.first()).cloned().flatten() {
+                None => 5432,
+                Some(text) => text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+                    Error::usage(format!("the port '{text}' is not a number from 1 to 65535"))
+                })?,
+            };
+            let host = hosts.get(n).filter(|host| !host.is_empty()).cloned();
+            let address = addresses.get(n).filter(|address| !address.is_empty()).cloned();
+            let place = place(url, address.or_else(|| host.clone()), port)?;
+            let named = addresses.is_empty().then(|| "localhost".to_owned());
+            Ok((place, host.or(named)))
+        })
+        .collect()
+}
+
+/// The host and the port of `host:port`, `[address]:port` or either without a port.
+fn host_and_port(text: &str) -> (String, Option<String>) {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port.to_owned())),
+        _ => (text, None),
+    };
+    (host.trim_start_matches('[').trim_end_matches(']').to_owned(), port)
+}
+
+fn place(url: &TargetUrl, host: Option<String>, port: u16) -> Result<Place> {
+    let host = host.unwrap_or_else(|| "localhost".to_owned());
     if !host.starts_with('/') {
         if url.option("socket").is_some() {
             return Err(url.wrong("socket= requires an absolute path"));
@@ -99,22 +233,23 @@ fn place(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>) -> Result<P
     Ok(Place::Unix(if is_socket { path } else { path.join(format!(".s.PGSQL.{port}")) }))
 }
 
-const SSL: [(&str, &str); 4] = [
+const SSL: [(&str, &str); 5] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcert", "PGSSLCERT"),
     ("sslkey", "PGSSLKEY"),
+    ("sslcrl", "PGSSLCRL"),
 ];
 
 /// Reads the TLS mode from Kurabe's options, else from libpq's parameters, else from libpq's variables. The variables
 /// do not apply to a Unix socket.
-fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place) -> Result<tls::Mode> {
+fn tls(url: &TargetUrl, variable: Variable<'_>, place: &Place) -> Result<tls::Mode> {
     let own = ["tls", "ca", "cert", "key"].into_iter().find(|name| url.option(name).is_some());
     let libpq = SSL.iter().find(|(name, _)| url.option(name).is_some());
     if let (Some(own), Some((libpq, _))) = (own, libpq) {
         return Err(url.wrong(format!("{own}= and {libpq}= both set TLS")).hint("remove one"));
     }
-    let [mode, roots, certificate, key] = match libpq {
+    let [mode, roots, certificate, key, crl] = match libpq {
         Some(_) => SSL.map(|(name, _)| url.option(name).map(ToOwned::to_owned)),
         None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
         None => SSL.map(|(_, name)| variable(name)),
@@ -125,16 +260,32 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
         named.map(PathBuf::from).or_else(|| Some(folder()?.join(usual)).filter(|file| file.is_file()))
     };
     // "system" selects the system's certificate authorities.
-    let named_roots = roots.clone().filter(|file| file != "system");
-    let ca = || if roots.as_deref() == Some("system") { None } else { or_usual(roots.clone(), "root.crt") };
+    let is_system = roots.as_deref() == Some("system");
+    let ca = if is_system { None } else { or_usual(roots, "root.crt") };
     let (check, ca) = match mode.as_deref() {
+        None | Some("verify-full") if is_system => (tls::Check::Host, None),
+        Some(weak @ ("disable" | "allow" | "prefer" | "require" | "verify-ca")) if is_system => {
+            return Err(url
+                .wrong(format!("sslmode={weak} is too weak for sslrootcert=system"))
+                .hint("anybody can have a certificate of these authorities; use sslmode=verify-full"));
+        }
         None if libpq.is_none() => return Ok(tls::Mode::Off),
         Some("disable") => return Ok(tls::Mode::Off),
-        Some("require") if named_roots.is_none() => (tls::Check::Nothing, None),
-        // Like libpq, verify the certificate if an authority is given.
-        Some("require") => (tls::Check::Authority, named_roots.map(PathBuf::from)),
-        Some("verify-ca") => (tls::Check::Authority, ca()),
-        Some("verify-full") => (tls::Check::Host, ca()),
+        // Like libpq, verify the certificate if there is an authority.
+        Some("require") if ca.is_some() => (tls::Check::Authority, ca),
+        Some("require") => (tls::Check::Nothing, None),
+        Some(mode @ ("verify-ca" | "verify-full")) if ca.is_none() => {
+            return Err(url
+                .wrong(format!(
+                    "sslmode={mode} needs an authority, and there is no file ~/.postgresql/root.crt"
+                ))
+                .hint(
+                    "name the file with sslrootcert=FILE, or use the system's authorities: sslmode=verify-full and \
+                     sslrootcert=system",
+                ));
+        }
+        Some("verify-ca") => (tls::Check::Authority, ca),
+        Some("verify-full") => (tls::Check::Host, ca),
         None | Some("allow" | "prefer") => {
             return Err(url
                 .wrong("encryption is not specified, so two runs could differ in it")
@@ -148,7 +299,9 @@ fn tls(url: &TargetUrl, variable: &dyn Fn(&str) -> Option<String>, place: &Place
     };
     let certificate = or_usual(certificate, "postgresql.crt");
     let identity = certificate.map(|file| tls::Identity::new(file, or_usual(key, "postgresql.key")));
-    tls::Mode::on(tls::Wanted { check, ca, identity })
+    // As in libpq, a list of revoked certificates belongs to an authority.
+    let crl = if check == tls::Check::Nothing { None } else { or_usual(crl, "root.crl") };
+    tls::Mode::on(tls::Wanted { check, ca, crl, identity })
 }
 
 pub(crate) fn folder_and_port(socket: &Path) -> Option<(&Path, u16)> {
@@ -161,11 +314,69 @@ mod tests {
     use super::*;
     use crate::wire::tls::Check::{Authority, Host, Nothing};
 
-    fn config(url: &str, variables: &[(&str, &str)]) -> Result<Config> {
+    fn hosts(url: &str, variables: &[(&str, &str)]) -> Result<Vec<Config>> {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Config::new(&TargetUrl::parse(url)?, &variable, || variable("the account"))
+        Config::read(&TargetUrl::parse(url)?, &variable, || variable("the account"))
+    }
+
+    fn config(url: &str, variables: &[(&str, &str)]) -> Result<Config> {
+        hosts(url, variables).map(|mut hosts| hosts.remove(0))
+    }
+
+    #[test]
+    fn several_hosts_have_their_ports_and_addresses_in_order() {
+        let places = |url: &str, variables: &[(&str, &str)]| -> Vec<String> {
+            let hosts = hosts(url, variables).unwrap();
+            let name = |config: &Config| config.host.clone().unwrap_or_else(|| "-".to_owned());
+            hosts.iter().map(|config| format!("{} {}", name(config), config.place)).collect()
+        };
+        assert_eq!(places("postgres://u@a:1,b,[::1]:3/d", &[]), ["a a:1", "b b:5432", "::1 [::1]:3"]);
+        assert_eq!(places("postgres://u@/d?host=a,/run&port=1,2", &[]), ["a a:1", "/run /run/.s.PGSQL.2"]);
+        assert_eq!(places("postgres://u@/d?host=a,b&port=7", &[]), ["a a:7", "b b:7"]);
+        assert_eq!(places("postgres://u@/d", &[("PGHOST", "a,b"), ("PGPORT", "1,2")]), ["a a:1", "b b:2"]);
+        assert_eq!(places("postgres://u@a/d?hostaddr=10.0.0.1", &[]), ["a 10.0.0.1:5432"]);
+        assert_eq!(places("postgres://u@/d?hostaddr=10.0.0.1", &[("PGHOST", "x")]), ["- 10.0.0.1:5432"]);
+        for (url, part) in [
+            ("postgres://u@/d?host=a,b&port=1,2,3", "3 ports are given for 2 hosts"),
+            ("postgres://u@/d?host=a&hostaddr=1.1.1.1,2.2.2.2", "2 addresses"),
+            ("postgres://u@a:x,b/d", "the port 'x'"),
+            ("postgres://u@a/d?target_session_attrs=master", "target_session_attrs=master is unknown"),
+            ("postgres://u@/d?hostaddr=1.1.1.1&tls=verify", "add host="),
+            ("postgres://u@a/d?connect_timeout=2s", "connect_timeout=2s"),
+            ("postgres://u@a/d?channel_binding=on", "channel_binding=on"),
+        ] {
+            let error = hosts(url, &[]).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn service_is_between_url_and_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("services");
+        let lines = "[shop]\nhost=sh\nuser=su\ndbname=sd\noptions=-c work_mem=9MB\napplication_name=sa\n";
+        std::fs::write(&file, lines).unwrap();
+        let variables = [
+            ("PGSERVICEFILE", file.to_str().unwrap()),
+            ("PGUSER", "eu"),
+            ("PGPASSWORD", "ep"),
+            ("PGOPTIONS", "-c work_mem=1MB"),
+            ("PGAPPNAME", "ea"),
+            ("PGCONNECT_TIMEOUT", "7"),
+        ];
+        let one = config("postgres://@/ud?service=shop", &variables).unwrap();
+        assert_eq!((one.user.as_str(), one.database.as_str()), ("su", "ud"));
+        assert_eq!(one.place, Place::Tcp { host: "sh".into(), port: 5432 });
+        assert_eq!((one.options.as_deref(), one.application_name.as_str()), (Some("-c work_mem=9MB"), "sa"));
+        assert_eq!(one.password.as_ref().map(Secret::expose), Some("ep"));
+        assert_eq!(one.connect_timeout, Some(Duration::from_secs(7)));
+        let by_variable = [&variables[..], &[("PGSERVICE", "shop")]].concat();
+        assert_eq!(config("postgres://uu@uh", &by_variable).unwrap().user, "uu");
+        let error = config("postgres://h/d?service=none", &variables).unwrap_err().to_string();
+        assert!(error.contains("no service 'none'") && error.contains("services"), "{error}");
+        assert_eq!(config("postgres://h/d", &variables).unwrap().application_name, "ea");
     }
 
     #[test]
@@ -239,7 +450,8 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         };
         for (mode, expected) in [
             ("disable", None),
-            ("require", Some((Nothing, false))),
+            // As in libpq, the usual file makes it stricter.
+            ("require", Some((Authority, true))),
             ("verify-ca", Some((Authority, true))),
             ("verify-full", Some((Host, true))),
         ] {
@@ -253,6 +465,19 @@ BpeE1GRNvlR1aOQITUu3g8h58xNCrgbKQ68=
         assert_eq!(check(&format!("?sslmode=require&sslrootcert={root}"), &[]), Some((Authority, true)));
         assert_eq!(check("?sslmode=verify-full&sslrootcert=system", &[]), Some((Host, false)));
         assert_eq!(check("", &[("PGSSLROOTCERT", root)]), None);
+        assert_eq!(check("", &[("PGSSLROOTCERT", "system")]), Some((Host, false)));
+        assert_eq!(check("?sslrootcert=system", &[]), Some((Host, false)));
+        let bare = |options: &str| config(&format!("postgres://u@h/d{options}"), &[("HOME", "/nonexistent")]);
+        for mode in ["verify-ca", "verify-full"] {
+            let error = bare(&format!("?sslmode={mode}")).unwrap_err().to_string();
+            assert!(error.contains("~/.postgresql/root.crt") && error.contains("sslrootcert"), "{error}");
+        }
+        let required = bare("?sslmode=require").unwrap().tls;
+        assert!(matches!(required, tls::Mode::On { wanted, .. } if wanted.check == Nothing));
+        for weak in ["require", "verify-ca", "prefer"] {
+            let error = bare(&format!("?sslrootcert=system&sslmode={weak}")).unwrap_err().to_string();
+            assert!(error.contains("verify-full"), "{error}");
+        }
         let error = config("postgres://u@h/d", &[("PGSSLMODE", "prefer")]).unwrap_err().to_string();
         assert!(error.contains("two runs could differ"), "{error}");
     }

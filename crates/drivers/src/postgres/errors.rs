@@ -1,11 +1,13 @@
 //! Error kinds of SQLSTATEs (PostgreSQL manual, "PostgreSQL Error Codes").
 
+use crate::sql::sqlstate;
 use kurabe_core::{Error, ErrorKind};
 
 /// Converts an `ErrorResponse` to an error with a hint.
 pub(crate) fn server(state: &str, message: &str) -> Error {
     let (kind, hint) = kind(state, message);
-    Error::new(kind, format!("the server answered: {message}")).code(state).hint(hint)
+    let error = Error::new(kind, format!("the server answered: {message}"));
+    error.code(state).code_name(sqlstate::name(state)).hint(hint)
 }
 
 fn kind(state: &str, message: &str) -> (ErrorKind, &'static str) {

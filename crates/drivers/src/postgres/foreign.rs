@@ -21,7 +21,7 @@ pub(super) type Remotes = Vec<(RemoteServer, Result<Remote>)>;
 /// The address of a server to which a link may lead.
 #[derive(Clone)]
 pub(super) enum Remote {
-    Postgres(Config),
+    Postgres(Box<Config>),
     Mysql(mysql_fdw::Address),
 }
 
@@ -56,7 +56,11 @@ fn no_way() -> Error {
 pub(super) fn address(url: &TargetUrl) -> Result<Remote> {
     let scheme = url.scheme.as_str();
     if super::INFO.schemes.contains(&scheme) {
-        return Config::from_url(url).map(Remote::Postgres);
+        let mut hosts = Config::from_url(url)?;
+        return match (hosts.pop(), hosts.is_empty()) {
+            (Some(config), true) => Ok(Remote::Postgres(Box::new(config))),
+            _ => Err(url.wrong("a link is to one host").hint("name one host in the URL of the remote")),
+        };
     }
     if mysql_fdw::SCHEMES.contains(&scheme) {
         return mysql_fdw::Address::of(url).map(Remote::Mysql);

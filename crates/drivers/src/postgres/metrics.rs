@@ -29,7 +29,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// a measurement, and planning the view takes five times as long as running it (0.1 ms).
 const PREPARE: &str = "PREPARE kurabe_sessions AS \
      SELECT pid, state, wait_event_type, wait_event, left(query, 400), backend_type FROM pg_catalog.pg_stat_activity \
-     WHERE datname = current_database() AND usename = current_user AND application_name = 'kurabe' \
+     WHERE datname = current_database() AND usename = current_user AND application_name = current_setting('application_name') \
      AND pid <> pg_backend_pid() \
      OR backend_type = 'checkpointer' AND wait_event IS DISTINCT FROM 'CheckpointerMain' \
      OR backend_type = 'autovacuum worker'";

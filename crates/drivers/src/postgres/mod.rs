@@ -1,6 +1,7 @@
 //! PostgreSQL.
 
 mod config;
+mod connections;
 mod dialect;
 mod dump;
 mod durability;
@@ -8,13 +9,16 @@ mod errors;
 mod estimate;
 mod facts;
 mod foreign;
+mod hosts;
 mod lean;
 mod literals;
 mod metrics;
 mod mysql_fdw;
 mod namespace;
 mod passfile;
+mod pooler;
 mod read_only;
+mod service;
 mod values;
 
 use crate::charset;
@@ -23,6 +27,7 @@ use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
 use crate::wire::tls;
 use config::Config;
+use hosts::Hosts;
 use kurabe_core::dump::DumpTool;
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use lean::Lean;
@@ -33,10 +38,29 @@ pub static INFO: DriverInfo = DriverInfo {
     schemes: &["postgres", "postgresql"],
     engine: "PostgreSQL",
     about: "relational server",
-    url: "postgres://[user[:password]@][host][:port][/database]",
+    url: "postgres://[user[:password]@][host][:port][,host:port…][/database]",
     options: &[
         OptionInfo::new("socket", "the server's Unix socket or the folder it is in, instead of TCP"),
-        OptionInfo::new("host", "as in libpq: a host, or the folder of the Unix socket"),
+        OptionInfo::new("host", "as in libpq: a host, or the folder of the Unix socket; or several: a,b"),
+        OptionInfo::new("hostaddr", "as in libpq: the address of the host, without a look-up of its name"),
+        OptionInfo::new("port", "as in libpq: the port, or one for each host"),
+        OptionInfo::new("user", "as in libpq: the user, where none is before the host"),
+        OptionInfo::new("dbname", "as in libpq: the database, where none is in the path"),
+        OptionInfo::new(
+            "service",
+            "as in libpq: a section of ~/.pg_service.conf, for what the URL does not say",
+        ),
+        OptionInfo::new(
+            "target_session_attrs",
+            "as in libpq, which of the hosts is wanted: any (default), read-write, read-only, primary, standby or \
+             prefer-standby; the first connection decides for the run",
+        ),
+        OptionInfo::new(
+            "connect_timeout",
+            "as in libpq: seconds that connecting may take; default: --timeout",
+        ),
+        OptionInfo::new("application_name", "as in libpq: the name of the sessions; default: kurabe"),
+        OptionInfo::new("channel_binding", "as in libpq: prefer (default), require or disable"),
         tls::OPTION,
         tls::CA,
         tls::CERT,
@@ -45,21 +69,23 @@ pub static INFO: DriverInfo = DriverInfo {
         OptionInfo::new("sslrootcert", "as in libpq: file of the certificate authorities, or system"),
         OptionInfo::new("sslcert", "as in libpq: file of the client's certificate"),
         OptionInfo::new("sslkey", "as in libpq: file of the client's private key"),
+        OptionInfo::new("sslcrl", "as in libpq: file of revoked certificates"),
         OptionInfo::new("search_path", "schemas in which tables are created and found: shop,public"),
         OptionInfo::new("options", "as in libpq: settings of the session, as -c name=value"),
         charset::OPTION,
     ],
     benchmark_clause: None,
+    connections: connections::CONNECTIONS,
     open,
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    let (config, dialect) = (Config::from_url(url)?, Arc::new(dialect::dialect()));
-    Ok(Box::new(Postgres { config, dialect, remotes: Vec::new() }))
+    let (hosts, dialect) = (Hosts::new(Config::from_url(url)?), Arc::new(dialect::dialect()));
+    Ok(Box::new(Postgres { hosts, dialect, remotes: Vec::new() }))
 }
 
 struct Postgres {
-    config: Config,
+    hosts: Hosts,
     dialect: Arc<Dialect>,
     /// The servers to which it can link, and why not to the others.
     remotes: foreign::Remotes,
@@ -67,14 +93,17 @@ struct Postgres {
 
 impl Postgres {
     fn query(&self, options: &ConnectOptions) -> Result<Box<dyn Query>> {
-        Ok(Box::new(Lean::connect(&self.config, options)?))
+        Ok(Box::new(Lean::connect(self.hosts.get()?, options)?))
     }
 }
 
 impl Driver for Postgres {
     fn describe(&self) -> Result<ServerFacts> {
-        let mut link = self.query(&ConnectOptions::default())?;
-        let facts = facts::read(&mut *link, lean::CLIENT)?;
+        let config = self.hosts.get()?;
+        let mut link = Lean::connect(config, &ConnectOptions::default())?;
+        let pooler = pooler::check(&mut link, config)?;
+        let mut facts = facts::read(&mut link, lean::CLIENT)?;
+        facts.notes.extend(pooler.map(ToOwned::to_owned));
         link.quit()?;
         Ok(facts)
     }
@@ -83,12 +112,14 @@ impl Driver for Postgres {
         let mut link = self.query(&ConnectOptions::default())?;
         let commit = durability::Durability::read(&mut *link)?.require(class)?;
         link.quit()?;
-        self.config.synchronous_commit = commit.or(self.config.synchronous_commit);
+        for config in self.hosts.all_mut() {
+            config.synchronous_commit = commit.or(config.synchronous_commit);
+        }
         Ok(())
     }
 
     fn endpoint(&self) -> Endpoint {
-        self.config.place.endpoint()
+        self.hosts.first().map_or(Endpoint::InProcess, |config| config.place.endpoint())
     }
 
     fn supports(&self, operation: &Operation) -> Support {
@@ -107,11 +138,13 @@ impl Driver for Postgres {
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {
         let dialect = Arc::clone(&self.dialect);
-        Ok(Box::new(LinkSession::new(Lean::connect(&self.config, options)?, dialect, None)))
+        let config = self.hosts.get()?;
+        let lean = Lean::connect(config, options)?.watch(config, options);
+        Ok(Box::new(LinkSession::new(lean, dialect, None)))
     }
 
     fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(&self.config, options)?)?))
+        Ok(Box::new(metrics::PostgresStatsProbe::new(Lean::connect(self.hosts.get()?, options)?)?))
     }
 
     fn add_remote(&mut self, remote: RemoteAddress) {
@@ -136,6 +169,6 @@ impl Driver for Postgres {
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.query(&ConnectOptions::default())?;
-        Ok(Box::new(dump::PostgresDump::new(&self.config, link)?))
+        Ok(Box::new(dump::PostgresDump::new(self.hosts.get()?, link)?))
     }
 }

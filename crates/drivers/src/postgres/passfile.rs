@@ -29,7 +29,7 @@ pub(crate) fn of_this_user(
         return (None, Some(hint));
     }
     let (host, port) = match &config.place {
-        Place::Tcp { host, port } => (host.clone(), *port),
+        Place::Tcp { host, port } => (config.host.as_ref().unwrap_or(host).clone(), *port),
         // A socket in the default folder is "localhost"; in another, the folder's name.
         Place::Unix(path) => {
             let (folder, port) = super::config::folder_and_port(path)
@@ -97,7 +97,7 @@ mod tests {
         fs::write(&path, "*:*:*:*:secret\n").unwrap();
         let variable = |name: &str| (name == "PGPASSFILE").then(|| path.to_string_lossy().into_owned());
         let url = kurabe_core::target::TargetUrl::parse("postgres://u:x@h/d").unwrap();
-        let config = Config::from_url(&url).unwrap();
+        let config = Config::from_url(&url).unwrap().remove(0);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let (password, hint) = of_this_user(&config, &variable);
         assert!(password.is_none() && hint.unwrap().contains("chmod 600"));

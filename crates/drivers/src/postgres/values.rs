@@ -22,6 +22,35 @@ pub(crate) enum Form {
     Digits,
 }
 
+/// The name of a type (`pg_type.dat`).
+pub(crate) fn type_name(number: u32) -> &'static str {
+    match number {
+        16 => "boolean",
+        17 => "bytea",
+        18 => "\"char\"",
+        19 => "name",
+        20 => "bigint",
+        21 => "smallint",
+        23 => "integer",
+        25 => "text",
+        114 => "json",
+        700 => "real",
+        701 => "double precision",
+        705 => "unknown",
+        1042 => "character",
+        1043 => "character varying",
+        1082 => "date",
+        1083 => "time",
+        1114 => "timestamp",
+        1184 => "timestamp with time zone",
+        1186 => "interval",
+        1700 => "numeric",
+        2950 => "uuid",
+        3802 => "jsonb",
+        _ => "of another type",
+    }
+}
+
 impl Form {
     pub(crate) fn of(type_number: u32) -> Self {
         match type_number {

@@ -27,10 +27,19 @@ pub(super) fn read(
         }
         Err(error) => return Err(error),
     };
-    let cluster = info.get("redis_mode").or(greeting.get("mode")).is_some_and(|mode| mode == "cluster");
-    if cluster {
-        return Err(Error::unsupported("the server is a node of a cluster, and clusters are not supported")
+    match info.get("redis_mode").or(greeting.get("mode")) {
+        Some("cluster") => {
+            return Err(Error::unsupported(
+                "the server is a node of a cluster, and clusters are not supported",
+            )
             .hint("name a standalone server"));
+        }
+        Some("sentinel") => {
+            return Err(Error::unsupported("the server is a Sentinel, which holds no data").hint(
+                "name the server that it watches: SENTINEL GET-MASTER-ADDR-BY-NAME says which one that is",
+            ));
+        }
+        _ => {}
     }
     if greeting.get("role").is_some_and(|role| role == "replica" || role == "slave") {
         notes.push("the server is a replica, which usually accepts no writes".to_owned());

@@ -14,8 +14,10 @@
 mod answer;
 mod config;
 mod connect;
+mod connections;
 mod errors;
 mod facts;
+mod memory;
 mod metrics;
 mod namespace;
 mod plan;
@@ -31,6 +33,7 @@ use crate::prelude::*;
 use crate::ttl;
 use crate::wire::tls;
 use config::Config;
+use kurabe_core::memory::LimitedServer;
 use namespace::{Collections, RedisNamespace};
 use std::sync::Arc;
 
@@ -49,6 +52,7 @@ pub static INFO: DriverInfo = DriverInfo {
         tls::KEY,
     ],
     benchmark_clause: None,
+    connections: connections::CONNECTIONS,
     open,
 };
 
@@ -99,9 +103,20 @@ impl Driver for Redis {
         Ok(Box::new(metrics::probe(connect::connect(&self.config, options)?.0)))
     }
 
+    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
+        let (client, _) = connect::connect(&self.config, options)?;
+        Ok(vec![LimitedServer { role: "", probe: Box::new(memory::Probe(client)) }])
+    }
+
     fn namespace(&self) -> Result<Box<dyn Namespace>> {
         let (client, _) = connect::connect(&self.config, &ConnectOptions::default())?;
         let (config, collections) = (self.config.clone(), Arc::clone(&self.collections));
-        Ok(Box::new(Owned(RedisNamespace { client, config, collections, claim: Claim::default() })))
+        Ok(Box::new(Owned(RedisNamespace {
+            client,
+            config,
+            collections,
+            claim: Claim::default(),
+            searched: None,
+        })))
     }
 }

@@ -1,9 +1,10 @@
 //! The ownership rules on Redis.
 //!
-//! **Collections.** The hash `kurabe_marker` has one field for each collection. A row's key begins with the
-//! collection's name and a colon; Kurabe does not touch such keys without an entry in `kurabe_marker`. Clearing a
-//! collection scans the keys of the database by `SCAN` and unlinks the collection's keys. It uses neither `KEYS`, which
-//! would block all other clients, nor `FLUSHDB`.
+//! **Collections.** The hash `kurabe_marker` has one field for each collection. The server may evict it, like any other
+//! key. So a row's key says itself that it is Kurabe's: it begins with the collection's name and [`SIGN`]. A collection
+//! that has such rows is Kurabe's even without an entry in `kurabe_marker`. Keys that only begin with the name of a
+//! collection are never touched. Clearing a collection scans the keys of the database by `SCAN` and unlinks the
+//! collection's keys. It uses neither `KEYS`, which would block all other clients, nor `FLUSHDB`.
 //!
 //! **Claim.** `SET kurabe_claim … NX PX` fails if the key exists. The key expires after 30 s unless a thread of this
 //! process renews it on a separate connection, so after a crash the claim ends within that time. The claim is renewed
@@ -15,12 +16,13 @@ use super::protocol::{Client, Node};
 use crate::ownership::{self, Claim, ClaimStore, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::wire::{Peer, Stream};
-use std::collections::BTreeMap;
+use kurabe_core::collection::NAMESPACE_PREFIX;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-const CLAIM: &str = "kurabe_claim";
+pub(super) const CLAIM: &str = "kurabe_claim";
 
 const WORDS: Words = Words {
     engine: "redis",
@@ -31,6 +33,14 @@ const WORDS: Words = Words {
 
 /// The field of the ownership table that identifies it as Kurabe's, and its value.
 const TITLE: (&str, &str) = ("title", "collections of Kurabe");
+
+/// What follows a collection's name in the keys of its rows. No name contains it.
+const SIGN: &str = "~kurabe:";
+
+/// The text before the key of each row of a collection.
+pub(super) fn prefix(name: &str) -> String {
+    format!("{name}{SIGN}")
+}
 
 /// How long a claim lasts without being renewed, in milliseconds.
 const LASTS: &str = "30000";
@@ -75,6 +85,9 @@ pub(super) struct RedisNamespace {
     pub(super) config: Config,
     pub(super) collections: Arc<Collections>,
     pub(super) claim: Claim,
+    /// The last collection that was searched for, and the foreign key in its way, if any: the search reads all keys of
+    /// the database.
+    pub(super) searched: Option<(String, Option<String>)>,
 }
 
 impl NamespaceOps for RedisNamespace {
@@ -93,8 +106,26 @@ impl NamespaceOps for RedisNamespace {
         read_marker(&mut self.client)
     }
 
+    fn recognises(&mut self, name: &str) -> Result<bool> {
+        let (ours, foreign) = search(&mut self.client, name)?;
+        self.searched = (!ours).then(|| (name.to_owned(), foreign));
+        Ok(ours)
+    }
+
+    /// The collections of rows whose entries the server evicted.
+    fn without_entry(&mut self) -> Result<Vec<String>> {
+        signed(&mut self.client)
+    }
+
+    fn key_prefix(&mut self, name: &str) -> Result<Option<String>> {
+        Ok(Some(prefix(name)))
+    }
+
     fn in_the_way(&mut self, name: &str) -> Result<Option<String>> {
-        foreign_key(&mut self.client, name)
+        match self.searched.take() {
+            Some((searched, foreign)) if searched == name => Ok(foreign),
+            _ => search(&mut self.client, name).map(|(_, foreign)| foreign),
+        }
     }
 
     fn enter(&mut self, collection: &Collection) -> Result<()> {
@@ -149,7 +180,13 @@ impl<S: Peer> ClaimStore for Client<S> {
         Ok((!by.is_empty()).then_some(by))
     }
 
+    /// Renews the claim, or adds it again if the server evicted it. The ownership table counts as used then, so that the
+    /// server evicts others first.
     fn renew(&mut self, holder: &str) -> Result<()> {
+        self.ask_text(&["TOUCH", MARKER])?;
+        if self.holder()?.is_none() {
+            return self.add(holder).map(drop);
+        }
         while_ours(self, holder, &["PEXPIRE", CLAIM, LASTS])
     }
 
@@ -185,15 +222,35 @@ fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
     if ours { Ok(fields.into_keys().collect()) } else { Err(foreign()) }
 }
 
-/// Describes a key that begins with the name of a collection, if there is one.
-fn foreign_key<S: Peer>(client: &mut Client<S>, name: &str) -> Result<Option<String>> {
-    let mut found = None;
-    each_key(client, name, |_, keys| {
-        let key = keys.first().map(Node::text).unwrap_or_default();
-        found.get_or_insert_with(|| format!("the key '{}'", shown(&key)));
-        Ok(())
+/// Whether a collection has rows of Kurabe's; and if not, the description of another key that begins with its name.
+fn search<S: Peer>(client: &mut Client<S>, name: &str) -> Result<(bool, Option<String>)> {
+    let (mut ours, mut foreign, prefix) = (false, None, prefix(name));
+    // Names contain no special characters of patterns.
+    scan(client, &format!("{name}[:~]*"), |_, keys| {
+        for key in keys.iter().map(Node::text) {
+            if key.starts_with(&prefix) {
+                ours = true;
+            } else if key.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')) {
+                foreign.get_or_insert_with(|| format!("the key '{}'", shown(&key)));
+            }
+        }
+        Ok(!ours)
     })?;
-    Ok(found)
+    Ok((ours, foreign.filter(|_| !ours)))
+}
+
+/// The collections that have rows of Kurabe's.
+fn signed<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    scan(client, &format!("{NAMESPACE_PREFIX}*{SIGN}*"), |_, keys| {
+        for key in keys.iter().map(Node::text) {
+            let name =
+                key.split_once(SIGN).map(|(name, _)| name).filter(|name| Collection::name_is_ours(name));
+            names.extend(name.map(ToOwned::to_owned));
+        }
+        Ok(true)
+    })?;
+    Ok(names.into_iter().collect())
 }
 
 /// Shortens foreign text for a message: no control characters, at most 100 characters.
@@ -201,23 +258,30 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-/// Scans the database and calls `work` with batches of a collection's keys. A key that exists during the whole scan is
-/// returned at least once.
+/// Calls `work` with batches of the keys of a collection's rows.
 fn each_key<S: Peer>(
     client: &mut Client<S>,
     name: &str,
     mut work: impl FnMut(&mut Client<S>, &[Node]) -> Result<()>,
 ) -> Result<()> {
-    // Names contain no special characters of patterns.
-    let pattern = format!("{name}:*");
+    scan(client, &format!("{}*", prefix(name)), |client, keys| work(client, keys).map(|()| true))
+}
+
+/// Scans the database for keys of a pattern and calls `work` with batches of them until it returns `false`. A key that
+/// exists during the whole scan is returned at least once.
+fn scan<S: Peer>(
+    client: &mut Client<S>,
+    pattern: &str,
+    mut work: impl FnMut(&mut Client<S>, &[Node]) -> Result<bool>,
+) -> Result<()> {
     let mut cursor = "0".to_owned();
     loop {
-        let found = client.ask_text(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", STEP])?;
+        let found = client.ask_text(&["SCAN", &cursor, "MATCH", pattern, "COUNT", STEP])?;
         let [next, keys] = found.items() else {
             return Err(crate::wire::malformed("the server's answer to SCAN does not have two parts"));
         };
-        if !keys.items().is_empty() {
-            work(client, keys.items())?;
+        if !keys.items().is_empty() && !work(client, keys.items())? {
+            return Ok(());
         }
         cursor = next.text();
         if cursor == "0" {

@@ -39,6 +39,8 @@ pub(super) struct Plan {
     pub(super) verb: Verb,
     pub(super) operation: &'static str,
     pub(super) collection: String,
+    /// The text before each key.
+    pub(super) prefix: String,
     /// Set when the collection is removed.
     pub(super) gone: Arc<AtomicBool>,
     /// Number of parameters of one row, and number of rows.
@@ -121,6 +123,7 @@ impl Plan {
     fn on(&mut self, collection: &Collection, operation: &Operation, ttl: Option<u32>) {
         let stored = collection.rest();
         self.collection.clone_from(&collection.name);
+        self.prefix = super::namespace::prefix(&collection.name);
         self.rows = if let Operation::InsertMany { rows, .. } = operation { *rows } else { 1 };
         self.form = match stored.as_slice() {
             [one] => Form::One(collection.fields[*one].kind),

@@ -1,6 +1,6 @@
 //! Conversion of parameters into a request. Keys are written first, because they may be refused.
 //!
-//! A key is `collection:field`. If it has several fields, `:` and `%` in all but the last are written as `%` and two
+//! A key is `collection~kurabe:field`. If it has several fields, `:` and `%` in all but the last are written as `%` and two
 //! hexadecimal digits, so that different fields never produce the same key. Redis keys may contain any bytes.
 
 use super::plan::{Plan, Verb};
@@ -43,9 +43,11 @@ impl Keys {
             let row = &parameters[row * plan.width..(row + 1) * plan.width];
             Form::check(plan.rest.iter().map(|position| row[*position]))?;
             let start = self.bytes.len();
-            self.bytes.extend_from_slice(plan.collection.as_bytes());
+            self.bytes.extend_from_slice(plan.prefix.as_bytes());
             for (n, position) in plan.key.iter().enumerate() {
-                self.bytes.push(b':');
+                if n > 0 {
+                    self.bytes.push(b':');
+                }
                 let escaped = n + 1 < plan.key.len();
                 key::push(&mut self.bytes, &plan.collection, row[*position], |byte| {
                     escaped && matches!(byte, b':' | b'%')

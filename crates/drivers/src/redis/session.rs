@@ -140,31 +140,28 @@ impl<S: Peer> Work<S> {
         self.sent.clear();
         let Client { wire, request, .. } = &mut self.client;
         request.clear();
-        let mut outbox = Outbox::new(wire, request);
+        let mut outbox = Outbox::<S>::copying(request);
         let mut known = self.script_known;
-        let mut send_all = || {
-            for n in 0..out.len() {
-                let parameters = &parameters[n * each..(n + 1) * each];
-                // A refusal before sending affects only this request, like a refusal by the server.
-                let refused = self.keys.fill(plan, parameters).err();
-                self.sent.push(refused.is_none());
-                if let Some(error) = refused {
-                    first = first.take().or(Some(error));
-                } else {
-                    self.keys.write(plan, parameters, known, &mut outbox)?;
-                    known |= plan.scripted;
-                }
+        for n in 0..out.len() {
+            let parameters = &parameters[n * each..(n + 1) * each];
+            // A refusal before sending affects only this request, like a refusal by the server.
+            let refused = self.keys.fill(plan, parameters).err();
+            self.sent.push(refused.is_none());
+            if let Some(error) = refused {
+                first = first.take().or(Some(error));
+            } else {
+                self.keys.write(plan, parameters, known, &mut outbox)?;
+                known |= plan.scripted;
             }
-            outbox.flush()
-        };
-        let sent = send_all();
-        self.client.wire.settle(sent)?;
+        }
+        wire.send_pipeline(request)?;
         self.script_known = known;
         for n in 0..out.len() {
             if !self.sent[n] {
                 continue;
             }
             let reply = &mut out[n];
+            self.client.wire.next_answer();
             if let Err(error) = answer::read(plan, &mut self.client, &mut self.gathered, reply) {
                 self.script_known &= error.server_code() != Some("NOSCRIPT");
                 let error = self.failed(error, reply);

@@ -51,6 +51,7 @@ pub static INFO: DriverInfo = DriverInfo {
         ),
     ],
     benchmark_clause: None,
+    connections: Connections::NONE,
     open,
 };
 

@@ -8,8 +8,8 @@ use super::attach::{self, Remotes};
 use super::error::explain;
 use super::{DIALECT, transfer};
 use crate::prelude::*;
-use crate::slots::{Known, Slots, check_parameters};
-use crate::sql::{Template, shape, text};
+use crate::slots::{Known, Slots, check_parameters, with_types};
+use crate::sql::{Template, fill, parts, shape, text};
 use kurabe_core::driver::Access;
 use kurabe_core::remote::RemoteServer;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -38,6 +38,8 @@ pub(super) struct SqliteSession {
 enum Slot {
     Statement(Arc<Statement>),
     Literal(Arc<Template>),
+    /// The parts of a custom statement, between which values are put.
+    Parts(Vec<String>),
 }
 
 #[derive(Clone)]
@@ -140,6 +142,9 @@ impl Session for SqliteSession {
     }
 
     fn prepare_literal(&mut self, operation: &Operation) -> Result<Prepared> {
+        if let Operation::Raw { statement } = operation {
+            return Ok(self.slots.insert(Slot::Parts(parts(&DIALECT, statement)?)));
+        }
         if operation.collection().is_none() {
             // Without values, there is no difference.
             return self.prepare(operation);
@@ -155,6 +160,10 @@ impl Session for SqliteSession {
                 check_parameters(statement.name, statement.parameter_types.len(), parameters.len())?;
                 run(&self.connection, statement, parameters, out)
             }
+            Slot::Parts(parts) => {
+                fill(parts, parameters, &mut self.sql)?;
+                run_raw(&self.connection, &self.sql, out)
+            }
             Slot::Literal(template) => {
                 template.fill(parameters, &mut self.sql)?;
                 run_text(&self.connection, &self.sql, template.gives(), out)
@@ -162,7 +171,7 @@ impl Session for SqliteSession {
         };
         done.map_err(|error| {
             out.clear();
-            explain(&error)
+            with_types(explain(&error), &[], parameters)
         })
     }
 
@@ -228,6 +237,13 @@ fn run_text(
 ) -> rusqlite::Result<()> {
     let columns = (!column_types.is_empty()).then_some(column_types.len());
     execute(&mut connection.prepare(sql)?, columns, Some(column_types), out)
+}
+
+/// Compiles a custom statement, executes it and finalizes it.
+fn run_raw(connection: &Connection, sql: &str, out: &mut Reply) -> rusqlite::Result<()> {
+    let mut prepared = connection.prepare(sql)?;
+    let columns = Some(prepared.column_count()).filter(|columns| *columns > 0);
+    execute(&mut prepared, columns, None, out)
 }
 
 fn run(

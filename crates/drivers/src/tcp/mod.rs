@@ -1,10 +1,10 @@
-//! `tcp:`, no database: a listener of Kurabe's own (`kurabe listen`, `up:tcp`), to measure what the network alone
+//! `tcp:`, no database: a listener of Kurabe's own (`kurabe up tcp`, `up:tcp`), to measure what the network alone
 //! gives. Its sessions carry bytes ([`Operation::Flow`]), every one of which is compared.
 
 mod channel;
 mod session;
 
-use crate::info::DriverInfo;
+use crate::info::{Connections, DriverInfo};
 use crate::prelude::*;
 use crate::wire::lost;
 use kurabe_core::operation::Flow;
@@ -20,17 +20,18 @@ use std::time::Duration;
 pub static INFO: DriverInfo = DriverInfo {
     schemes: &["tcp"],
     engine: "TCP listener",
-    about: "no database: bytes to a listener of Kurabe's own, for experiment net; kurabe listen starts one on another host",
+    about: "no database: bytes to a listener of Kurabe's own, for experiment net; kurabe up tcp starts one on another host",
     url: "tcp://host[:port]",
     options: &[],
     benchmark_clause: None,
+    connections: Connections::NONE,
     open,
 };
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let host = url.host.clone().ok_or_else(|| {
         Error::usage("tcp: names no host")
-            .hint("up:tcp starts a listener here; 'kurabe listen' starts one on another host")
+            .hint("up:tcp starts a listener here; 'kurabe up tcp' starts one on another host")
     })?;
     if url.user.is_some() || url.password.is_some() || !url.path.is_empty() {
         return Err(url.wrong("a listener has no users and no databases").hint("write tcp://host:port"));
@@ -80,7 +81,7 @@ impl Place {
             _ => ErrorKind::Unreachable,
         };
         Error::new(kind, format!("no listener answers at {}, port {}: {error}", self.host, self.port))
-            .hint("start one there: kurabe listen ADDRESS:PORT --allow-remote")
+            .hint("start one there: kurabe up tcp ADDRESS:PORT --allow-remote")
     }
 }
 

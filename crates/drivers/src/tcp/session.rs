@@ -53,7 +53,7 @@ impl TcpSession {
         let hello = control.with(|stream| Hello::read(stream)).map_err(|error| match error.kind() {
             ErrorKind::Protocol | ErrorKind::ConnectionLost | ErrorKind::Timeout => error
                 .context(format!("{}, port {}", place.host, place.port))
-                .hint("it is no listener of Kurabe, or of another version; start one there: kurabe listen"),
+                .hint("it is no listener of Kurabe, or of another version; start one there: kurabe up tcp"),
             _ => error,
         })?;
         Ok(Self { control, address, hello, options: *options, slots: Slots::default() })

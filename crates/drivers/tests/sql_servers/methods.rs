@@ -59,13 +59,18 @@ fn mysql_authenticates_with_and_without_its_cache() {
          GRANT ALL ON kurabe.* TO full@'%'; GRANT ALL ON kurabe.* TO nopass@'%';",
     );
     let socket = format!("socket={}", server.socket().unwrap().display());
-    for options in ["", "tls=require", &socket] {
+    for options in ["get_server_public_key=true", "tls=require", &socket] {
         // Clears the password cache, so that the first of two connections does full authentication.
         administer(&server, "FLUSH PRIVILEGES");
         works(&as_user(&server, "full:pass%20word", options));
     }
+    // Over plain TCP whoever answers could read the password, as MySQL's client says too.
+    administer(&server, "FLUSH PRIVILEGES");
+    let error = refusal(&as_user(&server, "full:pass%20word", ""));
+    assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("2061")), "{error}");
+    works(&as_user(&server, "full:pass%20word", "get_server_public_key=true"));
     works(&as_user(&server, "nopass", ""));
-    let error = refusal(&as_user(&server, "full:wrong", ""));
+    let error = refusal(&as_user(&server, "full:wrong", "get_server_public_key=true"));
     assert_eq!((error.kind(), error.server_code()), (ErrorKind::Denied, Some("1045")), "{error}");
 }
 

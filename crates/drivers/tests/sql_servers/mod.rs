@@ -3,6 +3,9 @@
 
 mod account;
 mod common;
+mod ended;
+mod errors;
+mod hosts;
 mod literals;
 mod methods;
 mod reach;

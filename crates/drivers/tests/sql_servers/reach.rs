@@ -134,8 +134,11 @@ fn only_sslmode_verify_full_checks_host_name() {
     connect(&with(&url, "sslmode=verify-ca")).unwrap_or_else(|error| panic!("{error}"));
     let error = refusal(&with(&url, "sslmode=verify-full"));
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
-    // No certificate authority of this system signed the certificate.
+    // Anybody can have a certificate of the system's authorities.
     let error = refusal(&with(&elsewhere, "sslmode=verify-ca&sslrootcert=system"));
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    // No certificate authority of this system signed the certificate.
+    let error = refusal(&with(server.url(), "sslmode=verify-full&sslrootcert=system"));
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
 }
 

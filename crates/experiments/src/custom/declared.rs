@@ -225,6 +225,8 @@ pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     /// The server's error codes after which it is rolled back and retried.
     pub(super) retry: Vec<String>,
+    /// After this many successive retries an error is final.
+    pub(super) retries: u32,
 }
 
 /// A step of a transaction. Jumps only go forward.

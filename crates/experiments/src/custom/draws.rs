@@ -24,6 +24,8 @@ const HOW: [&str; 11] = [
 const MOST_TEXT: i64 = 10_000_000;
 /// The default exponent: that of pgbench's example, a skew that is common in practice.
 const EXPONENT: f64 = 1.1;
+/// The smallest exponent of pgbench's own way to draw.
+const PGBENCHS: f64 = 1.001;
 
 /// Adds the steps that draw values, each after the steps whose values it uses. `files` contains the lists of values,
 /// by name.
@@ -138,7 +140,15 @@ fn source(value: &Value, place: &str, declared: &Declared, files: &BTreeMap<&str
     Ok(match *how {
         "row" | "uniform" => call(Function::Random, bounds("uniform")?, None),
         "special" => call(Function::RandomSpecial, bounds(how)?, None),
-        "zipfian" => call(Function::RandomZipfian, bounds(how)?, Some(parameter("exponent", EXPONENT)?)),
+        "zipfian" => {
+            let exponent = parameter("exponent", EXPONENT)?;
+            let function =
+                if exponent < PGBENCHS { Function::RandomZipfianBelowOne } else { Function::RandomZipfian };
+            if exponent <= 0.0 {
+                return Err(section.error("'exponent' is not above 0"));
+            }
+            call(function, bounds(how)?, Some(exponent))
+        }
         "gaussian" => call(Function::RandomGaussian, bounds(how)?, Some(parameter("parameter", 2.5)?)),
         "exponential" => call(Function::RandomExponential, bounds(how)?, Some(parameter("parameter", 5.0)?)),
         "sequence" => Source::Sequence(section.number(how)?.unwrap_or(1)),

@@ -94,6 +94,7 @@ impl Scope<'_> {
         let draw = match function {
             Function::RandomExponential => random::exponential,
             Function::RandomGaussian => random::gaussian,
+            Function::RandomZipfianBelowOne => random::zipfian_below_one,
             _ => random::zipfian,
         };
         draw(self.rng, whole(one)?, whole(two)?, double(three)?).map(Datum::Int)

@@ -75,6 +75,8 @@ pub(super) enum Function {
     RandomExponential,
     RandomGaussian,
     RandomZipfian,
+    /// A Zipf distribution with a small exponent, which pgbench's language lacks.
+    RandomZipfianBelowOne,
     /// sysbench's default distribution, which pgbench's language lacks.
     RandomSpecial,
     Permute,

@@ -23,7 +23,7 @@ mod transaction;
 mod types;
 mod workload;
 
-use crate::axes::{CLIENTS, CONNECTION, STATEMENT};
+use crate::axes::{CLIENTS, CONNECTION};
 use crate::prelude::*;
 use declared::Declared;
 use known::Known;
@@ -39,6 +39,14 @@ const TRANSACTION: &str = "transaction";
 /// Default number of requests: more than most trials reach.
 const REQUESTS: u64 = 1_000_000;
 
+const STATEMENT: AxisInfo = AxisInfo {
+    kind: AxisKind::Choice(&[
+        ("once", "once for each connection"),
+        ("per-request", "for every request"),
+        ("literal", "never: values are put into the text as they are, as with pgbench -M simple"),
+    ]),
+    ..crate::axes::STATEMENT
+};
 static AXES: [AxisInfo; 3] = [
     CLIENTS,
     STATEMENT,
@@ -217,6 +225,7 @@ mod fuzz {
                         files,
                         define,
                         scale: None,
+                        max_tries: Some(2),
                         init: true,
                         write: true,
                     });

@@ -84,6 +84,29 @@ pub(super) fn zipfian(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Re
     }
 }
 
+/// The same for an exponent above 0 that pgbench refuses, such as 0.99 of YCSB.
+///
+/// Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996.
+pub(super) fn zipfian_below_one(rng: &mut Rng, least: i64, most: i64, exponent: f64) -> Result<i64> {
+    let width = width(least, most)? as f64;
+    let density = |x: f64| x.powf(-exponent);
+    // The integral of the density from 1, and its inverse; for an exponent of 1 they are a logarithm and a power.
+    let power = 1.0 - exponent;
+    let is_one = power.abs() < 1e-9;
+    let integral = |x: f64| if is_one { x.ln() } else { (power * x.ln()).exp_m1() / power };
+    let inverse = |y: f64| if is_one { y.exp() } else { ((power * y).ln_1p() / power).exp() };
+    let (above, below) = (integral(1.5) - 1.0, integral(width + 0.5));
+    let sure = 2.0 - inverse(integral(2.5) - density(2.0));
+    loop {
+        let draw = (above - below).mul_add(rng.unit_f64(), below);
+        let x = inverse(draw);
+        let rank = (x + 0.5).floor().clamp(1.0, width);
+        if rank - x <= sure || draw >= integral(rank + 0.5) - density(rank) {
+            return Ok(least + rank as i64 - 1);
+        }
+    }
+}
+
 /// sysbench's default distribution ("special"). Three quarters of the draws fall, evenly, into the upper three
 /// quarters of the hundredth in the middle of the range. The others are means of twelve uniform draws over the whole
 /// range.

@@ -9,6 +9,9 @@ use kurabe_core::custom::CustomWorkload;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
+/// After this many successive retries an error is final.
+const MOST_RETRIES: u32 = 100;
+
 /// The keys of a workload, besides those of every suite.
 pub const KEYS: &[&str] =
     &["name", "question", "about", "variables", "collection", "table", "transaction", "write"];
@@ -143,7 +146,13 @@ fn transaction(
         let place = format!("{}, step {number}", section.place);
         made.push(steps::step(value, &place, declared, write, ENGINES)?);
     }
-    Ok(Program { name: name_of(name), weight, steps: made, retry: retry.unwrap_or_default() })
+    Ok(Program {
+        name: name_of(name),
+        weight,
+        steps: made,
+        retry: retry.unwrap_or_default(),
+        retries: MOST_RETRIES,
+    })
 }
 
 impl Declared {

@@ -23,6 +23,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
 /// How to allow a statement that may write.
 const WRITE: &str = "allow this with --write, or use --init to create pgbench's tables for the run";
 
+/// Errors after which pgbench tries a transaction again (its manual, "Failures and Serialization/Deadlock Retries"), and
+/// MySQL's deadlock.
+const RETRIED: [&str; 3] = ["40001", "40P01", "1213"];
+
 /// The variable that holds the scale.
 const SCALE: &str = "scale";
 
@@ -87,7 +91,10 @@ pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
         if file.weight > 0 {
             let stem = file.name.rsplit('/').next().unwrap_or_default();
             let name = name_of(stem.strip_suffix(".sql").unwrap_or(stem));
-            declared.programs.push(Program { name, weight: file.weight, steps, retry: Vec::new() });
+            let retry =
+                if source.max_tries > Some(1) { RETRIED.map(str::to_owned).to_vec() } else { Vec::new() };
+            let retries = source.max_tries.unwrap_or(1).saturating_sub(1);
+            declared.programs.push(Program { name, weight: file.weight, steps, retry, retries });
         }
     }
     declared.decide_access(WRITE)?;
@@ -143,7 +150,8 @@ fn lines(file: &CustomFile) -> Result<Vec<(usize, Line<'_>)>> {
             at = end;
             begin = end;
         } else {
-            at += first.len_utf8();
+            // A name is skipped whole: its last letter is no prefix of a text.
+            at += word(&text[at..]).len().max(first.len_utf8());
         }
     }
     push(text, begin, text.len(), &mut out);

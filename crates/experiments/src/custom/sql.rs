@@ -76,9 +76,11 @@ pub(super) fn opaque(text: &str) -> usize {
     let until =
         |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
     match text.as_bytes() {
+        // E'…\'…': a backslash escapes (PostgreSQL manual, "String Constants with C-Style Escapes").
+        [b'E' | b'e', b'\'', ..] => escaped(text),
         [quote @ (b'\'' | b'"' | b'`'), ..] => until(1, char::from(*quote).encode_utf8(&mut [0; 4])),
         [b'-', b'-', ..] => until(2, "\n"),
-        [b'/', b'*', ..] => until(2, "*/"),
+        [b'/', b'*', ..] => nested(text).unwrap_or_else(|| until(2, "*/")),
         [b'$', ..] => {
             // $tag$ … $tag$; not $1.
             let tag = word(&text[1..]);
@@ -88,6 +90,42 @@ pub(super) fn opaque(text: &str) -> usize {
         }
         _ => 0,
     }
+}
+
+/// The length of a text with backslashes; two quotes are one within it.
+fn escaped(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 2;
+    while let Some(byte) = bytes.get(at) {
+        at += match (byte, bytes.get(at + 1)) {
+            (b'\\', Some(_)) | (b'\'', Some(b'\'')) => 2,
+            (b'\'', _) => return at + 1,
+            _ => 1,
+        };
+    }
+    text.len()
+}
+
+/// The length of a comment in which others begin and end, as in PostgreSQL; `None` if one of them does not end: other
+/// engines do not nest them.
+fn nested(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(pair) = text.as_bytes().get(at..at + 2) {
+        match pair {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// The words of a statement, in lower case, without quoted texts and comments.
@@ -142,6 +180,18 @@ mod tests {
                 variable("b"),
             ]
         );
+        for (opaque, after) in [
+            (r"E'it\'s; :no'", " :b"),
+            (r"e'a''b\\'", " :b"),
+            ("/* a /* :no */ ; :no */", " :b"),
+            ("/* MySQL's /* :no */", " :b"),
+        ] {
+            let sql = format!("{opaque}{after}");
+            let expected = [text(&format!("{opaque} ")), variable("b")];
+            assert_eq!(pieces(&sql, &Naming::Braces(&|_| Ok(0))).unwrap(), expected, "{sql}");
+        }
+        // The end of a name is no prefix.
+        assert_eq!(read(r"date'\' :b").unwrap(), [text(r"date'\' "), variable("b")]);
         assert!(read("  ").is_err());
         assert!(read("SELECT {nobody}").is_err());
         let plain = |name: &str| (name == "pgbench_tellers").then_some(2);

@@ -12,8 +12,8 @@ use crate::prelude::*;
 use crate::statement::recycle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// After this many successive retries an error is final.
-const MOST_RETRIES: u32 = 100;
+/// Codes of errors of a parameter where no parameter can be, or whose type is not known: PostgreSQL's, and MySQL's.
+const NO_PARAMETER: [&str; 8] = ["42P01", "42601", "42725", "42804", "42883", "42P18", "1064", "1146"];
 
 pub(super) struct CustomTransaction {
     shared: Arc<Shared>,
@@ -48,8 +48,6 @@ struct State {
     /// By transaction: the variables that it changes after its first request, with their values at that time. A retry
     /// begins with the same values and the same draws.
     begun: Vec<Vec<(usize, Slot)>>,
-    /// Whether a database transaction is open.
-    open: bool,
     seen: Seen,
     retries: u64,
     parameters: Vec<Value<'static>>,
@@ -118,7 +116,6 @@ impl CustomTransaction {
             asked,
             rollback,
             begun,
-            open: false,
             seen: Seen { tally: vec![0; shared.relations.len()], times: TypeTimes::new(&declared.programs) },
             retries: 0,
             parameters: Vec::new(),
@@ -154,6 +151,7 @@ impl Transaction for CustomTransaction {
         for (number, statement) in statements.iter_mut().enumerate() {
             if let Err(error) = statement.attach(session) {
                 let error = if declared.relations.is_empty() { with_init(error) } else { error };
+                let error = with_simple(error, &statement.operation);
                 let place = place(declared, asked, number).filter(|_| error.server_code().is_some());
                 return Err(place.map_or(error.clone(), |place| error.context(place)));
             }
@@ -241,6 +239,18 @@ fn place<'a>(declared: &'a Declared, asked: &[Vec<Option<Asked>>], number: usize
     })
 }
 
+/// Names the mode in which pgbench puts values into the text, if the error may be of a value that is a parameter.
+fn with_simple(error: Error, operation: &Operation) -> Error {
+    let code = error.server_code().filter(|code| NO_PARAMETER.contains(code));
+    if operation.parameters() == 0 || code.is_none() {
+        return error;
+    }
+    error.hint(
+        "values are parameters here; with --statement literal (pgbench's -M simple, its default) they are put into the text \
+         as they are, so that a value which contains SQL is executed",
+    )
+}
+
 /// Says how to create pgbench's tables, if the error is about one of them.
 fn with_init(error: Error) -> Error {
     if error.to_string().to_ascii_lowercase().contains("pgbench_") {
@@ -314,16 +324,18 @@ impl State {
         for (slot, was) in &mut self.begun[self.program] {
             was.copy(&self.slots[*slot]);
         }
-        for _ in 0..MOST_RETRIES {
+        for _ in 0..program.retries {
             let Err(error) = self.run(program, session) else { return Ok(()) };
             if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
                 return Err(error);
             }
-            if let Some(number) = self.rollback.filter(|_| self.open) {
-                // Some engines roll it back automatically, and may reject another rollback (SQLite).
+            // Where nothing ran there is no transaction.
+            if let Some(number) = self.rollback.filter(|_| !self.ran.is_empty()) {
+                // Some engines roll it back automatically, and may reject another
+                // rollback (SQLite).
                 match self.statements[number].execute(session, &[], &mut Reply::new()) {
                     Err(error) if error.server_code().is_none() => return Err(error),
-                    _ => self.open = false,
+                    _ => {}
                 }
             }
             self.retries += 1;
@@ -339,7 +351,7 @@ impl State {
 
     #[inline]
     fn execute(&mut self, execute: &Execute, session: &mut dyn Session) -> Result<()> {
-        let Self { statements, asked, slots, parameters, ran, program, at, open, .. } = self;
+        let Self { statements, asked, slots, parameters, ran, program, at, .. } = self;
         let Some(Some(asked)) = asked.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
@@ -352,11 +364,6 @@ impl State {
         let done = statements[asked.statement].execute(session, &values, &mut asked.reply);
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
-        match execute.request {
-            Request::Begin => *open = true,
-            Request::Commit | Request::Rollback => *open = false,
-            _ => {}
-        }
         ran.push(*at);
         for (column, slot) in &execute.keep {
             let place = &execute.place;

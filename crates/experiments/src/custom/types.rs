@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn program(name: &str) -> Program {
-        Program { name: name.to_owned(), weight: 1, steps: Vec::new(), retry: Vec::new() }
+        Program { name: name.to_owned(), weight: 1, steps: Vec::new(), retry: Vec::new(), retries: 0 }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn serve_nats(
     note: &dyn Fn(&str),
 ) -> Result<()> {
     let FleetUrl::Nats(address) = url else {
-        return Err(Error::usage("an agent waits on a broker").hint("write --nats nats://HOST:4222"));
+        return Err(Error::usage("an agent waits on a broker").hint("write --broker nats://HOST:4222"));
     };
     let about = About { roles, ..About::this(name, labels) };
     let bus = Bus::connect(address, &url.shown(), &format!("kurabe agent {}", about.agent.name))?;
@@ -163,7 +163,7 @@ impl Bridge<'_> {
         let mut command = Command::new(PROGRAM);
         command.arg0("kurabe").args(["agent", "--stdio", "--name", &self.about.agent.name]);
         for (label, value) in &self.about.agent.labels {
-            command.args(["--label", &format!("{label}={value}")]);
+            command.args(["--agent-label", &format!("{label}={value}")]);
         }
         let mut process = AgentProcess::of(command)?;
         let (lines, errors) = process.take_output();

@@ -200,7 +200,7 @@ fn choose(mut answered: Vec<About>, wanted: &Wanted, shown: &str) -> Result<Vec<
             format!("{shown}: not all agents can be used")
         };
         let error = Error::new(ErrorKind::Unreachable, what)
-            .hint(format!("start more with 'kurabe agent --nats {shown}', or set --agents"));
+            .hint(format!("start more with 'kurabe agent --broker {shown}', or set --agents"));
         return Err(error.log(reasons.iter().map(String::as_str)));
     }
     let mut chosen = usable;

@@ -154,7 +154,7 @@ impl Queue {
     /// If the broker cannot be reached, or has no JetStream.
     pub fn connect(url: &FleetUrl, name: &str) -> Result<Self> {
         let FleetUrl::Nats(address) = url else {
-            return Err(Error::usage("--fleet: a queue is on a broker").hint("write nats://HOST:4222"));
+            return Err(Error::usage("--broker: a queue is on a broker").hint("write nats://HOST:4222"));
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
@@ -247,7 +247,7 @@ impl Queue {
                 ErrorKind::NotFound,
                 format!("{}: no submitted run is named '{id}'", self.shown),
             )
-            .hint(format!("list them: kurabe runs ls --fleet {}", self.shown))),
+            .hint(format!("list them: kurabe runs ls --broker {}", self.shown))),
             _ => Err(Error::new(
                 ErrorKind::NotFound,
                 format!("{}: {} submitted runs have names that begin with '{id}'", self.shown, found.len()),

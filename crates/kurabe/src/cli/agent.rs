@@ -20,21 +20,21 @@ pub(super) fn command() -> Command {
             "Read requests from standard input and write answers to standard output, until it ends",
         ))
         .arg(option(
-            "nats",
+            "broker",
             "URL",
             "Wait for runs on this NATS broker, as in nats://HOST:4222, until Ctrl-C; $KURABE_NATS_CREDENTIALS and \
              $KURABE_NATS_CA name files with credentials and with certificates of authorities",
         ))
-        .group(ArgGroup::new("transport").args(["stdio", "nats"]).required(true).multiple(true))
+        .group(ArgGroup::new("transport").args(["stdio", "broker"]).required(true).multiple(true))
         .arg(option(
             "role",
             "ROLES",
-            "With --nats: load (runs clients), observe (observes servers of this host), load,observe, or run (executes \
+            "With --broker: load (runs clients), observe (observes servers of this host), load,observe, or run (executes \
              submitted runs) [default: load]",
-        ).requires("nats"))
+        ).requires("broker"))
         .arg(option("name", "NAME", "Name of the agent in messages and reports [default: the host's name]"))
         .arg(
-            option("label", "NAME=VALUE", "A label, by which --agent-label selects agents; may be given several times")
+            option("agent-label", "NAME=VALUE", "A label of the agent, by which --agent-label of a run selects it; may be given several times")
                 .action(ArgAction::Append),
         )
 }

@@ -1,4 +1,4 @@
-//! `kurabe app`.
+//! `kurabe up app`.
 
 use super::{flag, option};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};

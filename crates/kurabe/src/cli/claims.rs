@@ -1,6 +1,6 @@
 //! `kurabe claims`.
 
-use super::{flag, no_html, option};
+use super::{export, export_json, flag, no_html, option};
 use clap::{Arg, Command, ValueHint};
 use std::path::PathBuf;
 
@@ -25,8 +25,8 @@ pub(super) fn command() -> Command {
         .arg(option("budget", "TIME", "Time limit of each claim's run [default: that of the claim, or 60s]"))
         .arg(flag("recorded", "Answers from the newest complete run of each claim, and measures nothing"))
         .arg(flag("dry-run", "Prints what would be run and how long it takes, and measures nothing"))
-        .arg(file("html", "FILE", "The page with a card for each claim [default: claims.html in the folder of runs]"))
-        .arg(file("json", "FILE", "Writes the answers as JSON ('-': standard output, in place of the table)"))
+        .arg(export("export-html", "The page with a card for each claim [default: claims.html in the folder of runs]"))
+        .arg(export_json())
         .arg(no_html())
         .args(super::run::record())
         .args(super::run::own())

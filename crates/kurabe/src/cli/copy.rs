@@ -73,7 +73,7 @@ pub(super) fn command() -> Command {
                 .default_value("text"),
         )
         .arg(flag("dry-run", "Shows what would be made and what does not map, and copies nothing"))
-        .arg(flag("restart", "Removes what an unfinished copy made, and begins again"))
+        .arg(flag("no-resume", "Removes what an unfinished copy made, and begins again"))
         .arg(option("timeout", "TIME", TIMEOUT))
         .after_help(format!("{}\n{EXITS}", kinds()))
 }

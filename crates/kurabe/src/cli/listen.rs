@@ -1,13 +1,15 @@
-//! `kurabe listen`.
+//! `kurabe up tcp`.
 
 use super::flag;
 use clap::{Arg, Command};
 
+/// The engine of this listener among throwaway servers: `up:tcp`.
+pub(super) const NAME: &str = "tcp";
 /// This host only, at the port that targets without one name.
 const DEFAULT: &str = "127.0.0.1:7007";
 
 pub(super) fn command() -> Command {
-    Command::new("listen")
+    Command::new(NAME)
         .about("Listens for experiment net of another host, and prints the URL to name it by; Ctrl-C ends it")
         .long_about(
             "Listens for experiment net of another host, and prints the URL to name it by; Ctrl-C ends it. It \

@@ -3,11 +3,12 @@
 mod agent;
 mod app;
 mod claims;
+mod compare;
 mod complete;
 mod copy;
-mod gate;
 mod listen;
 mod queue;
+mod renamed;
 mod report;
 mod run;
 mod selftest;
@@ -17,6 +18,7 @@ mod store;
 mod wire;
 
 pub(crate) use complete::{answer_shell, script};
+pub(crate) use renamed::{refuse_old_settings, renamed, renamed_setting};
 pub(crate) use run::{PGBENCH, suite_axes};
 
 use crate::{exit, settings};
@@ -59,68 +61,52 @@ pub(crate) fn command() -> Command {
                 )
                 .arg(stack::db())
                 .arg(flag(
-                    "wire",
+                    "messages",
                     "Counts the messages of connecting and of the first request, with a relay on this \
                      machine",
                 )),
         )
-        .subcommand(
-            Command::new("up")
-                .about("Starts a throwaway server and prints its URL; Ctrl-C removes the server")
-                .arg(Arg::new("engine").required(true).value_name("ENGINE").add(complete::engines()).help(
-                    format!(
-                        "The database engine: {}",
-                        kurabe_testbed::engines().collect::<Vec<_>>().join(", ")
-                    ),
-                ))
-                .arg(
-                    Arg::new("setting")
-                        .value_name("NAME=VALUE")
-                        .num_args(0..)
-                        .help("Settings of the server, as in its documentation"),
-                ),
-        )
-        .subcommand(app::command())
-        .subcommand(stack::command())
+        .subcommand(up())
         .subcommand(copy::command())
         .subcommand(agent::command())
         .subcommand(queue::submit())
-        .subcommand(listen::command())
         .subcommand(claims::command())
         .subcommand(wire::command())
         .subcommand(selftest::command())
-        .subcommand(
-            Command::new("show").about("Shows a run in the terminal; lists all runs if none is named").arg(
-                Arg::new("run")
-                    .value_name("RUN")
-                    .add(complete::runs())
-                    .help("Name of the run or a prefix of it, a path, or 'last'"),
-            ),
-        )
         .subcommand(serve::command())
         .subcommand(report::command())
-        .subcommand(gate::compare())
-        .subcommand(gate::gate())
+        .subcommand(compare::command())
         .subcommand(store::command())
-        .subcommand(
-            Command::new("rerun")
-                .about("Repeats a run with the same settings, as a new run")
-                .arg(one_run("The run to repeat"))
-                .args(again()),
-        )
-        .subcommand(
-            Command::new("resume")
-                .about("Continues an interrupted run at its next trial")
-                .arg(one_run("The run to continue"))
-                .arg(option(
-                    "max-rounds",
-                    "N",
-                    "New maximum number of rounds, for a run started with --until conclusive",
-                ))
-                .args(again()),
-        )
         .subcommand(complete::completions())
         .subcommand(complete::man())
+}
+
+/// What runs until Ctrl-C, and prints its URL.
+fn up() -> Command {
+    let engines: Vec<&str> = kurabe_testbed::engines().filter(|engine| *engine != listen::NAME).collect();
+    Command::new("up")
+        .about(
+            "Starts a throwaway server, an application or a listener, and prints its URL; Ctrl-C removes it",
+        )
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .subcommand_help_heading("Besides servers")
+        .arg(
+            Arg::new("engine")
+                .required(true)
+                .value_name("ENGINE")
+                .add(complete::engines())
+                .help(format!("The database engine: {}", engines.join(", "))),
+        )
+        .arg(
+            Arg::new("setting")
+                .value_name("NAME=VALUE")
+                .num_args(0..)
+                .help("Settings of the server, as in its documentation"),
+        )
+        .subcommand(app::command())
+        .subcommand(stack::command())
+        .subcommand(listen::command())
 }
 
 /// An option with a value.
@@ -155,9 +141,31 @@ fn otlp() -> Arg {
     .value_hint(ValueHint::Url)
 }
 
-/// `--json-progress`.
-fn json_progress() -> Arg {
-    flag("json-progress", "Print progress and messages as JSON objects, one per line, to standard error")
+/// `--log-format`.
+fn log_format() -> Arg {
+    option(
+        "log-format",
+        "FORMAT",
+        "Progress and messages on standard error: text, or JSON objects, one per line",
+    )
+    .value_parser(["text", "json"])
+    .hide_possible_values(true)
+}
+
+/// A file to which a command also writes its result: `--export-json` and the like.
+fn export(name: &'static str, help: &'static str) -> Arg {
+    option(name, "FILE", help)
+        .value_hint(ValueHint::FilePath)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help_heading("Results")
+}
+
+fn export_json() -> Arg {
+    export("export-json", "Writes the result as JSON ('-': print only that)")
+}
+
+fn export_markdown() -> Arg {
+    export("export-markdown", "Writes the result as Markdown ('-': print only that)")
 }
 
 fn everywhere() -> [Arg; 4] {
@@ -218,19 +226,6 @@ fn view() -> [Arg; 2] {
 
 fn one_run(help: &'static str) -> Arg {
     Arg::new("run").required(true).value_name("RUN").add(complete::runs()).help(help)
-}
-
-fn again() -> [Arg; 4] {
-    [
-        Arg::new("target")
-            .value_name("TARGET")
-            .num_args(0..)
-            .add(complete::targets())
-            .help("The same targets in the same order, with passwords, which the run file does not contain"),
-        no_html(),
-        otlp(),
-        json_progress(),
-    ]
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     Command::new("report")
-        .about("Writes the report of a run")
+        .about("Shows a run in the terminal, or writes its report in another format")
         .arg(
-            one_run("The run [default: last]").required(false).default_value("last").hide_default_value(true),
+            one_run("Name of the run or a prefix of it, or a path [default: the newest]").required(false).default_value("last").hide_default_value(true),
         )
         .arg(
-            option("format", "FORMAT", "Format: HTML with charts, Markdown, CSV, JSON, the layout of ab, HdrHistogram's percentiles, or the raw windows of all trials as CSV (windows) or Parquet").value_parser(["html", "md", "csv", "json", "ab", "hgrm", "windows", "parquet"]).default_value("html"),
+            option("format", "FORMAT", "Format: text for the terminal, HTML with charts, Markdown, CSV, JSON, the layout of ab, HdrHistogram's percentiles, or the raw windows of all trials as CSV (windows) or Parquet [default: as the name of --output ends, else text]").value_parser(["text", "html", "md", "csv", "json", "ab", "hgrm", "windows", "parquet"]),
         )
         .arg(
             option("output", "FILE", "Output file ('-': standard output) [default: html and parquet in the run's folder, other formats to \

@@ -1,6 +1,8 @@
 //! `kurabe run`: one subcommand per experiment, with its axes as options.
 
-use super::{flag, json_progress, no_html, option, otlp, stack, targets};
+use super::{
+    compare, complete, export_json, export_markdown, flag, log_format, no_html, option, otlp, stack, targets,
+};
 use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, AxisKind};
 use kurabe_core::compression::COMPRESSION;
@@ -12,7 +14,7 @@ use std::path::PathBuf;
 
 pub(super) fn command() -> Command {
     let command = Command::new("run")
-        .about("Runs an experiment or a suite file and prints the report")
+        .about("Runs an experiment or a suite file and prints the report; or a recorded run again, or to its end")
         .subcommand_value_name("EXPERIMENT")
         .subcommand_help_heading("Experiments")
         .args_conflicts_with_subcommands(true)
@@ -29,8 +31,11 @@ pub(super) fn command() -> Command {
         .arg(targets(false))
         .args(own())
         .args(axes_of_suites())
+        .args(recorded())
         .args(record())
-        .args(of_several())
+        .args([export_json(), export_markdown()])
+        .arg(only())
+        .args(compare::gate())
         .args(fleet())
         .args(how());
     EXPERIMENTS
@@ -122,13 +127,20 @@ fn pgbench() -> Command {
                 "protocol",
                 'M',
                 "HOW",
-                "prepared: as --statement once; extended: as --statement per-request",
+                "prepared: as --statement once; extended: per-request; simple: literal",
             )
             .value_parser(["simple", "extended", "prepared"]),
+            option(
+                "max-tries",
+                "N",
+                "How often a transaction is tried if it was not serializable or met a deadlock [default: 1]",
+            )
+            .help_heading(heading),
         ])
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(crate::suite::common_axes(&[])).map(axis))
         .args(record())
+        .args([export_json(), export_markdown()])
         .args(fleet())
         .args(how())
         // pgbench's -t is a number of transactions.
@@ -176,6 +188,7 @@ fn of_experiment(experiment: &'static dyn Experiment) -> Command {
         .args(cache)
         .args(remote)
         .args(record())
+        .args([export_json(), export_markdown()])
         .args(fleet())
         .args(how())
 }
@@ -221,20 +234,25 @@ fn axis(axis: &'static AxisInfo) -> Arg {
 }
 
 /// Options of suites with several runs.
-fn of_several() -> [Arg; 3] {
-    let heading = "Suites of several runs";
-    let file = |name: &'static str, help: &'static str| {
-        option(name, "FILE", help)
-            .value_hint(ValueHint::FilePath)
-            .value_parser(clap::value_parser!(PathBuf))
-            .help_heading(heading)
+fn only() -> Arg {
+    option("only", "NAMES", "Makes only the runs with these names, in the order of a suite of several runs")
+        .value_delimiter(',')
+}
+
+/// What is done with a recorded run, instead of a new one of other settings.
+fn recorded() -> [Arg; 2] {
+    let arg = |name: &'static str, help: &'static str| {
+        option(name, "RUN", help)
+            .num_args(0..=1)
+            .default_missing_value("last")
+            .add(complete::runs())
+            .help_heading("Recorded runs, by name, a prefix of it, or a path [default: the newest]")
     };
     [
-        option("only", "NAMES", "Makes only the runs with these names, in the order of the suite")
-            .value_delimiter(',')
-            .help_heading(heading),
-        file("markdown", "Writes the table of runs and targets as Markdown ('-': print only that)"),
-        file("json", "Writes the table of runs and targets as JSON ('-': print only that)"),
+        arg("again", "Repeats a run with its own settings, as a new run. Targets may follow, the same in the same order, with \
+                      passwords, which a run file does not contain"),
+        arg("resume", "Continues an interrupted run at its next trial, likewise; --max-rounds N allows a run with --until more rounds")
+            .conflicts_with("again"),
     ]
 }
 
@@ -244,11 +262,11 @@ pub(super) fn record() -> [Arg; 2] {
         option(
             "label",
             "LABEL",
-            "A label of the run, such as main, by which 'kurabe gate' and 'kurabe runs' find it; may be given several \
+            "A label of the run, such as main, by which --against and 'kurabe runs ls' find it; may be given several \
              times",
         )
         .action(ArgAction::Append),
-        json_progress(),
+        log_format(),
     ]
 }
 
@@ -261,7 +279,7 @@ pub(super) fn fleet() -> [Arg; 4] {
         arg(
             "fleet",
             "URL",
-            "Runs the clients on other machines: nats://HOST for agents on a NATS broker ('kurabe agent --nats'), \
+            "Runs the clients on other machines: nats://HOST for agents on a NATS broker ('kurabe agent --broker'), \
              ssh:HOST,HOST for agents that ssh starts",
         ),
         arg("agents", "N", "With --fleet: number of agents [default: all that answer]"),
@@ -277,7 +295,7 @@ pub(super) fn fleet() -> [Arg; 4] {
 }
 
 #[allow(clippy::too_many_lines, reason = "a list of options")]
-pub(super) fn how() -> [Arg; 23] {
+pub(super) fn how() -> [Arg; 24] {
     let heading = "Measurement";
     let arg = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).help_heading(heading)
@@ -292,9 +310,9 @@ pub(super) fn how() -> [Arg; 23] {
         arg(
             "via",
             "URL",
-            "An application as a target, such as kurabe app: http://host:port. URL,URL are several \
+            "An application as a target, such as kurabe up app: http://host:port. URL,URL are several \
              applications of one database; clients are assigned to them in turn. stack:php/mysqli is an application \
-             that is started for the run, before the database of --db ('kurabe stack --help' lists them)",
+             that is started for the run, before the database of --db ('kurabe up stack --help' lists them)",
         )
         .action(ArgAction::Append),
         stack::db().help_heading(heading),
@@ -379,6 +397,11 @@ pub(super) fn how() -> [Arg; 23] {
             "Durability class of writes on every target: memory, os-cache, periodic-sync, synced or \
              replicated; targets that cannot provide it are not measured [default: unchanged]",
         ),
+        flag(
+            "allow-eviction",
+            "Run although the data does not fit into the free memory of a cache, which then evicts values of others",
+        )
+        .help_heading(heading),
         flag("dry-run", "Print cells, rounds and expected time, and measure nothing").help_heading(heading),
         no_html(),
         otlp(),

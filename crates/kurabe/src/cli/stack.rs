@@ -1,4 +1,4 @@
-//! `kurabe stack`.
+//! `kurabe up stack`.
 
 use super::option;
 use clap::{Arg, Command, builder::PossibleValuesParser};

@@ -1,6 +1,6 @@
 //! `kurabe runs`.
 
-use super::{complete, flag, option, otlp, queue};
+use super::{complete, option, otlp, queue};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use std::path::PathBuf;
 
@@ -11,18 +11,23 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(
             Command::new("ls")
-                .about("Lists runs, the newest first, with labels, commit and note")
+                .about("Lists runs, the newest first, with labels, commit, verdict and note")
                 .arg(option("label", "LABEL", "Only runs with this label"))
                 .arg(option(
                     "suite",
                     "NAME",
                     "Only runs of this suite, by its file name without the extension",
                 ))
-                .arg(queue::fleet().help(
+                .arg(queue::broker().help(
                     "Lists the runs that were submitted to this broker's queue, with their states, instead of those of this \
                      machine",
                 ).conflicts_with_all(["label", "suite"]))
-                .arg(flag("json", "Prints a JSON object for each run, one per line")),
+                .arg(
+                    option("format", "FORMAT", "text, or a JSON object for each run, one per line")
+                        .value_parser(["text", "json"])
+                        .default_value("text")
+                        .hide_possible_values(true),
+                ),
         )
         .subcommand(queue::fetch())
         .subcommand(queue::cancel())

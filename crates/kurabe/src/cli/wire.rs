@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
         )
         .arg(flag("allow-remote", "Allow an address that other machines can reach"))
         .arg(option(
-            "until",
+            "first",
             "TEXT",
             "The application's first own statement is the first that contains this text [default: the first that \
              does not set up the connection or ask about the server]",

@@ -1,4 +1,4 @@
-//! `kurabe app TARGET`: an application in front of a database, for any load generator.
+//! `kurabe up app TARGET`: an application in front of a database, for any load generator.
 
 use super::join::{self, First};
 use crate::exit::{self, Exit};

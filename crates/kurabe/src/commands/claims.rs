@@ -122,11 +122,11 @@ struct Files {
 
 impl Files {
     fn of(matches: &ArgMatches, store: &Store) -> Self {
-        let html = matches.get_one::<PathBuf>("html").cloned();
+        let html = matches.get_one::<PathBuf>("export-html").cloned();
         // The folder of runs may not exist if nothing is measured.
         let usual = || Some(store.dir().join(PAGE)).filter(|_| store.dir().is_dir());
         let html = if matches.get_flag("no-html") { html } else { html.or_else(usual) };
-        Self { html, json: matches.get_one::<PathBuf>("json").cloned() }
+        Self { html, json: matches.get_one::<PathBuf>("export-json").cloned() }
     }
 
     /// Writes page and JSON.
@@ -232,6 +232,7 @@ impl Session<'_> {
             otlp: None,
             origin: Origin { suite: Some(definition.suite.clone()), labels, git: None },
             dry: self.dry,
+            print: true,
             in_suite: None,
             goal: Goal::Claim(&decided),
         };

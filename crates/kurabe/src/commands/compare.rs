@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use kurabe_core::Error;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_report::Summary;
-use kurabe_report::compare::{self, Decision};
+use kurabe_report::compare::{self, Compared, Decision};
 use std::path::{Path, PathBuf};
 
 pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
@@ -19,7 +19,7 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if one.folder == other.folder {
         let same = format!("both names are those of the same run, {}", one.name);
         if files.margin.is_some() {
-            return Err(Error::usage(same).hint("name two runs; 'kurabe show' lists them").into());
+            return Err(Error::usage(same).hint("name two runs; 'kurabe runs ls' lists them").into());
         }
         output.warning(&same);
     }
@@ -27,37 +27,70 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let infos = [report::info(&first, output), report::info(&second, output)];
     let (a, b) = view.analyse_both([&first, &second], infos)?;
     report::warn_of_licences(&view, &[&first, &second], output);
-    Ok(exit_of(judged(&a, &b, &files, output)?))
+    judged(compare::compare(&a, &b), [&a, &b], &files, output)
 }
 
-/// What a comparison writes besides its tables, and the gate's margin.
+/// What is written besides tables, and the gate's margin.
 pub(super) struct Files {
-    margin: Option<f64>,
+    pub(super) margin: Option<f64>,
     markdown: Option<PathBuf>,
     junit: Option<PathBuf>,
     json: Option<PathBuf>,
 }
 
 impl Files {
-    /// Reads the options.
+    /// Reads the options. Not every command has every option.
     ///
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
     pub(super) fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
-        let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let criterion = matches.get_one::<String>("fail-on");
+        let file = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
+        let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().map(String::as_str);
+        let criterion = text("fail-on").or(text("against").map(|_| "slower"));
         let margin =
             criterion.map(|text| compare::gate::criterion(text, DEFAULT_MARGIN, percentage)).transpose();
         let margin = margin.map_err(|error| error.context("--fail-on"))?;
-        let files = Self { margin, markdown: file("markdown"), junit: file("junit"), json: file("json") };
+        let [markdown, junit, json] = ["export-markdown", "export-junit", "export-json"].map(file);
+        let files = Self { margin, markdown, junit, json };
         if files.junit.is_some() && margin.is_none() {
-            return Err(Error::usage("--junit requires --fail-on").hint("add --fail-on slower:5%"));
+            return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }
-        let printed = [&files.markdown, &files.junit, &files.json].into_iter().flatten();
-        if printed.filter(|file| is_output(file)).count() > 1 {
-            return Err(Error::usage("only one of --markdown, --junit and --json can be '-'"));
+        if [&files.markdown, &files.junit, &files.json]
+            .into_iter()
+            .flatten()
+            .filter(|file| is_output(file))
+            .count()
+            > 1
+        {
+            return Err(Error::usage(
+                "only one of --export-markdown, --export-junit and --export-json can be '-'",
+            ));
         }
         Ok(files)
+    }
+
+    /// Whether standard output is for one of them alone.
+    pub(super) fn prints(&self) -> bool {
+        [&self.markdown, &self.junit, &self.json].into_iter().flatten().any(|file| is_output(file))
+    }
+
+    /// Writes a result in the formats that were asked for.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub(super) fn write(
+        &self,
+        markdown: impl FnOnce() -> String,
+        json: impl FnOnce() -> String,
+        junit: impl FnOnce() -> String,
+        output: &Output,
+    ) -> Result<()> {
+        let write = |file: &PathBuf, text: String| {
+            if is_output(file) { Ok(output.result(&text)?) } else { report::write(file, text.as_bytes()) }
+        };
+        self.markdown.as_ref().map_or(Ok(()), |file| write(file, markdown()))?;
+        self.json.as_ref().map_or(Ok(()), |file| write(file, json()))?;
+        self.junit.as_ref().map_or(Ok(()), |file| write(file, junit()))
     }
 }
 
@@ -65,43 +98,27 @@ fn is_output(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Compares two runs, prints and writes the comparison, and returns the gate's decision if there is one.
+/// Judges a comparison of these runs if there is a criterion, prints and writes it, and returns the exit code.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub(super) fn judged(
-    first: &Summary,
-    second: &Summary,
+    mut compared: Compared,
+    [first, second]: [&Summary; 2],
     files: &Files,
     output: &Output,
-) -> Result<Option<Decision>> {
-    let mut compared = compare::compare(first, second);
+) -> Result<Exit> {
     if let Some(margin) = files.margin {
         compare::gate::judge(&mut compared, first, second, margin);
     }
-    let markdown = files.markdown.as_ref().map(|file| (file, compare::pull_request(&compared)));
-    let json = files.json.as_ref().map(|file| (file, compare::json(&compared)));
-    let junit = files.junit.as_ref().map(|file| (file, compare::junit(&compared, &first.experiment)));
-    let mut printed = false;
-    for (file, text) in [markdown, json, junit].into_iter().flatten() {
-        if is_output(file) {
-            output.result(&text)?;
-            printed = true;
-        } else {
-            report::write(file, text.as_bytes())?;
-        }
-    }
-    if !printed {
+    if !files.prints() {
         output.result(&compare::terminal(&compared, &report::terminal_options(output)))?;
     }
-    Ok(compared.gate.map(|gate| gate.decision))
-}
-
-/// The exit code of a gate's decision; 0 without a gate.
-pub(super) fn exit_of(decision: Option<Decision>) -> Exit {
-    match decision {
+    let junit = || compare::junit(&compared, &first.experiment);
+    files.write(|| compare::pull_request(&compared), || compare::json(&compared), junit, output)?;
+    Ok(match compared.gate.map(|gate| gate.decision) {
         None | Some(Decision::Passed) => exit::DONE,
         Some(Decision::Failed) => exit::SLOWER,
         Some(Decision::Inconclusive) => exit::INCONCLUSIVE,
-    }
+    })
 }

@@ -178,7 +178,7 @@ fn work(
         }
     };
     let how = How {
-        restart: matches.get_flag("restart"),
+        restart: matches.get_flag("no-resume"),
         truncate: matches.get_flag("truncate-target"),
         keep: matches.get_flag("keep-record"),
         more,
@@ -196,7 +196,7 @@ fn work(
         }
         Err(error) => {
             if copy.begun && error.kind() != ErrorKind::NotOurs {
-                output.hint("what was copied is kept: the same command continues, --restart begins again");
+                output.hint("what was copied is kept: the same command continues, --no-resume begins again");
             }
             Err(error.into())
         }

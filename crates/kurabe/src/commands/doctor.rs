@@ -34,7 +34,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         match targets::open(std::slice::from_ref(url), &targets::Wish::default(), output) {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
-                    let wire = matches.get_flag("wire").then(|| {
+                    let wire = matches.get_flag("messages").then(|| {
                         messages::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                     });

@@ -25,7 +25,7 @@ use kurabe_engine::fixture::Fixture;
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::runner::Runner;
-use kurabe_engine::{overhead, preflight};
+use kurabe_engine::{eviction, overhead, preflight};
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor};
 use kurabe_record::{Resumed, Store, Writer};
@@ -78,6 +78,8 @@ pub(super) struct Job<'a> {
     pub(super) origin: Origin,
     /// Only print the plan.
     pub(super) dry: bool,
+    /// Whether its plan and its report are printed to standard output.
+    pub(super) print: bool,
     /// How it belongs to a suite of several runs; `None`: it is the only one.
     pub(super) in_suite: Option<InSuite>,
     /// What it is for.
@@ -88,8 +90,6 @@ pub(super) struct Job<'a> {
 pub(super) struct InSuite {
     /// The throwaway servers that it shares with the other runs, if it does.
     pub(super) shared: Option<Arc<SharedServers>>,
-    /// Whether its plan and its report are printed to standard output.
-    pub(super) print: bool,
 }
 
 /// What is known of a run so far, also if it ends with an error.
@@ -163,7 +163,7 @@ fn make(
     account: &mut Account,
     output: &Output,
 ) -> Result<Exit> {
-    let print = job.in_suite.as_ref().is_none_or(|suite| suite.print);
+    let print = job.print;
     let machine = kurabe_observe::machine_facts();
     let targets = &opened.targets;
     plan.compare(targets);
@@ -234,6 +234,7 @@ fn make(
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(targets, &header.run)?;
     preflight::clear(&plan, targets, &mut fixtures)?;
+    eviction::check(&mut plan, targets)?;
     let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
     for unknown in &unanalysed {
         output.warning(unknown);
@@ -302,13 +303,14 @@ pub(super) fn go_on(
     scale::count(&mut plan, &opened, output)?;
     if plan.spec != run.header.spec {
         let error = Error::usage("the scale of pgbench's tables has changed since the run started");
-        return Err(error.hint("start a new run: kurabe rerun").into());
+        return Err(error.hint("start a new run: kurabe run --again").into());
     }
     let machine = kurabe_observe::machine_facts();
     preflight::check(&plan, &opened.targets, machine.memory_bytes)?;
     signals::wait_for("the targets to be prepared");
     let mut fixtures = Fixture::open_all(&opened.targets, &run.header.run)?;
     preflight::clear(&plan, &opened.targets, &mut fixtures)?;
+    eviction::check(&mut plan, &opened.targets)?;
     let resumption = Resumption {
         began: now(),
         trials_before: run.trials.len() as u64,
@@ -495,7 +497,8 @@ fn measure(sitting: Sitting<'_>, run: &mut Run) -> Result<Exit> {
     }
     ended?;
     if !complete {
-        output.hint(&format!("stopped; 'kurabe resume {}' continues at the next trial", run.header.run));
+        output
+            .hint(&format!("stopped; 'kurabe run --resume {}' continues at the next trial", run.header.run));
         return Ok(exit::INTERRUPTED);
     }
     push::after(otlp, run, output);

@@ -58,7 +58,7 @@ pub(super) fn submit(_: &ArgMatches, _: &Output) -> anyhow::Result<Exit> {
 }
 
 pub(super) fn list(_: &ArgMatches, _: &Output) -> anyhow::Result<Exit> {
-    Err(Error::not_built_in("kurabe runs ls --fleet").into())
+    Err(Error::not_built_in("kurabe runs ls --broker").into())
 }
 
 pub(super) fn fetch(_: &ArgMatches, _: &Output) -> anyhow::Result<Exit> {
@@ -89,10 +89,10 @@ mod tests {
         };
         let url = "nats://broker:4222";
         assert!(refused(&["kurabe", "agent", "--stdio"], agent).contains("kurabe agent"));
-        assert!(refused(&["kurabe", "submit", "s.toml", "--fleet", url], submit).contains("submit"));
-        assert!(refused(&["kurabe", "runs", "ls", "--fleet", url], list).contains("runs ls --fleet"));
-        assert!(refused(&["kurabe", "runs", "fetch", "r", "--fleet", url], fetch).contains("fetch"));
-        assert!(refused(&["kurabe", "runs", "cancel", "r", "--fleet", url], cancel).contains("cancel"));
+        assert!(refused(&["kurabe", "submit", "s.toml", "--broker", url], submit).contains("submit"));
+        assert!(refused(&["kurabe", "runs", "ls", "--broker", url], list).contains("runs ls --broker"));
+        assert!(refused(&["kurabe", "runs", "fetch", "r", "--broker", url], fetch).contains("fetch"));
+        assert!(refused(&["kurabe", "runs", "cancel", "r", "--broker", url], cancel).contains("cancel"));
         let error = shown(url).unwrap_err().to_string();
         assert!(error.contains("--fleet is not built") && error.contains(FULL_BUILD), "{error}");
         end_with_worker().unwrap();

@@ -1,35 +1,33 @@
-//! `kurabe gate SUITE --against BASE`: runs a suite and compares the run with an earlier one.
+//! `kurabe run -f SUITE --fail-on slower`: judges a run, by itself or `--against` an earlier one.
 
 use super::compare::{Files, judged};
-use super::execute::{Goal, Job, execute};
-use super::{push, report};
+use super::report;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::suite::Request;
 use crate::targets;
-use crate::{places, quiet};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::origin::Origin;
+use kurabe_core::run::Run;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
-use kurabe_report::View;
-use kurabe_report::compare::Decision;
-use std::path::{Path, PathBuf};
+use kurabe_report::{View, compare};
+use std::path::Path;
 
-pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let Some(suite) = matches.get_one::<PathBuf>("suite") else {
-        return Err(Error::usage("no suite was given").into());
-    };
-    let files = Files::of(matches)?;
-    let request = Request::of_suite(suite, matches)?;
-    let mut spec = request.spec()?;
-    let origin = origin(Some(suite), matches)?;
-    let store = places::writable_runs(matches)?;
-    // Without a base, a measurement would be in vain.
-    let wanted = matches.get_one::<String>("against").map_or("last", String::as_str);
+/// The run that `--against` names, with which the new run is to be compared.
+///
+/// # Errors
+/// If there is none, or it is not complete: a measurement would be in vain.
+pub(super) fn earlier(
+    matches: &ArgMatches,
+    store: &Store,
+    origin: &Origin,
+    experiment: &str,
+    output: &Output,
+) -> Result<Option<Run>> {
+    let Some(wanted) = matches.try_get_one::<String>("against").ok().flatten() else { return Ok(None) };
     let wanted = targets::without_passwords(std::iter::once(wanted.to_owned())).concat();
-    let path = base(&store, &wanted, &origin, &spec.experiment).map_err(OfRunFile)?;
+    let path = base(store, &wanted, origin, experiment).map_err(OfRunFile)?;
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if !recorded.run.is_complete() {
         let message = format!("the run {} is not complete: nothing can be compared with it", path.name);
@@ -38,38 +36,31 @@ pub(super) fn gate(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         );
     }
     output.note(&format!("comparing with {}", path.name));
-    if !request.names_seed() {
-        // Equal data and equal inputs remove one difference between the runs.
-        spec.seed = recorded.run.header.spec.seed;
-    }
-    let job = Job {
-        spec,
-        free: request.free()?,
-        urls: request.target_urls(),
-        cache: request.cache.clone(),
-        remote: request.remote.clone(),
-        fleet: request.fleet.clone(),
-        store,
-        html: !matches.get_flag("no-html"),
-        otlp: push::collector(matches)?,
-        origin,
-        dry: matches.get_flag("dry-run"),
-        goal: Goal::default(),
-        in_suite: None,
+    Ok(Some(recorded.run))
+}
+
+/// Judges a new run: against an earlier one, or its second target against its first.
+///
+/// # Errors
+/// If the result cannot be written.
+pub(super) fn judge(
+    exit: Exit,
+    made: &Run,
+    earlier: Option<&Run>,
+    files: &Files,
+    output: &Output,
+) -> Result<Exit> {
+    let info = report::info(made, output);
+    let judged = if let Some(earlier) = earlier {
+        let (first, second) =
+            View::default().analyse_both([earlier, made], [report::info(earlier, output), info])?;
+        judged(compare::compare(&first, &second), [&first, &second], files, output)?
+    } else {
+        let summary = kurabe_report::analyse(made, info);
+        judged(compare::peers(made, &summary), [&summary; 2], files, output)?
     };
-    if !job.dry {
-        quiet::wait(matches, output)?;
-    }
-    let (exit, made) = execute(&job, output)?;
-    let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
-    let infos = [report::info(&recorded.run, output), report::info(&made, output)];
-    let (first, second) = View::default().analyse_both([&recorded.run, &made], infos)?;
-    let decision = judged(&first, &second, &files, output)?;
-    Ok(match decision {
-        // Cells without results are the cause of what is not judged.
-        Some(Decision::Passed | Decision::Inconclusive) if exit != exit::DONE => exit,
-        decision => super::compare::exit_of(decision),
-    })
+    // Cells without results are the cause of what is not judged.
+    Ok(if judged == exit::SLOWER || exit == exit::DONE { judged } else { exit })
 }
 
 /// Where a new run comes from, without its commit.

@@ -64,7 +64,7 @@ impl First {
             }
         }
         Err(Error::usage(format!("--join: {} does not report the seed of its data", self.url))
-            .hint("check that it is kurabe app with the same experiments, or give both the same --seed"))
+            .hint("check that it is kurabe up app with the same experiments, or give both the same --seed"))
     }
 
     /// Checks that both applications serve the same data, with distinct clients.

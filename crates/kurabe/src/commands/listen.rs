@@ -1,4 +1,4 @@
-//! `kurabe listen`: the other end of experiment net, until Ctrl-C.
+//! `kurabe up tcp`: the other end of experiment net, until Ctrl-C.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! `kurabe doctor --wire`: counts the messages between a client and the server until the first reply.
+//! `kurabe doctor --messages`: counts the messages between a client and the server until the first reply.
 
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::operation::Operation;

@@ -19,7 +19,6 @@ mod runs;
 mod scale;
 mod selftest;
 mod serve;
-mod show;
 mod stack;
 mod stopping_rule;
 mod store;
@@ -63,11 +62,7 @@ use std::path::PathBuf;
 
 /// Executes a command.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some((
-        "run" | "gate" | "claims" | "rerun" | "resume" | "doctor" | "up" | "app" | "stack" | "copy"
-        | "selftest" | "wire",
-        _,
-    )) = matches.subcommand()
+    if let Some(("run" | "claims" | "doctor" | "up" | "copy" | "selftest" | "wire", _)) = matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -78,28 +73,26 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             fleet::end_with_worker()?;
             run::run(matches, output)
         }
-        Some(("rerun", matches)) => run::rerun(matches, output),
-        Some(("resume", matches)) => run::resume(matches, output),
         Some(("list", _)) => {
             let (experiments, targets) = (catalogue::experiments(), catalogue::targets());
             output.result(&format!("{experiments}\n{targets}{}", catalogue::left_out()))?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(matches, output),
-        Some(("up", matches)) => up::up(matches, output),
-        Some(("app", matches)) => app::app(matches, output),
-        Some(("stack", matches)) => stack::stack(matches, output),
+        Some(("up", matches)) => match matches.subcommand() {
+            Some(("app", matches)) => app::app(matches, output),
+            Some(("stack", matches)) => stack::stack(matches, output),
+            Some((_, matches)) => listen::listen(matches, output),
+            None => up::up(matches, output),
+        },
         Some(("copy", matches)) => copy::copy(matches, output),
         Some(("agent", matches)) => fleet::agent(matches, output),
         Some(("submit", matches)) => fleet::submit(matches, output),
-        Some(("listen", matches)) => listen::listen(matches, output),
         Some(("claims", matches)) => claims::claims(matches, output),
         Some(("wire", matches)) => wire::wire(matches, output),
         Some(("selftest", matches)) => selftest::selftest(matches, output),
         Some(("serve", matches)) => serve::serve(matches, output),
-        Some(("show", matches)) => show::show(matches, output),
         Some(("report", matches)) => report::report(matches, output),
-        Some(("gate", matches)) => gate::gate(matches, output),
         Some(("runs", matches)) => store::runs(matches, output),
         Some(("compare", matches)) => compare::compare(matches, output),
         Some(("completions", matches)) => {

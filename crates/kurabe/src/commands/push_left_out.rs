@@ -34,13 +34,13 @@ mod tests {
     #[test]
     fn collector_and_push_are_refused_with_the_build_that_has_them() {
         let command = |words: &[&str]| cli::command().try_get_matches_from(words).unwrap();
-        let run = command(&["kurabe", "rerun", "r", "--otlp", "http://localhost:4318"]);
-        let error = collector(run.subcommand_matches("rerun").unwrap()).err().unwrap();
+        let run = command(&["kurabe", "run", "--again", "r", "--otlp", "http://localhost:4318"]);
+        let error = collector(run.subcommand_matches("run").unwrap()).err().unwrap();
         assert_eq!(exit::of(&error.clone().into()), exit::USAGE);
         let text = error.to_string();
         assert!(text.contains("--otlp is not built into") && text.contains(FULL_BUILD), "{text}");
-        let without = command(&["kurabe", "rerun", "r"]);
-        assert!(collector(without.subcommand_matches("rerun").unwrap()).unwrap().is_none());
+        let without = command(&["kurabe", "run", "--again", "r"]);
+        assert!(collector(without.subcommand_matches("run").unwrap()).unwrap().is_none());
 
         let words = ["kurabe", "runs", "push", "r", "--otlp", "http://localhost:4318"];
         let matches = command(&words);

@@ -1,5 +1,6 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
+use super::compare::Files;
 use super::{named_run, parquet};
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -25,12 +26,19 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let info = info(&run, output);
     let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);
-    let format = matches.get_one::<String>("format").map_or("html", String::as_str);
-    if !run.is_complete() {
-        // Other formats have no place for a warning.
-        output.warning(&format!("{} is not complete; 'kurabe resume' continues it", path.name));
-    }
+    let asked = matches.get_one::<PathBuf>("output");
     let published = matches.get_flag("published");
+    let ending = asked.and_then(|file| file.extension()?.to_str());
+    let format = match (matches.get_one::<String>("format"), ending) {
+        (Some(format), _) => format.as_str(),
+        (None, Some(ending @ ("html" | "md" | "csv" | "json" | "hgrm" | "parquet"))) => ending,
+        (None, _) if published => "html",
+        (None, _) => "text",
+    };
+    if !run.is_complete() && format != "text" {
+        // Other formats have no place for a warning.
+        output.warning(&format!("{} is not complete; 'kurabe run --resume' continues it", path.name));
+    }
     if published && info.and_then(|info| info.published).is_none() {
         return Err(Error::usage(format!(
             "there are no published results for {}",
@@ -46,12 +54,12 @@ pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         "windows" => windows::render(&*view.run(&run)?).into_bytes(),
         "parquet" => parquet::render(&*view.run(&run)?)?,
         "json" => json::render(&summary).into_bytes(),
-        _ => html::render(&summary, &html::Options { published }).into_bytes(),
+        "html" => html::render(&summary, &html::Options { published }).into_bytes(),
+        _ => terminal::render(&summary, &terminal_options(output)).into_bytes(),
     };
-    let asked = matches.get_one::<PathBuf>("output").cloned();
     let file = match asked {
         Some(file) if file.as_os_str() == "-" => None,
-        Some(file) => Some(file),
+        Some(file) => Some(file.clone()),
         None if format == "html" => Some(path.folder.join(file_name(&view, "report", "html"))),
         None if format == "parquet" => Some(path.folder.join(file_name(&view, "windows", "parquet"))),
         None => None,
@@ -112,6 +120,12 @@ pub(super) fn terminal(run: &Run, output: &Output) -> String {
 /// The options for this terminal.
 pub(super) fn terminal_options(output: &Output) -> terminal::Options {
     terminal::Options { width: output.width.unwrap_or(WIDTH), color: output.colour, details: output.verbose }
+}
+
+/// Writes the report of a new run in the formats that were asked for.
+pub(super) fn export(run: &Run, files: &Files, output: &Output) -> Result<()> {
+    let summary = kurabe_report::analyse(run, info(run, output));
+    files.write(|| markdown::render(&summary), || json::render(&summary), String::new, output)
 }
 
 /// Writes the HTML report into the run's folder.

@@ -1,11 +1,13 @@
-//! `kurabe run`, `rerun` and `resume`.
+//! `kurabe run`: a new run, a recorded one `--again`, or the rest of one (`--resume`).
 
+use super::compare::Files;
 use super::execute::{Goal, Job, execute, go_on};
-use super::gate::origin;
-use super::{push, wanted};
+use super::gate::{self, origin};
+use super::{push, report, wanted};
 use crate::cli::PGBENCH;
-use crate::exit::{Exit, OfRunFile};
+use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
+use crate::settings::is_given;
 use crate::suite::{Request, Several};
 use crate::{places, quiet};
 use anyhow::Result;
@@ -18,8 +20,14 @@ use kurabe_engine::budget::Free;
 use kurabe_experiments::registry;
 use std::path::PathBuf;
 
-/// Starts a new run, from options or a suite file.
+/// Starts a new run, from options or a suite file, or does what is asked with a recorded one.
 pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    if matches.contains_id("again") {
+        return again(matches, output);
+    }
+    if matches.contains_id("resume") {
+        return resume(matches, output);
+    }
     let (request, matches, suite) = if let Some((name, matches)) = matches.subcommand() {
         let request = match name {
             PGBENCH => Request::of_pgbench(matches)?,
@@ -33,11 +41,28 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         if let Some(several) = Several::read(suite, matches)? {
             return super::suite::run(suite, &several, matches, output);
         }
-        super::suite::refuse_options(matches)?;
+        if matches.contains_id("only") {
+            return Err(Error::usage("--only is for a suite of several runs")
+                .hint("write several [[run]] into the suite file")
+                .into());
+        }
         (Request::of_suite(suite, matches)?, matches, Some(suite.as_path()))
     };
-    let spec = request.spec()?;
+    let (files, mut spec) = (Files::of(matches)?, request.spec()?);
     let dry = matches.get_flag("dry-run");
+    let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
+    let origin = origin(suite, matches)?;
+    let earlier = gate::earlier(matches, &store, &origin, &spec.experiment, output)?;
+    match &earlier {
+        // Equal data and equal inputs remove one difference between the runs.
+        Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
+        None if files.margin.is_some() && spec.targets.len() != 2 => {
+            return Err(Error::usage("--fail-on judges the second of two targets against the first")
+                .hint("name two targets, or an earlier run with --against")
+                .into());
+        }
+        _ => {}
+    }
     if !dry {
         quiet::wait(matches, output)?;
     }
@@ -48,15 +73,22 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         cache: request.cache.clone(),
         remote: request.remote.clone(),
         fleet: request.fleet.clone(),
-        store: if dry { places::runs(matches)? } else { places::writable_runs(matches)? },
+        store,
         html: !matches.get_flag("no-html"),
         otlp: push::collector(matches)?,
-        origin: origin(suite, matches)?,
+        origin,
         dry,
+        print: files.margin.is_none() && !files.prints(),
         goal: Goal::default(),
         in_suite: None,
     };
-    Ok(execute(&job, output)?.0)
+    let (exit, made) = execute(&job, output)?;
+    let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
+    if files.margin.is_some() {
+        return gate::judge(exit, &made, earlier.as_ref(), &files, output);
+    }
+    report::export(&made, &files, output)?;
+    Ok(exit)
 }
 
 /// The error if no experiment and no suite was given. Most likely the name is misspelt.
@@ -68,9 +100,21 @@ fn no_experiment(matches: &ArgMatches) -> Error {
     }
 }
 
+/// Refuses options that would change the settings of a recorded run.
+fn refuse_others(word: &str, more: &[&str], matches: &ArgMatches) -> kurabe_core::Result<()> {
+    let everywhere = ["target", "no-html", "otlp", "log-format", "runs-dir", "color", "quiet", "verbose"];
+    let allowed = |id: &str| id == word || everywhere.contains(&id) || more.contains(&id);
+    match matches.ids().map(clap::Id::as_str).find(|id| is_given(matches, id) && !allowed(id)) {
+        None => Ok(()),
+        Some(id) => Err(Error::usage(format!("--{word} cannot be combined with other settings ({id})"))
+            .hint("the run is executed with its own settings; for others, start a new run")),
+    }
+}
+
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
-pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let path = places::runs(matches)?.find(&wanted(matches, "run")).map_err(OfRunFile)?;
+fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    refuse_others("again", &[], matches)?;
+    let path = places::runs(matches)?.find(&wanted(matches, "again")).map_err(OfRunFile)?;
     let RunHeader { spec, origin, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
     // A label says something of one run, not of its repetition.
     let origin = Origin { labels: Vec::new(), git: None, ..origin };
@@ -78,7 +122,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match kurabe_record::read(&path) {
         Ok(recorded) => recorded.torn.iter().for_each(|torn| output.warning(torn)),
         Err(error) => {
-            output.warning(&format!("{error}; the first line is intact, and a rerun needs only that"));
+            output.warning(&format!("{error}; the first line is intact, and a repetition needs only that"));
         }
     }
     let job = Job {
@@ -93,6 +137,7 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         otlp: push::collector(matches)?,
         origin,
         dry: false,
+        print: true,
         goal: Goal::default(),
         in_suite: None,
     };
@@ -100,16 +145,17 @@ pub(super) fn rerun(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// Continues an interrupted run.
-pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    refuse_others("resume", &["max-rounds"], matches)?;
     let store = places::runs(matches)?;
-    let path = store.find(&wanted(matches, "run")).map_err(OfRunFile)?;
+    let path = store.find(&wanted(matches, "resume")).map_err(OfRunFile)?;
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {
         output.warning(torn);
     }
     let urls = urls(matches, &resumed.run.header.spec.targets)?;
-    let max_rounds =
-        matches.get_one::<String>("max-rounds").map(|text| units::parse_count(text)).transpose()?;
+    let max_rounds = matches.get_one::<String>("max-rounds").filter(|_| is_given(matches, "max-rounds"));
+    let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
     let otlp = push::collector(matches)?;
     go_on(resumed, &urls, max_rounds, !matches.get_flag("no-html"), otlp.as_ref(), output)
@@ -117,7 +163,8 @@ pub(super) fn resume(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 
 /// The recorded target URLs, or the ones that the user gives again with passwords.
 fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
-    let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
+    let given = matches.get_many::<String>("target").filter(|_| is_given(matches, "target"));
+    let given: Vec<String> = given.into_iter().flatten().cloned().collect();
     if given.is_empty() {
         return Ok(recorded.to_vec());
     }

@@ -1,4 +1,4 @@
-//! `kurabe stack NAME`: runs an application stack before a database until Ctrl-C.
+//! `kurabe up stack NAME`: runs an application stack before a database until Ctrl-C.
 
 use crate::exit::{self, Exit};
 use crate::output::Output;

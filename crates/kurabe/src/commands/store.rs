@@ -6,15 +6,17 @@ use crate::{places, targets};
 use anyhow::Result;
 use clap::ArgMatches;
 use jiff::Timestamp;
-use kurabe_core::Error;
+use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
+use kurabe_report::finding::Section;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     match matches.subcommand() {
-        Some(("ls", matches)) if matches.contains_id("fleet") => super::fleet::list(matches, output),
+        Some(("ls", matches)) if matches.contains_id("broker") => super::fleet::list(matches, output),
         Some(("fetch", matches)) => super::fleet::fetch(matches, output),
         Some(("cancel", matches)) => super::fleet::cancel(matches, output),
         Some(("ls", matches)) => list(matches, output),
@@ -39,7 +41,7 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Entry::Unreadable { .. } => label.is_none() && suite.is_none(),
     };
     let found: Vec<&Entry> = entries.iter().filter(wanted).collect();
-    if matches.get_flag("json") {
+    if is_json(matches) {
         let mut text = String::new();
         for entry in found {
             let _ = writeln!(text, "{}", object(entry));
@@ -57,11 +59,18 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let width = found.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in found {
-        let about = match entry {
-            Entry::Run(run) => about(run),
-            Entry::Unreadable { error, .. } => error.to_string(),
+        let name = &entry.path().name;
+        let _ = match entry {
+            Entry::Run(run) => {
+                let (length, verdict) = read(entry, output);
+                let _ = writeln!(text, "{name:width$}  {}", about(run, &length));
+                verdict.map_or(Ok(()), |verdict| writeln!(text, "    {verdict}"))
+            }
+            Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
+                writeln!(text, "{name:width$}  damaged: {error}")
+            }
+            Entry::Unreadable { error, .. } => writeln!(text, "{name:width$}  unreadable: {error}"),
         };
-        let _ = writeln!(text, "{:width$}  {about}", entry.path().name);
         match entry.path().note() {
             Ok(Some(note)) => {
                 for line in note.lines() {
@@ -76,6 +85,24 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(exit::DONE)
 }
 
+/// Whether a list is for programs.
+pub(super) fn is_json(matches: &ArgMatches) -> bool {
+    matches.get_one::<String>("format").is_some_and(|format| format == "json")
+}
+
+/// How long a run took, and the first sentence of its verdict, if it has one and can be read.
+fn read(entry: &Entry, output: &Output) -> (String, Option<String>) {
+    let Ok(recorded) = kurabe_record::read(entry.path()) else { return Default::default() };
+    let run = recorded.run;
+    let last = run.end.as_ref().map(|end| end.at_ms).or(run.trials.last().map(|trial| trial.at_ms));
+    let length = last.map_or_else(String::new, |at| format!(" {}", units::time(Duration::from_millis(at))));
+    if run.trials.is_empty() {
+        return (length, None);
+    }
+    let summary = kurabe_report::analyse(&run, super::report::info(&run, output));
+    (length, summary.sentences(Section::Verdict).first().map(|sentence| (*sentence).to_owned()))
+}
+
 fn state(run: &RunSummary) -> &'static str {
     match run.state {
         RunState::Complete => "complete",
@@ -84,15 +111,21 @@ fn state(run: &RunSummary) -> &'static str {
     }
 }
 
-/// A run in one line: `2026-11-23 18:05, session on sqlite:, complete, suite gate, main, 0123456789ab`.
-fn about(run: &RunSummary) -> String {
+/// A run in one line: `2026-11-23 18:05 UTC, session on sqlite:, complete in 40 s, suite gate, label main, commit 01234567`.
+fn about(run: &RunSummary, length: &str) -> String {
     let header = &run.header;
     let began = Timestamp::from_second(i64::try_from(header.began).unwrap_or(i64::MAX));
     let began = began.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d %H:%M UTC");
     let mut parts = vec![
         began.to_string(),
         format!("{} on {}", header.spec.experiment, header.spec.targets.join(" ")),
-        state(run).to_owned(),
+        match run.state {
+            RunState::Complete => format!("complete after{length}"),
+            RunState::Incomplete => {
+                format!("stopped after{length}; 'kurabe run --resume {}' continues", run.path.name)
+            }
+            RunState::Running => "running".to_owned(),
+        },
     ];
     parts.extend(header.origin.suite.iter().map(|suite| format!("suite {suite}")));
     parts.extend(header.origin.labels.iter().map(|label| format!("label {label}")));

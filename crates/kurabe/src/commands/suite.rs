@@ -1,6 +1,7 @@
 //! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
 //! target.
 
+use super::compare::Files;
 use super::execute::{Account, Goal, InSuite, Job, attempt};
 use super::gate::origin;
 use super::{push, report};
@@ -18,7 +19,7 @@ use kurabe_experiments::registry;
 use kurabe_report::suite_table::{self, Ending, Entry, Row, State, SuiteTable};
 use kurabe_report::terminal;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,6 +36,11 @@ struct Planned<'a> {
 /// Executes a suite.
 pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let files = Files::of(matches)?;
+    if files.margin.is_some() {
+        return Err(Error::usage(format!("{} has several runs, and a gate judges one", path.display()))
+            .hint("give each run a file of its own, which the suite names by 'file'")
+            .into());
+    }
     let dry = matches.get_flag("dry-run");
     let mut all: Vec<Planned<'_>> = suite
         .runs
@@ -89,7 +95,7 @@ pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &O
     }
     table.complete = !signals::stopped();
     table.seconds = began.elapsed().as_secs_f64();
-    let written = files.write(&table, output);
+    let written = write(&table, &files, output);
     if output.json {
         output.event(&json!({ "event": "suite-ends", "suite": table.suite, "complete": table.complete }));
     }
@@ -124,7 +130,8 @@ fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Resu
         otlp: push::collector(matches)?,
         origin: origin(Some(path), matches)?,
         dry,
-        in_suite: Some(InSuite { shared: None, print: !files.prints() }),
+        print: !files.prints(),
+        in_suite: Some(InSuite { shared: None }),
         goal: Goal::default(),
     })
 }
@@ -221,7 +228,7 @@ fn how_to_go_on(path: &Path, table: &SuiteTable) -> String {
     let (begun, rest): (Vec<&Row>, Vec<&Row>) =
         table.runs.iter().filter(stopped).partition(|row| row.run.is_some());
     let mut commands: Vec<String> =
-        begun.iter().filter_map(|row| Some(format!("'kurabe resume {}'", row.run.as_ref()?))).collect();
+        begun.iter().filter_map(|row| Some(format!("'kurabe run --resume {}'", row.run.as_ref()?))).collect();
     if !rest.is_empty() {
         let names: Vec<&str> = rest.iter().map(|row| row.name.as_str()).collect();
         commands.push(format!("'kurabe run -f {} --only {}'", path.display(), names.join(",")));
@@ -232,61 +239,14 @@ fn how_to_go_on(path: &Path, table: &SuiteTable) -> String {
     format!("stopped; the rest: {}", commands.join(", then "))
 }
 
-/// Where the table is written besides the terminal.
-struct Files {
-    markdown: Option<PathBuf>,
-    json: Option<PathBuf>,
-}
-
-impl Files {
-    fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
-        let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let files = Self { markdown: file("markdown"), json: file("json") };
-        if [&files.markdown, &files.json].into_iter().flatten().filter(|file| is_output(file)).count() > 1 {
-            return Err(Error::usage("only one of --markdown and --json can be '-'"));
-        }
-        Ok(files)
+/// Prints the table, unless standard output is for a file alone, and writes the files.
+fn write(table: &SuiteTable, files: &Files, output: &Output) -> Result<()> {
+    if !files.prints() {
+        output.result("")?;
+        let options = report::terminal_options(output);
+        // Without a terminal, one wide table is easier to read than several.
+        let options = terminal::Options { width: output.width.unwrap_or(WIDTH), ..options };
+        output.result(&suite_table::terminal(table, &options))?;
     }
-
-    /// Whether standard output is for one of them alone.
-    fn prints(&self) -> bool {
-        [&self.markdown, &self.json].into_iter().flatten().any(|file| is_output(file))
-    }
-
-    fn write(&self, table: &SuiteTable, output: &Output) -> Result<()> {
-        let markdown = self.markdown.as_ref().map(|file| (file, suite_table::markdown(table)));
-        let json = self.json.as_ref().map(|file| (file, suite_table::json(table)));
-        if !self.prints() {
-            output.result("")?;
-            let options = report::terminal_options(output);
-            // Without a terminal, one wide table is easier to read than several.
-            let options = terminal::Options { width: output.width.unwrap_or(WIDTH), ..options };
-            output.result(&suite_table::terminal(table, &options))?;
-        }
-        for (file, text) in [markdown, json].into_iter().flatten() {
-            if is_output(file) {
-                output.result(&text)?;
-            } else {
-                report::write(file, text.as_bytes())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn is_output(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-/// Refuses the options of suites of several runs for anything else.
-///
-/// # Errors
-/// [`Usage`](ErrorKind::Usage) with the option.
-pub(super) fn refuse_options(matches: &ArgMatches) -> kurabe_core::Result<()> {
-    let given = |name: &&str| matches.contains_id(name);
-    match ["only", "markdown", "json"].into_iter().find(given) {
-        None => Ok(()),
-        Some(name) => Err(Error::usage(format!("--{name} is for a suite of several runs"))
-            .hint("write several [[run]] into the suite file; 'kurabe report' writes the report of one run")),
-    }
+    files.write(|| suite_table::markdown(table), || suite_table::json(table), String::new, output)
 }

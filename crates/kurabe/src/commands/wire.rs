@@ -52,7 +52,7 @@ pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         server: server(&url, protocol)?,
         protocol: Some(protocol),
         refuse_tls: text("tls") == "refuse",
-        until: matches.get_one::<String>("until").cloned(),
+        until: matches.get_one::<String>("first").cloned(),
     };
     let relay = start(options, output)?;
     let done = serve(relay, &url, protocol, &command, text("format"), &stop, output);

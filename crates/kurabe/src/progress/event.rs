@@ -1,4 +1,4 @@
-//! Events of a run as JSON objects, for `--json-progress`. `docs/command-line.md` describes their members.
+//! Events of a run as JSON objects, for `--log-format json`. `docs/command-line.md` describes their members.
 
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::observation::Sample;

@@ -54,12 +54,7 @@ impl Request {
             None => None,
             Some("prepared") => Some("once"),
             Some("extended") => Some("per-request"),
-            Some(_) => {
-                return Err(Error::usage(
-                    "--protocol simple: values are sent as parameters here, not in the statement",
-                )
-                .hint("use prepared or extended"));
-            }
+            Some(_) => Some("literal"),
         };
         if let Some(statement) = statement {
             self.axes.insert("statement".to_owned(), vec![statement.to_owned()]);

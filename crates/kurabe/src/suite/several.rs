@@ -65,7 +65,7 @@ pub(crate) struct SuiteRun {
 }
 
 /// Whether a suite file has several runs.
-pub(super) fn has_runs(text: &str) -> bool {
+fn has_runs(text: &str) -> bool {
     text.parse::<Table>().is_ok_and(|table| table.contains_key(RUN))
 }
 

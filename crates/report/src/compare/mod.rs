@@ -1,4 +1,4 @@
-//! The comparison of two runs.
+//! The comparison of two runs, and of two targets of one run.
 //!
 //! Runs made at different times are not interleaved: a change of the machine between them looks like a difference. So
 //! the comparison is not paired by round, its interval (Welch's) only includes the spread within each run, and every
@@ -10,13 +10,14 @@ mod junit;
 mod page;
 mod render;
 
-use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
+use crate::comparison::{bounded, not_comparable, paired, result_of, why_no_results};
 use crate::finding::{Comparison, Finding, Interval, Pair, Runs, Scope, Section, Statement, Why};
 use crate::metrics::samples;
+use crate::rule::Rule;
 use crate::summary::{CellResult, MetricInfo, MetricResult, Status, Summary, TargetSummary, VerdictResult};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
-use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_core::run::{DEFAULT_MARGIN, Run};
 use kurabe_stats::{IntervalSettings, PairedRatio, mean};
 use serde::Serialize;
 
@@ -123,7 +124,7 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
             unmatched.push(Runs::Unmatched { run: run.clone(), results: count as u32 });
         }
     }
-    let rows = rows(first, second, &pairs);
+    let rows = rows(&Sides { first, second, names: SIDES, peers: None }, &pairs);
     let publishing =
         |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
     let mut findings = publishing(first);
@@ -140,6 +141,41 @@ pub fn compare(first: &Summary, second: &Summary) -> Compared {
         rows,
         gate: None,
     }
+}
+
+/// Compares the second target of a run with its first, cell by cell. Their trials are of the same rounds, so that the ratio is
+/// that of pairs: nothing that changes between two runs is in it.
+pub fn peers(run: &Run, summary: &Summary) -> Compared {
+    let name = |at: usize| summary.labels.names.get(at).cloned().unwrap_or_default();
+    let names = [name(0), name(1)];
+    let of = |target: usize| {
+        summary.cells.iter().filter(move |cell| !cell.aa_control && cell.target_index == target)
+    };
+    let same = |a: &CellResult, b: &CellResult| a.operation == b.operation && a.axes == b.axes;
+    let pairs: Vec<(&CellResult, &CellResult)> =
+        of(0).filter_map(|a| Some((a, of(1).find(|b| same(a, b))?))).collect();
+    let rule = Rule::of(run);
+    let sides = Sides { first: summary, second: summary, names: [&names[1], &names[0]], peers: Some(&rule) };
+    let targets = if summary.targets.len() > 1 { &[(0, 1)][..] } else { &[] };
+    let told = [Section::Publishing, Section::Verdict, Section::Warning];
+    Compared {
+        findings: summary.findings.iter().filter(|one| told.contains(&one.section)).cloned().collect(),
+        differences: differences::differences(summary, summary, targets),
+        rows: rows(&sides, &pairs),
+        first: names[0].clone(),
+        second: names[1].clone(),
+        gate: None,
+    }
+}
+
+/// What is compared: two runs, or two targets of one.
+struct Sides<'a> {
+    first: &'a Summary,
+    second: &'a Summary,
+    /// The names of the second and of the first side in findings.
+    names: [&'a str; 2],
+    /// The analysis plan of the run whose two targets are compared; `None`: two runs.
+    peers: Option<&'a Rule>,
 }
 
 /// Targets of both runs with the same engine, by position.
@@ -168,8 +204,8 @@ fn only_in(summary: &Summary, target: usize) -> Runs {
 }
 
 /// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
-fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
-    let metrics = &first.labels.metrics;
+fn rows(sides: &Sides<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
+    let metrics = &sides.first.labels.metrics;
     let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
         let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
         let failed = a.status != Status::Ok || b.status != Status::Ok;
@@ -193,24 +229,24 @@ fn rows(first: &Summary, second: &Summary, pairs: &[(&CellResult, &CellResult)])
     };
     let counts = [comparisons(true), comparisons(false)];
     let of = |(metric, (a, b)): &(&MetricInfo, &(&CellResult, &CellResult))| {
-        row(first, second, metric, (a, b), counts[usize::from(!metric.primary)])
+        row(sides, metric, (a, b), counts[usize::from(!metric.primary)])
     };
     found.iter().map(of).collect()
 }
 
 fn row(
-    first: &Summary,
-    second: &Summary,
+    sides: &Sides<'_>,
     metric: &MetricInfo,
     (a, b): (&CellResult, &CellResult),
     comparisons: usize,
 ) -> Row {
+    let Sides { first, second, names, peers } = *sides;
     let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
         cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricResult::interval)
     };
     let mut row = Row {
-        target: a.target.clone(),
+        target: if peers.is_some() { b } else { a }.target.clone(),
         axes: a.axes.clone(),
         operation: a.operation.clone(),
         metric: metric.name.clone(),
@@ -229,11 +265,11 @@ fn row(
     };
     let cells = [b, a];
     // Comparing an incomplete run would be an unplanned analysis.
-    let runs = [second, first].into_iter().zip(SIDES);
+    let runs = [second, first].into_iter().zip(if peers.is_some() { ["the run"; 2] } else { names });
     let mut unfinished = runs.filter(|(summary, _)| !summary.complete);
     let unfinished = unfinished.next().map(|(_, side)| Why::Unfinished { side: side.to_owned() });
-    let lacking = cells.iter().zip(SIDES).find_map(|(cell, side)| why_no_results(side, Some(cell)));
-    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, SIDES));
+    let lacking = cells.iter().zip(names).find_map(|(cell, side)| why_no_results(side, Some(cell)));
+    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, names));
     if row.why.is_some() {
         return row;
     }
@@ -242,14 +278,21 @@ fn row(
         let good = |(round, value): (&u32, &f64)| (*round, metric.goodness(*value));
         samples(rounds.into_iter().flatten().map(good), &summary.spec)
     };
-    let Some(ratio) = welch(&figures(second, b), &figures(first, a), comparisons) else {
+    let ratio = if let Some(rule) = peers {
+        let pair = paired(b, a, metric, &first.spec);
+        let once = IntervalSettings::default().for_comparisons(comparisons as u32);
+        PairedRatio::of(&pair.a, &pair.b, &rule.settings(once)).ok()
+    } else {
+        welch(&figures(second, b), &figures(first, a), comparisons)
+    };
+    let Some(ratio) = ratio else {
         row.why = Some(Why::NotPositive);
         return row;
     };
     // What instances do to the speed says nothing about other metrics.
     let variance = |cell: &CellResult| cell.instance_variance.filter(|_| metric.is_speed()).unwrap_or(0.0);
     let ratio = ratio.among_instances(f64::midpoint(variance(a), variance(b)));
-    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, SIDES);
+    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, names);
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
     row
 }

@@ -45,7 +45,7 @@ impl Progress {
         match self {
             Self::NoResults => "no cell has results.".to_owned(),
             Self::NotAnalysed { next } => format!(
-                "no verdicts yet: the next planned analysis is after {}. 'kurabe resume' continues the run.",
+                "no verdicts yet: the next planned analysis is after {}. 'kurabe run --resume' continues the run.",
                 rounds(*next)
             ),
             Self::NoBaseline => {
@@ -61,7 +61,7 @@ impl Progress {
                 } else {
                     format!("{} of {} planned trials were made", units::count(*made), units::count(*planned))
                 };
-                format!("this run is not complete: {why}; 'kurabe resume' continues the run.")
+                format!("this run is not complete: {why}; 'kurabe run --resume' continues the run.")
             }
             Self::Undecided {
                 inconclusive,
@@ -86,7 +86,7 @@ impl Progress {
                     |more| {
                         let how = match restarts {
                             Some(restarts) => format!("--restarts {restarts}"),
-                            None if *until => "'kurabe resume' with more --max-rounds".to_owned(),
+                            None if *until => "'kurabe run --resume' with more --max-rounds".to_owned(),
                             None => "--until conclusive".to_owned(),
                         };
                         let rounds = many(more.into(), "more round", "more rounds");

@@ -11,7 +11,7 @@ use crate::Outcome;
 pub const ARGUMENT: &str = "floor";
 pub const KEPT: &str = "kept";
 
-/// As long as the answers of `kurabe app`, so that the kernel copies as much.
+/// As long as the answers of `kurabe up app`, so that the kernel copies as much.
 const BODY: usize = 117;
 
 /// Serves until it is killed.

@@ -1,6 +1,6 @@
 //! `cargo xtask bench app`: the web tier's own cost for a request.
 //!
-//! Each round measures, one after another and in a rotating order: the program's `kurabe app`, that of
+//! Each round measures, one after another and in a rotating order: the program's `kurabe up app`, that of
 //! another build if one is named, the same database calls without a web tier, and the minimum: a program that only
 //! receives a request and answers it. The load generator is ab.
 

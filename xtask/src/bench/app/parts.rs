@@ -17,7 +17,7 @@ const WORKERS: &str = "16";
 /// Microseconds of CPU per request, of each contender, and requests per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// `kurabe app`.
+    /// `kurabe up app`.
     pub app: f64,
     /// That of the other build.
     pub beside: f64,
@@ -101,10 +101,10 @@ impl Bench {
 
     fn application(&self, program: &Path, url: &str) -> Result<Vec<(f64, f64)>, String> {
         let mut command = Command::new(program);
-        command.args(["app", url, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "10k"]);
+        command.args(["up", "app", url, "--listen", "127.0.0.1:0", "--experiment", "kv", "--records", "10k"]);
         command.args(["--workers", WORKERS]);
         // ab requests writes by GET, as older builds serve them.
-        let help = shell::run(Command::new(program).args(["app", "--help"]), "kurabe app --help")?;
+        let help = shell::run(Command::new(program).args(["up", "app", "--help"]), "kurabe up app --help")?;
         command.args(help.contains(GET_WRITES).then_some(GET_WRITES));
         let app = Serving::start(command.stderr(Stdio::null()))?;
         for mode in MODES {

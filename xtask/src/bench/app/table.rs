@@ -74,10 +74,10 @@ pub fn page(groups: &[Group], options: &Options, args: &[String]) -> String {
     };
     format!(
         "# What the web tier costs\n\n\
-         What `kurabe app` itself adds to a database call. Made by\n\n```\n{command}\n```\n\n\
+         What `kurabe up app` itself adds to a database call. Made by\n\n```\n{command}\n```\n\n\
          on {date} UTC; {machine}; {versions}; kurabe {kurabe}. {rounds} rounds, {requests} requests each by `ab -c {clients}`, \
          16 workers, connections to the database kept. CPU in microseconds for a request.\n\n\
-         | engine | connections of clients | page | CPU of `kurabe app` | the call alone | difference | kernel's floor \
+         | engine | connections of clients | page | CPU of `kurabe up app` | the call alone | difference | kernel's floor \
          | difference, less the floor | req/s {more}|\n\
          |---|---|---|--:|--:|--:|--:|--:|--:{lines}|\n{rows}\n\n{ABOUT}",
         command = command.join(" "),
@@ -97,7 +97,7 @@ pub fn page(groups: &[Group], options: &Options, args: &[String]) -> String {
 const ABOUT: &str = "\
 Figures are medians over the rounds, with the least and the most; differences are taken within each round.
 
-- **CPU of `kurabe app`**: all threads of the process, as the kernel's scheduler counts them, while ab asks.
+- **CPU of `kurabe up app`**: all threads of the process, as the kernel's scheduler counts them, while ab asks.
 - **The call alone**: the CPU time of `kurabe run kv` of the same build for the same operation, with the same
   driver and 16 clients. It includes drawing, sending, comparing and timing.
 - **Difference**: what the web tier adds. It includes the kernel's share, which every server has:

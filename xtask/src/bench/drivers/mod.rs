@@ -90,7 +90,7 @@ fn measure(program: &Path, url: &str, driver: &Driver) -> Result<Measured, Strin
         "--quiet",
         "--format",
         "md",
-        "--until",
+        "--first",
         OWN,
         url,
         "--",

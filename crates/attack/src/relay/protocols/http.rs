@@ -1,4 +1,4 @@
-//! HTTP/1.1: `CouchDB` and `kurabe app`.
+//! HTTP/1.1: `CouchDB` and `kurabe up app`.
 
 use crate::relay::hostile::replaced;
 use crate::relay::peer::{Peer, number};

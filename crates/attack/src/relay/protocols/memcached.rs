@@ -5,7 +5,11 @@ use crate::relay::protocol::{Kind, Protocol, Request, without_numbers};
 use std::io;
 
 /// A connection to a memcached.
-pub struct Memcached;
+#[derive(Default)]
+pub struct Memcached {
+    /// Whether it has listed keys. What it deletes afterwards are old values, which no result depends on.
+    has_listed: bool,
+}
 
 impl Protocol for Memcached {
     fn request(&mut self, client: &mut Peer) -> io::Result<Option<Request>> {
@@ -22,8 +26,10 @@ impl Protocol for Memcached {
             client.take(number(size.as_bytes()).max(0) as usize + 2, &mut bytes)?;
         }
         let key = words.get(1).copied().unwrap_or_default();
+        self.has_listed |= words[0] == "lru_crawler";
         let kind = match words[0] {
             _ if key.contains("marker") || key.contains("claim") => Kind::Other,
+            "md" if self.has_listed => Kind::Other,
             "mg" | "get" | "gets" => Kind::Read,
             "ms" | "md" | "ma" | "set" | "add" | "replace" | "delete" => Kind::Write,
             _ => Kind::Other,

@@ -16,8 +16,9 @@ impl Protocol for Resp {
             words.first().map(|word| String::from_utf8_lossy(word).to_uppercase()).unwrap_or_default();
         let kind = match command.as_str() {
             "GET" | "HGET" | "HGETALL" | "HMGET" | "MGET" | "HSTRLEN" | "STRLEN" | "EVALSHA_RO" => Kind::Read,
-            "SET" | "HSET" | "HMSET" | "HSETNX" | "SETNX" | "DEL" | "UNLINK" | "EVALSHA" | "HINCRBY"
-            | "INCR" | "HDEL" | "MSET" | "MSETNX" | "FCALL" => Kind::Write,
+            "SET" | "HSET" | "HMSET" | "HSETNX" | "SETNX" | "DEL" | "EVALSHA" | "HINCRBY" | "INCR"
+            | "HDEL" | "MSET" | "MSETNX" | "FCALL" => Kind::Write,
+            // UNLINK removes what SCAN listed: old values, which no result depends on.
             _ => Kind::Other,
         };
         let key = words.get(1).map(|word| String::from_utf8_lossy(word).into_owned()).unwrap_or_default();

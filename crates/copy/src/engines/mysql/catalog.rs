@@ -269,7 +269,8 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         });
         match column {
             Some(column) => {
-                "json".clone_into(&mut column.declared);
+                // Unlike MySQL's.
+                "json(text)".clone_into(&mut column.declared);
                 column.collation = Collation::Bytes;
             }
             None => catalog.leave_to_others(IssueKind::Check, table, name, clause),

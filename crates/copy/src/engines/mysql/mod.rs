@@ -194,6 +194,19 @@ impl Engine for Mysql {
         }
     }
 
+    fn longest_decimal(&self) -> Option<(u32, u32)> {
+        Some((35, 30))
+    }
+
+    /// MariaDB's JSON is a text.
+    fn keeps_documents(&self, kind: &Kind) -> bool {
+        kind.declared != "json"
+    }
+
+    fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
+        if kind.declared == "json(text)" { "json" } else { &kind.declared }
+    }
+
     fn octets(&self, column: &str) -> String {
         format!("LENGTH({column})")
     }
@@ -253,9 +266,9 @@ impl Engine for Mysql {
         !(name.contains("text") || name.contains("blob") || name == "json")
     }
 
-    /// InnoDB refuses it.
-    fn has_action(&self, action: &str) -> bool {
-        action != "SET DEFAULT"
+    /// InnoDB refuses the others.
+    fn has_action(&self, action: &str, nullable: bool) -> bool {
+        action != "SET DEFAULT" && (nullable || action != "SET NULL")
     }
 
     fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {

@@ -182,6 +182,17 @@ impl Engine for Postgres {
         }
     }
 
+    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
+        Some(format!(
+            "{column}::text NOT IN ('NaN', 'Infinity', '-Infinity') \
+             AND (abs({column}) >= 1e{whole} OR {column} <> round({column}, {part}))"
+        ))
+    }
+
+    fn keeps_documents(&self, kind: &Kind) -> bool {
+        kind.declared == "json"
+    }
+
     fn octets(&self, column: &str) -> String {
         format!("octet_length({column}::text)")
     }

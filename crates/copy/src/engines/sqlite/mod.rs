@@ -193,8 +193,10 @@ impl Engine for Sqlite {
             IssueKind::TimeRange if kind.class == Class::Time => {
                 Some(format!("({column} NOT GLOB '[0-2][0-9]:*' OR {column} >= '24')"))
             }
-            IssueKind::NotANumber if matches!(kind.class, Class::Float32 | Class::Float64) => {
-                Some(format!("{column} IN (9e999, -9e999)"))
+            IssueKind::NotANumber
+                if matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal) =>
+            {
+                Some(format!("{column} IN (9e999, -9e999, 'NaN', 'Infinity', '-Infinity')"))
             }
             IssueKind::Fraction if kind.n > 4 => {
                 Some(format!("{column} GLOB '*.[0-9][0-9][0-9][0-9]*[1-9]*'"))
@@ -211,7 +213,14 @@ impl Engine for Sqlite {
         let text = |condition: String| vec![(condition, "text")];
         match kind.class {
             Class::Bool => text(format!("{column} NOT IN (0, 1)")),
-            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => Vec::new(),
+            Class::UInt64 => text(format!(
+                "({column} = '' OR {column} GLOB '*[^0-9]*' OR length(ltrim({column}, '0')) > 20 \
+                 OR length({column}) = 20 AND {column} > '18446744073709551615')"
+            )),
+            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => text(format!(
+                "({column} NOT IN ('NaN', 'Infinity', '-Infinity') AND (ltrim({column}, '-+.') = '' \
+                 OR substr({column}, 2) GLOB '*[^0-9.]*' OR {column} GLOB '[^-+.0-9]*' OR {column} GLOB '*.*.*'))"
+            )),
             Class::Decimal => {
                 let whole = if kind.n == UNLIMITED { 1_000 } else { kind.n.saturating_sub(kind.s) };
                 let digits =
@@ -223,12 +232,13 @@ impl Engine for Sqlite {
                 "({column} NOT GLOB '{day}' OR date({column}) IS NOT {column} AND NOT ({zero}))"
             )),
             Class::Timestamp | Class::TimestampTz => text(format!(
-                "({column} NOT GLOB '{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' \
+                "({column} NOT GLOB '{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' OR length({column}) > 26 \
                  OR substr({column}, 20) GLOB '*[^.0-9]*' OR NOT ({zero}) AND \
                  strftime('%Y-%m-%d %H:%M:%S', {column}) IS NOT replace(substr({column}, 1, 19), 'T', ' '))"
             )),
             Class::Time => text(format!(
-                "({column} GLOB '[0-2][0-9]*' AND {column} < '24' AND \
+                "(ltrim({column}, '-') NOT GLOB '[0-9][0-9]*:[0-9][0-9]:[0-9][0-9]*' \
+                 OR ltrim({column}, '-') GLOB '*[^0-9:.]*' OR length({column}) > 16 OR {column} GLOB '[0-2][0-9]*' AND {column} < '24' AND \
                  strftime('%H:%M:%S', {column}) IS NOT substr({column}, 1, 8))"
             )),
             Class::Json => text(format!("json_valid({column}) = 0")),
@@ -238,6 +248,13 @@ impl Engine for Sqlite {
             )),
             _ => Vec::new(),
         }
+    }
+
+    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
+        Some(format!(
+            "(length(ltrim(substr({column}, 1, instr({column} || '.', '.') - 1), '-+0')) > {whole} \
+             OR length(rtrim(substr({column}, instr({column} || '.', '.') + 1), '0')) > {part})"
+        ))
     }
 
     fn octets(&self, column: &str) -> String {

@@ -281,11 +281,12 @@ impl<S: Peer> Packets<S> {
         };
         let number = u16::from_le_bytes([*low, *high]);
         // '#' and the SQLSTATE; errors before the handshake have neither.
-        let message = match message {
-            [b'#', ..] => message.get(6..).unwrap_or_default(),
-            _ => message,
+        let (state, message) = match message {
+            [b'#', rest @ ..] => rest.split_at(rest.len().min(5)),
+            _ => (&[][..], message),
         };
-        let error = errors::server(number, &String::from_utf8_lossy(message));
+        let error =
+            errors::server(number, &String::from_utf8_lossy(state), &String::from_utf8_lossy(message));
         self.skip_rest()?;
         Ok(error)
     }

@@ -2,7 +2,7 @@
 
 use super::packets::Packets;
 use super::{ed25519, key, scramble};
-use crate::mysql::config::Config;
+use crate::mysql::config::{Config, ServerKey};
 use crate::wire::{Peer, malformed};
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -64,6 +64,15 @@ fn cleartext_refused() -> Error {
         .hint("add enable_cleartext_plugin=true and tls=verify if you trust this server with the password")
 }
 
+/// The error if the server needs the password over an unencrypted connection, as error 2061 of MySQL's client.
+fn key_refused() -> Error {
+    let what = "authentication plugin 'caching_sha2_password' reported error: authentication requires secure connection";
+    Error::new(ErrorKind::Denied, what).code("2061").hint(
+        "use tls=verify or tls=require, or the server's Unix socket; or trust whoever answers with the password, as MySQL's \
+         client does with the same option: get_server_public_key=true",
+    )
+}
+
 /// Responds to the server until it accepts or rejects the login.
 pub(super) fn finish<S: Peer>(
     packets: &mut Packets<S>,
@@ -98,7 +107,11 @@ pub(super) fn finish<S: Peer>(
                     Some(3) => {}
                     Some(4) if private => packets.send(&[password.as_bytes(), b"\0"].concat())?,
                     Some(4) => {
-                        let key = ask_for_key(packets)?;
+                        let key = match &config.server_key {
+                            ServerKey::Known(key) => key.clone(),
+                            ServerKey::Asked => ask_for_key(packets)?,
+                            ServerKey::Refused => return Err(key_refused()),
+                        };
                         packets.send(&key::encrypt(password, &nonce, &key)?)?;
                     }
                     _ => return Err(malformed("an invalid reply for caching_sha2_password")),

@@ -10,11 +10,14 @@ use crate::mysql::READ_ONLY;
 use crate::mysql::config::Config;
 use crate::mysql::version::NEEDED;
 use crate::prelude::*;
+use crate::wire::link::{Query as _, value};
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::compression::Compression;
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 /// Capabilities ("Capabilities Flags").
 const LONG_PASSWORD: u32 = 1;
@@ -44,6 +47,13 @@ const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 
 /// `utf8mb4_general_ci`, which every version has.
 const UTF8MB4: u8 = 45;
+
+/// How long a request to end a statement may take.
+const REACHES: Duration = Duration::from_secs(2);
+
+/// How often it is checked whether a statement has ended, and the pause in between.
+const CHECKS: u32 = 250;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Maximum packet that the client accepts. Servers do not enforce it.
 const MOST_TAKEN: u32 = 1 << 30;
@@ -78,6 +88,7 @@ impl Lean<Connection> {
         times.authenticate = laps.lap();
         packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
+        lean.number = greeting.number;
         if config.charset == Charset::Statement {
             lean.simple(COM_QUERY, b"SET NAMES utf8mb4", &mut Reply::new())?;
             times.set_up += laps.lap();
@@ -90,6 +101,42 @@ impl Lean<Connection> {
         lean.packets.wire.ready();
         Ok(lean)
     }
+
+    /// Has the statements of this session ended on the server when nobody waits for them any more.
+    pub(crate) fn watch(mut self, config: &Arc<Config>, options: &ConnectOptions) -> Self {
+        let (config, timeout, number) = (Arc::clone(config), options.timeout.min(REACHES), self.number);
+        self.running = Some(Running::new(options.trial, move || {
+            // A server that cannot be reached any more executes nothing for this client that could be ended.
+            let _ = end_connection(&config, &ConnectOptions::within(timeout), number);
+        }));
+        self
+    }
+}
+
+/// Ends a connection of this user, with its statement, and waits for that: the server closes the socket before. Behind a proxy the number may be that of another's connection, on
+/// another server: such a connection has another user, host or database, or executes nothing.
+fn end_connection(config: &Config, options: &ConnectOptions, number: u32) -> Result<()> {
+    let mut link = Lean::connect(config, options, Arc::default())?;
+    let found = value(
+        &mut link,
+        &format!(
+            "SELECT COUNT(*) FROM information_schema.processlist them, information_schema.processlist us \
+             WHERE us.id = CONNECTION_ID() AND them.id = {number} AND them.user = us.user AND them.db <=> us.db \
+             AND SUBSTRING_INDEX(them.host, ':', 1) = SUBSTRING_INDEX(us.host, ':', 1) \
+             AND them.command <> 'Sleep'"
+        ),
+    )?;
+    if found.as_deref() == Some("1") {
+        link.query(&format!("KILL {number}"), &mut Reply::new())?;
+        let count = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}");
+        for _ in 0..CHECKS {
+            if value(&mut link, &count)?.as_deref() == Some("0") {
+                break;
+            }
+            kurabe_reactor::sleep(PAUSE);
+        }
+    }
+    link.quit()
 }
 
 /// Sends the handshake response and authenticates.
@@ -110,6 +157,8 @@ pub(super) fn log_in<S: Peer>(
 /// The server's first packet (`Protocol::HandshakeV10`).
 #[derive(Debug)]
 pub(super) struct Greeting {
+    /// The server's number of this connection.
+    number: u32,
     capabilities: u32,
     mariadb: u32,
     /// The data for the authentication method, as sent.
@@ -156,7 +205,8 @@ impl Greeting {
             rest.split(|b| *b == 0).next()?
         };
         let mariadb = if of_mariadb { mariadb } else { 0 };
-        Some(Self { capabilities, mariadb, nonce, plugin: plugin.to_vec() })
+        let number = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
+        Some(Self { number, capabilities, mariadb, nonce, plugin: plugin.to_vec() })
     }
 
     /// The capabilities to use: those that both sides support.

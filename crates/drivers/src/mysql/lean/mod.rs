@@ -18,13 +18,16 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use super::errors::located;
 use super::estimate::PlanFormat;
+use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Stream, malformed};
 use answer::{Agreed, Kind, Rows};
 use compressed::Framed;
+use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
 use packets::{MOST, Packets, push_header};
 use std::sync::Arc;
@@ -53,6 +56,9 @@ pub(crate) struct Lean<S> {
     broken: bool,
     times: Option<ConnectTimes>,
     plans: PlanFormat,
+    /// The server's number of this connection.
+    number: u32,
+    running: Option<Arc<Running>>,
 }
 
 /// Bytes of a command that closes a statement.
@@ -73,7 +79,18 @@ impl<S: Peer> Lean<S> {
         packets.agreed = agreed;
         let (out, bitmap, closes) = (Vec::new(), Vec::new(), Vec::new());
         let plans = PlanFormat::default();
-        Self { packets, out, bitmap, closes, allowed, broken: false, times: None, plans }
+        Self {
+            packets,
+            out,
+            bitmap,
+            closes,
+            allowed,
+            broken: false,
+            times: None,
+            plans,
+            number: 0,
+            running: None,
+        }
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -82,9 +99,30 @@ impl<S: Peer> Lean<S> {
         }
         // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = work(self)?;
+        if let Some(running) = &self.running {
+            running.turn();
+        }
+        let result = work(self).map_err(|error| self.leave(error))?;
         self.broken = false;
-        result
+        match &self.running {
+            Some(running) => {
+                running.turn();
+                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
+            }
+            None => result,
+        }
+    }
+
+    /// Ends the statement on the server if its answer was not awaited.
+    #[cold]
+    fn leave(&mut self, error: Error) -> Error {
+        let Some(running) = self.running.take() else { return error };
+        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
+            running.end();
+        } else if running.was_ended() {
+            return cancel::error();
+        }
+        error
     }
 
     /// Starts a command of this length; returns whether it fits into one packet. Queued commands are sent with it, or
@@ -195,6 +233,7 @@ impl<S: Peer> Lean<S> {
             this.command(command, text)?;
             this.packets.read(&mut Rows::Text, out)
         })
+        .map_err(|error| located(error, text))
     }
 
     fn send_execute(&mut self, statement: &mut Statement, parameters: &[Value<'_>]) -> Outcome<()> {
@@ -305,6 +344,7 @@ impl<S: Peer + Send> Link for Lean<S> {
                 column_kinds,
             }))
         })
+        .map_err(|error| located(error, sql.as_bytes()))
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {

@@ -316,9 +316,18 @@ fn password_is_never_sent_in_plain_text_unencrypted() {
     let error = result.unwrap_err();
     assert!(error.to_string().contains("plain text"), "{error}");
     let full = [packets(0, &[greeting()]), packets(2, &[b"\x01\x04".to_vec()])].concat();
-    let (result, sent_in_full) = log_in(full, 100);
+    // By default the server is not even asked for a key: whoever answers could read the password.
+    let (result, sent_in_full) = log_in(full.clone(), 100);
+    let error = result.unwrap_err();
+    assert_eq!(error.server_code(), Some("2061"), "{error}");
+    assert!(error.to_string().contains("get_server_public_key=true"), "{error}");
+    let url = TargetUrl::parse("mysql://u:secret@h/d?get_server_public_key=true").unwrap();
+    let (result, sent_to_asked) = log_in_with(&Config::from_url(&url).unwrap(), full, 100, false);
     assert_eq!(result.unwrap_err().kind(), ErrorKind::ConnectionLost);
-    for sent in [sent, sent_in_full] {
+    // A packet of one byte, 2, asks for the key.
+    let asks = |sent: &[u8]| sent.ends_with(b"\x01\0\0\x03\x02");
+    assert!(asks(&sent_to_asked) && !asks(&sent_in_full));
+    for sent in [sent, sent_in_full, sent_to_asked] {
         assert!(!sent.windows(6).any(|bytes| bytes == b"secret"));
     }
 }

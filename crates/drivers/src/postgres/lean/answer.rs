@@ -15,7 +15,7 @@ const MOST_DIGITS: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Described {
-    pub(super) parameter_forms: Vec<Form>,
+    pub(super) parameter_types: Vec<u32>,
     pub(super) column_forms: Vec<Form>,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read<S: Peer>(
                 let body = body(wire, length)?;
                 if let Rows::Described(described) = rows {
                     if kind == b't' {
-                        described.parameter_forms = parameter_forms(body)?;
+                        described.parameter_types = parameter_types(body)?;
                     } else {
                         described.column_forms = column_forms(body)?;
                     }
@@ -183,33 +183,42 @@ fn affected(body: &[u8]) -> Option<u64> {
     std::str::from_utf8(words.next_back()?).ok()?.parse().ok()
 }
 
-/// `ErrorResponse`.
+/// `ErrorResponse`: fields with a letter each (manual, "Error and Notice Message Fields").
 pub(super) fn error(body: &[u8]) -> Result<Error> {
-    let (mut state, mut message) = ("", None);
-    let mut rest = body;
-    while let Some((&kind, after)) = rest.split_first() {
-        if kind == 0 {
-            return Ok(errors::server(state, message.as_deref().unwrap_or("an error without a message")));
-        }
-        let end = after.iter().position(|b| *b == 0).ok_or_else(|| malformed("a truncated error message"))?;
-        match kind {
-            b'C' => state = std::str::from_utf8(&after[..end]).unwrap_or(""),
-            b'M' => message = Some(String::from_utf8_lossy(&after[..end])),
-            _ => {}
-        }
-        rest = &after[end + 1..];
+    let truncated = || malformed("a truncated error message");
+    let (fields, _) = body.split_at(body.len().checked_sub(1).ok_or_else(truncated)?);
+    if body.last() != Some(&0) || !(fields.is_empty() || fields.ends_with(b"\0")) {
+        return Err(truncated());
     }
-    Err(malformed("a truncated error message"))
+    let all = fields.split(|byte| *byte == 0).filter_map(<[u8]>::split_first);
+    let field = |wanted: u8| {
+        let found = all.clone().find(|(letter, _)| **letter == wanted);
+        found.map(|(_, text)| String::from_utf8_lossy(text))
+    };
+    let (state, message) = (field(b'C').unwrap_or_default(), field(b'M'));
+    let mut error = errors::server(&state, message.as_deref().unwrap_or("an error without a message"));
+    let number = |letter: u8| field(letter).and_then(|text| text.parse().ok());
+    if let (Some(position), Some(inner)) = (number(b'p'), field(b'q')) {
+        // A position in a statement of a function's.
+        error = error.position(position).in_statement(&inner);
+    }
+    if let Some(position) = number(b'P') {
+        error = error.position(position);
+    }
+    for (letter, label) in [(b'D', "DETAIL"), (b'H', "HINT"), (b'W', "CONTEXT")] {
+        error = error.detail(label, &field(letter).unwrap_or_default());
+    }
+    Ok(error)
 }
 
 /// `ParameterDescription`.
-fn parameter_forms(body: &[u8]) -> Result<Vec<Form>> {
+fn parameter_types(body: &[u8]) -> Result<Vec<u32>> {
     let (count, types) = body.split_first_chunk::<2>().ok_or_else(|| malformed("no count of parameters"))?;
     let (types, rest) = types.as_chunks::<4>();
     if types.len() != usize::from(u16::from_be_bytes(*count)) || !rest.is_empty() {
         return Err(malformed("a parameter description with a wrong count"));
     }
-    Ok(types.iter().map(|number| Form::of(u32::from_be_bytes(*number))).collect())
+    Ok(types.iter().map(|number| u32::from_be_bytes(*number)).collect())
 }
 
 /// `RowDescription`. Each column has a name, table (4 bytes), number (2), type (4), and 8 more bytes.

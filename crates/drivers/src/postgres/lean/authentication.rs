@@ -1,14 +1,32 @@
 //! Authentication: trust, password, MD5, SCRAM-SHA-256 (manual, "Message Flow", "Start-up"; "SASL Authentication").
 
-use super::scram::{self, Begun, Proved};
-use super::{answer, request};
-use crate::postgres::config::Config;
-use crate::wire::{Peer, Wire, malformed};
+use super::scram::{self, Begun, Binding, Proved};
+use super::{answer, binding, request};
+use crate::postgres::config::{ChannelBinding, Config};
+use crate::wire::{Peer, Stream, Wire, malformed};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kurabe_core::{Error, ErrorKind, Result, md5};
 use ring::rand::{SystemRandom, generate};
 use std::time::{Duration, Instant};
+
+/// What is known of the connection below the exchange.
+#[derive(Default)]
+pub(super) struct Channel {
+    /// Whether a password may be sent in plain text.
+    pub(super) private: bool,
+    pub(super) encrypted: bool,
+    /// The hash of the server's certificate, to which SCRAM can be bound.
+    pub(super) end_point: Option<Vec<u8>>,
+}
+
+impl Channel {
+    pub(super) fn of(stream: &Stream) -> Self {
+        let certificate = stream.certificate();
+        let end_point = certificate.and_then(binding::end_point);
+        Self { private: stream.is_private(), encrypted: certificate.is_some(), end_point }
+    }
+}
 
 enum Scram {
     NotRequested,
@@ -19,9 +37,12 @@ enum Scram {
     Done,
 }
 
-/// Responds to the server until it accepts or rejects the login. `private`: whether a password may be sent in plain
-/// text. Returns the time from the server's first request to the last response; zero if the server requests nothing.
-pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<Duration> {
+/// Responds to the server until it accepts or rejects the login. Returns the time from the server's first request to the last response; zero if the server requests nothing.
+pub(super) fn authenticate<S: Peer>(
+    wire: &mut Wire<S>,
+    config: &Config,
+    channel: &Channel,
+) -> Result<Duration> {
     let mut requested = None;
     let mut took = Duration::ZERO;
     let mut scram = Scram::NotRequested;
@@ -46,7 +67,14 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             .split_first_chunk::<4>()
             .ok_or_else(|| malformed("an authentication request without a type"))?;
         out.clear();
-        match u32::from_be_bytes(*number) {
+        let number = u32::from_be_bytes(*number);
+        // Of all methods only SCRAM can be bound, and only if it ended.
+        if config.channel_binding == ChannelBinding::Require
+            && !matches!((number, &scram), (10..=12, _) | (0, Scram::Done))
+        {
+            return Err(unbound("the server does not use SCRAM"));
+        }
+        match number {
             0 if matches!(scram, Scram::Begun(_) | Scram::Proved(_)) => {
                 return Err(malformed("the server did not prove that it knows the password"));
             }
@@ -54,7 +82,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 wire.consume(length);
                 return Ok(took);
             }
-            3 if private => {
+            3 if channel.private => {
                 let secret = [password(config)?, b"\0"].concat();
                 request::password(&mut out, &secret)?;
             }
@@ -68,7 +96,7 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
                 let hash = md5_response(&config.user, password(config)?, *salt);
                 request::password(&mut out, hash.as_bytes())?;
             }
-            10 => scram = Scram::Begun(begin(data, config, &mut out)?),
+            10 => scram = Scram::Begun(begin(data, config, channel, &mut out)?),
             11 => match &scram {
                 Scram::Begun(begun) => {
                     let proved = begun.prove(password(config)?, data)?;
@@ -87,7 +115,9 @@ pub(super) fn authenticate<S: Peer>(wire: &mut Wire<S>, config: &Config, private
             other => {
                 let message = "the server requests an unsupported authentication method";
                 let error = Error::new(ErrorKind::Denied, message).code(other);
-                return Err(error.hint("supported: trust, password, md5, scram-sha-256"));
+                return Err(
+                    error.hint("supported: trust, password, md5, scram-sha-256 (also bound to TLS), cert")
+                );
             }
         }
         wire.consume(length);
@@ -112,20 +142,39 @@ fn md5_response(user: &str, password: &[u8], salt: [u8; 4]) -> String {
     format!("md5{}\0", md5::hex(&[inner.as_bytes(), &salt].concat()))
 }
 
+fn unbound(why: &str) -> Error {
+    Error::new(ErrorKind::Denied, format!("channel_binding=require: {why}"))
+        .hint("the server offers SCRAM-SHA-256-PLUS over TLS, for passwords that are stored as SCRAM-SHA-256")
+}
+
 /// `SASLInitialResponse`.
-fn begin(mechanisms: &[u8], config: &Config, out: &mut Vec<u8>) -> Result<Begun> {
-    if !mechanisms.split(|b| *b == 0).any(|name| name == scram::MECHANISM.as_bytes()) {
+fn begin(mechanisms: &[u8], config: &Config, channel: &Channel, out: &mut Vec<u8>) -> Result<Begun> {
+    let offers = |wanted: &str| mechanisms.split(|b| *b == 0).any(|name| name == wanted.as_bytes());
+    let binding = match (&channel.end_point, config.channel_binding) {
+        (Some(hash), ChannelBinding::Prefer | ChannelBinding::Require) if offers(scram::BOUND) => {
+            Binding::EndPoint(hash.clone())
+        }
+        (_, ChannelBinding::Require) if !channel.encrypted => {
+            return Err(unbound("the connection is not encrypted"));
+        }
+        (_, ChannelBinding::Require) => return Err(unbound("the server does not offer it")),
+        // The server, if it did offer this, learns that somebody removed it.
+        (Some(_), ChannelBinding::Prefer) => Binding::NotOffered,
+        _ => Binding::None,
+    };
+    let mechanism = if let Binding::EndPoint(_) = binding { scram::BOUND } else { scram::MECHANISM };
+    if !offers(mechanism) {
         let names = String::from_utf8_lossy(mechanisms).replace('\0', " ");
         return Err(Error::new(ErrorKind::Denied, format!("the server offers only {}", names.trim()))
-            .hint("supported: SCRAM-SHA-256"));
+            .hint("supported: SCRAM-SHA-256, SCRAM-SHA-256-PLUS"));
     }
     // Fails before the exchange begins if there is no password.
     password(config)?;
     let none = |_| Error::new(ErrorKind::Environment, "the system gives no random bytes");
     let random: [u8; 18] = generate(&SystemRandom::new()).map_err(none)?.expose();
-    let begun = Begun::new("", STANDARD.encode(random));
+    let begun = Begun::new("", STANDARD.encode(random), binding);
     let message = begun.message();
-    let mut text = [scram::MECHANISM.as_bytes(), b"\0"].concat();
+    let mut text = [mechanism.as_bytes(), b"\0"].concat();
     text.extend_from_slice(&(message.len() as u32).to_be_bytes());
     text.extend_from_slice(message.as_bytes());
     request::password(out, &text)?;

@@ -4,6 +4,7 @@
 
 mod answer;
 mod authentication;
+mod binding;
 mod request;
 mod scram;
 mod startup;
@@ -11,19 +12,23 @@ mod startup;
 mod tests;
 mod transfer;
 
-use super::values::Form;
+use super::values::{self, Form};
+use crate::cancel;
 use crate::prelude::*;
 use crate::sql::RowsText;
 use crate::wire::link::{Link, Outcome, Query};
 use crate::wire::{Outbox, Peer, Wire};
 use answer::{Described, Rows};
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
 use kurabe_driver_common::usable;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) const CLIENT: &str = "Kurabe's lean client";
 
-/// Maximum parameter bytes sent before a reply is read: no more than socket buffers hold.
-const MOST_PIPELINED: usize = 1 << 20;
+/// How long a cancelled statement may take to end.
+const ENDS: Duration = Duration::from_secs(5);
 
 /// A connection that is ready for queries.
 pub(crate) struct Lean<S> {
@@ -41,6 +46,9 @@ pub(crate) struct Lean<S> {
     /// What the session's statements may do. The server says if one changes that.
     access: Access,
     times: Option<ConnectTimes>,
+    /// The server process that was named at the start, and the key that allows to cancel what it executes.
+    key: Option<Vec<u8>>,
+    running: Option<Arc<Running>>,
 }
 
 pub(crate) struct Statement {
@@ -49,14 +57,20 @@ pub(crate) struct Statement {
     head: Vec<u8>,
     /// The bytes after the parameters, including Execute and Sync.
     tail: Vec<u8>,
+    parameter_types: Vec<u32>,
     parameter_forms: Vec<Form>,
     column_forms: Vec<Form>,
 }
 
 impl Statement {
-    fn new(name: String, parameter_forms: Vec<Form>, column_forms: Vec<Form>) -> Self {
+    fn new(
+        name: String,
+        parameter_types: Vec<u32>,
+        parameter_forms: Vec<Form>,
+        column_forms: Vec<Form>,
+    ) -> Self {
         let (head, tail) = (request::bind_head(&name, &parameter_forms), request::bind_tail(&column_forms));
-        Self { name, head, tail, parameter_forms, column_forms }
+        Self { name, head, tail, parameter_types, parameter_forms, column_forms }
     }
 }
 
@@ -72,7 +86,14 @@ impl<S: Peer> Lean<S> {
             broken: false,
             access: Access::ReadWrite,
             times: None,
+            key: None,
+            running: None,
         }
+    }
+
+    /// The server process that was named at the start; a pooler names one of its own.
+    pub(crate) fn process(&self) -> Option<i32> {
+        self.key.as_ref()?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
     }
 
     fn exchange<T>(&mut self, work: impl FnOnce(&mut Self) -> Outcome<T>) -> Result<T> {
@@ -81,9 +102,34 @@ impl<S: Peer> Lean<S> {
         }
         // Until the reply has been read completely, even on unwinding.
         self.broken = true;
-        let result = work(self)?;
+        if let Some(running) = &self.running {
+            running.turn();
+        }
+        let result = work(self).map_err(|error| self.leave(error))?;
         self.broken = false;
-        result
+        match &self.running {
+            Some(running) => {
+                running.turn();
+                result.map_err(|error| if running.was_ended() { cancel::error() } else { error })
+            }
+            None => result,
+        }
+    }
+
+    /// Ends the statement on the server if its answer was not awaited, and waits until it has ended.
+    #[cold]
+    fn leave(&mut self, error: Error) -> Error {
+        let Some(running) = self.running.take() else { return error };
+        if error.kind() == ErrorKind::Timeout && !cancel::is_cut() {
+            running.end();
+            // The server closes the connection when it reads this, after the statement.
+            self.out.clear();
+            request::terminate(&mut self.out);
+            self.wire.drain(&self.out, ENDS);
+        } else if running.was_ended() {
+            return cancel::error();
+        }
+        error
     }
 
     /// Starts a request with the queued closes, which stay queued until the request is sent.
@@ -110,6 +156,7 @@ impl<S: Peer> Lean<S> {
             let ended = answer::read(&mut this.wire, &mut Rows::Described(&mut described), 1, this.access)?;
             Ok(ended.map(|()| (name, described)))
         })
+        .map_err(|error| error.in_statement(sql))
     }
 
     /// Sends the execution of a prepared statement.
@@ -137,6 +184,7 @@ impl<S: Peer> Lean<S> {
             this.send()?;
             answer::read(&mut this.wire, &mut Rows::Text(out), syncs, this.access)
         })
+        .map_err(|error| error.in_statement(sql))
     }
 }
 
@@ -189,15 +237,20 @@ impl<S: Peer + Send> Link for Lean<S> {
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        Ok(Statement::new(name, parameter_forms, column_forms))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let forms = parameter_types.iter().map(|number| Form::of(*number)).collect();
+        Ok(Statement::new(name, parameter_types, forms, column_forms))
     }
 
     fn prepare_raw(&mut self, sql: &str) -> Result<Statement> {
         // A custom statement's parameters and columns use the text format, because their types are arbitrary.
-        let (name, Described { parameter_forms, column_forms }) = self.describe(sql)?;
-        let parameter_forms = vec![Form::Text; parameter_forms.len()];
-        Ok(Statement::new(name, parameter_forms, column_forms.into_iter().map(Form::as_text).collect()))
+        let (name, Described { parameter_types, column_forms }) = self.describe(sql)?;
+        let (forms, columns) = (vec![Form::Text; parameter_types.len()], column_forms.into_iter());
+        Ok(Statement::new(name, parameter_types, forms, columns.map(Form::as_text).collect()))
+    }
+
+    fn parameter_types(&self, statement: &Statement) -> Vec<&'static str> {
+        statement.parameter_types.iter().map(|number| values::type_name(*number)).collect()
     }
 
     fn run(&mut self, statement: &mut Statement, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
@@ -239,24 +292,17 @@ impl<S: Peer + Send> Link for Lean<S> {
         let requests = (0..count).map(|n| &parameters[n * each..(n + 1) * each]);
         self.exchange(|this| {
             this.begin();
-            let mut lengths = 0;
-            for values in requests.clone() {
-                lengths += usable!(request::parameters_length(forms, values));
-            }
-            if lengths > MOST_PIPELINED {
-                // A server that cannot send stops receiving: both sides would wait forever.
-                let why = format!("{count} requests of {lengths} bytes are too many to send at once");
-                return Ok(Err(Error::new(ErrorKind::Limit, why).hint("use a smaller pipeline")));
-            }
             for values in requests {
                 let length = usable!(request::parameters_length(forms, values));
                 usable!(request::bind(&mut this.out, &statement.head, length, &statement.tail));
                 request::parameters(&mut Outbox::<S>::copying(&mut this.out), forms, values)?;
                 this.out.extend_from_slice(&statement.tail);
             }
-            this.send()?;
+            this.closes.clear();
+            this.wire.send_pipeline(&mut this.out)?;
             let mut ended = Ok(());
             for reply in out {
+                this.wire.next_answer();
                 let result = answer::read(
                     &mut this.wire,
                     &mut Rows::Typed(&statement.column_forms, reply),

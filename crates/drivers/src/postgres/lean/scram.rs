@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 without channel binding (RFC 5802 and RFC 7677), the client's side.
+//! SCRAM-SHA-256, with and without channel binding (RFC 5802 and RFC 7677), the client's side.
 
 use crate::prelude::*;
 use base64::Engine as _;
@@ -10,10 +10,35 @@ use std::num::NonZeroU32;
 /// The name of the mechanism.
 pub(super) const MECHANISM: &str = "SCRAM-SHA-256";
 
-/// The header of a client that does not bind to a channel (RFC 5802, section 7: `gs2-header`).
-const HEADER: &str = "n,,";
-/// The same in base64, as the last message repeats it.
-const HEADER_AGAIN: &str = "c=biws";
+/// The name of the mechanism with channel binding.
+pub(super) const BOUND: &str = "SCRAM-SHA-256-PLUS";
+
+/// How the exchange is bound to the connection (RFC 5802, section 6).
+pub(super) enum Binding {
+    /// Not at all.
+    None,
+    /// The client could, and the server does not offer it.
+    NotOffered,
+    /// To the server's certificate, by this hash of it (RFC 5929).
+    EndPoint(Vec<u8>),
+}
+
+impl Binding {
+    /// The header of the first message (RFC 5802, section 7: `gs2-header`).
+    fn header(&self) -> &'static str {
+        match self {
+            Self::None => "n,,",
+            Self::NotOffered => "y,,",
+            Self::EndPoint(_) => "p=tls-server-end-point,,",
+        }
+    }
+
+    /// The header and the hash in base64, as the last message repeats them.
+    fn repeated(&self) -> String {
+        let hash = if let Self::EndPoint(hash) = self { hash } else { &[][..] };
+        format!("c={}", STANDARD.encode([self.header().as_bytes(), hash].concat()))
+    }
+}
 
 /// Maximum number of iterations that a server may request: they use CPU time, and no deadline interrupts them.
 /// PostgreSQL's default is 4,096 (`scram_iterations`).
@@ -23,6 +48,7 @@ const MOST_ITERATIONS: u64 = 1_000_000;
 pub(super) struct Begun {
     bare: String,
     nonce: String,
+    binding: Binding,
 }
 
 /// An exchange in which the client has proved that it knows the password.
@@ -37,13 +63,13 @@ pub(super) struct Proved {
 impl Begun {
     /// Begins an exchange. `nonce` is random, printable and without a comma. `user` is empty for PostgreSQL, which takes it
     /// from the start-up message.
-    pub(super) fn new(user: &str, nonce: String) -> Self {
-        Self { bare: format!("n={user},r={nonce}"), nonce }
+    pub(super) fn new(user: &str, nonce: String, binding: Binding) -> Self {
+        Self { bare: format!("n={user},r={nonce}"), nonce, binding }
     }
 
     /// The client's first message.
     pub(super) fn message(&self) -> String {
-        format!("{HEADER}{}", self.bare)
+        format!("{}{}", self.binding.header(), self.bare)
     }
 
     /// Answers the server's first message, `r=nonce,s=salt,i=iterations`.
@@ -66,7 +92,7 @@ impl Begun {
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, &salt, &prepared(password), &mut salted);
         let client = keyed(&salted, b"Client Key");
         let stored = digest(&SHA256, client.as_ref());
-        let last = format!("{HEADER_AGAIN},r={nonce}");
+        let last = format!("{},r={nonce}", self.binding.repeated());
         let all = format!("{},{first},{last}", self.bare);
         let mask = keyed(stored.as_ref(), all.as_bytes());
         let proof: Vec<u8> = client.as_ref().iter().zip(mask.as_ref()).map(|(a, b)| a ^ b).collect();
@@ -116,7 +142,7 @@ mod tests {
     const VERIFIER: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
 
     fn begun() -> Begun {
-        Begun::new("user", NONCE.to_owned())
+        Begun::new("user", NONCE.to_owned(), Binding::None)
     }
 
     #[test]
@@ -133,6 +159,24 @@ mod tests {
         ] {
             let error = proved.check(last.as_bytes()).unwrap_err();
             assert!(error.to_string().contains(part), "{last}: {error}");
+        }
+    }
+
+    #[test]
+    fn header_says_how_the_exchange_is_bound() {
+        for (binding, header, repeated) in [
+            (Binding::NotOffered, "y,,", "c=eSws"),
+            (
+                Binding::EndPoint(vec![1, 2, 3]),
+                "p=tls-server-end-point,,",
+                // By Python's `base64` of the header and the hash.
+                "c=cD10bHMtc2VydmVyLWVuZC1wb2ludCwsAQID",
+            ),
+        ] {
+            let begun = Begun::new("", NONCE.to_owned(), binding);
+            assert_eq!(begun.message(), format!("{header}n=,r={NONCE}"));
+            let proved = begun.prove(b"pencil", FIRST.as_bytes()).unwrap();
+            assert!(proved.message.starts_with(&format!("{repeated},r={NONCE}")), "{}", proved.message);
         }
     }
 

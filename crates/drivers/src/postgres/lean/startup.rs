@@ -1,5 +1,6 @@
 //! Connection set-up (manual, "Message Flow", "Start-up" and "SSL Session Encryption").
 
+use super::authentication::Channel;
 use super::{Lean, answer, authentication, request};
 use crate::charset::Charset;
 use crate::postgres::config::Config;
@@ -7,6 +8,8 @@ use crate::postgres::read_only;
 use crate::prelude::*;
 use crate::wire::{Laps, Peer, Place, Stream, Wire, malformed};
 use kurabe_core::driver::Access;
+use kurabe_core::statements::Running;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Protocol 3.0.
@@ -15,6 +18,12 @@ const VERSION: u32 = 196_608;
 /// `SSLRequest`: its length and request code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
+/// The code of a `CancelRequest`.
+const CANCEL_REQUEST: [u8; 4] = [4, 210, 22, 46];
+
+/// How long a request to cancel may take.
+const REACHES: Duration = Duration::from_secs(2);
+
 impl Lean<Stream> {
     pub(crate) fn port(&self) -> Option<u16> {
         self.wire.stream().port()
@@ -22,20 +31,25 @@ impl Lean<Stream> {
 
     pub(crate) fn connect(config: &Config, options: &ConnectOptions) -> Result<Self> {
         let mut laps = Laps::start();
-        let mut wire = Wire::new(Stream::connect(&config.place, options)?);
+        let mut wire = {
+            let limit = config.connect_timeout.map_or(options.timeout, |limit| limit.min(options.timeout));
+            Wire::new(Stream::connect_within(&config.place, options, limit)?)
+        };
         let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
         if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
             request_tls(&mut wire)?;
-            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+            let name = config.host.as_ref().unwrap_or(host);
+            wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, name)?);
             times.tls = Some(laps.lap());
         }
-        let private = wire.stream().is_private();
-        let started = log_in(&mut wire, config, private, options.access).and_then(|took| {
+        let channel = Channel::of(wire.stream());
+        let started = log_in(&mut wire, config, &channel, options.access).and_then(|took| {
             times.authenticate = took;
             until_ready(&mut wire)
         });
-        let read_only = started.map_err(|error| with_hint(error, config))?;
+        let Started { read_only, key } = started.map_err(|error| with_hint(error, config))?;
         let mut lean = Self::over(wire);
+        lean.key = key;
         if options.access == Access::ReadOnly {
             lean.access = Access::ReadOnly;
             // Reported since PostgreSQL 14.
@@ -52,6 +66,35 @@ impl Lean<Stream> {
         lean.wire.ready();
         Ok(lean)
     }
+
+    /// Has the statements of this session ended on the server when nobody waits for them any more.
+    pub(crate) fn watch(mut self, config: &Arc<Config>, options: &ConnectOptions) -> Self {
+        if let Some(key) = self.key.clone() {
+            let (config, timeout) = (Arc::clone(config), options.timeout.min(REACHES));
+            self.running = Some(Running::new(options.trial, move || {
+                // A server that cannot be reached any more executes nothing for this client that could be ended.
+                let _ = cancel_statement(&config, &ConnectOptions::within(timeout), &key);
+            }));
+        }
+        self
+    }
+}
+
+/// Cancels what the server process of this key executes ("Canceling Requests in Progress").
+fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Result<()> {
+    let mut wire = Wire::new(Stream::connect(&config.place, options)?);
+    if let (Place::Tcp { host, .. }, false) = (&config.place, config.tls.is_off()) {
+        request_tls(&mut wire)?;
+        wire = Wire::new(wire.into_stream()?.encrypt(&config.tls, host)?);
+    }
+    let mut out = vec![0; 4];
+    out.extend_from_slice(&CANCEL_REQUEST);
+    out.extend_from_slice(key);
+    request::close_message(&mut out, 0)?;
+    wire.send(&out)?;
+    // It closes the connection when it has sent the signal.
+    wire.drain(&[], options.timeout);
+    Ok(())
 }
 
 /// Adds the reason why a password file was ignored, if the password is missing.
@@ -79,11 +122,19 @@ fn request_tls<S: Peer>(wire: &mut Wire<S>) -> Result<()> {
 }
 
 /// Sends `StartupMessage` and authenticates; returns the time that authentication took.
-fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: Access) -> Result<Duration> {
+fn log_in<S: Peer>(
+    wire: &mut Wire<S>,
+    config: &Config,
+    channel: &Channel,
+    access: Access,
+) -> Result<Duration> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&VERSION.to_be_bytes());
-    let settings =
-        [("user", config.user.as_str()), ("database", &config.database), ("application_name", "kurabe")];
+    let settings = [
+        ("user", config.user.as_str()),
+        ("database", &config.database),
+        ("application_name", &config.application_name),
+    ];
     // Set here because SET would add a round trip to every connection.
     let encoding = (config.charset == Charset::Connecting).then_some(("client_encoding", "UTF8"));
     let commit = config.synchronous_commit.map(|value| ("synchronous_commit", value));
@@ -101,18 +152,31 @@ fn log_in<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool, access: A
     out.push(0);
     request::close_message(&mut out, 0)?;
     wire.send(&out)?;
-    authentication::authenticate(wire, config, private)
+    authentication::authenticate(wire, config, channel)
 }
 
-/// Waits until the server is ready. Returns whether transactions only read, if it says so.
-fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
-    let mut read_only = None;
+/// What the server says before it is ready.
+#[derive(Default)]
+struct Started {
+    /// Whether transactions only read, if it says so.
+    read_only: Option<bool>,
+    /// Its process for this connection, and the key to it.
+    key: Option<Vec<u8>>,
+}
+
+/// Waits until the server is ready.
+fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Started> {
+    let mut started = Started::default();
     loop {
         let (kind, length) = answer::header(wire)?;
         match kind {
-            b'Z' => return wire.skip(length).map(|()| read_only),
+            b'Z' => return wire.skip(length).map(|()| started),
             b'S' => {
-                read_only = read_only::reported(answer::body(wire, length)?).or(read_only);
+                started.read_only = read_only::reported(answer::body(wire, length)?).or(started.read_only);
+                wire.consume(length);
+            }
+            b'K' => {
+                started.key = Some(answer::body(wire, length)?.to_vec());
                 wire.consume(length);
             }
             b'E' => {
@@ -120,8 +184,8 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
                 wire.consume(length);
                 return Err(error);
             }
-            // BackendKeyData, NoticeResponse, NegotiateProtocolVersion.
-            b'K' | b'N' | b'v' => wire.skip(length)?,
+            // NoticeResponse, NegotiateProtocolVersion.
+            b'N' | b'v' => wire.skip(length)?,
             other => {
                 return Err(malformed(format!(
                     "unexpected message '{}' during start-up",
@@ -134,7 +198,7 @@ fn until_ready<S: Peer>(wire: &mut Wire<S>) -> Result<Option<bool>> {
 
 /// Logs in and waits until the server is ready; tests use it with a scripted stream.
 #[cfg(test)]
-pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, private: bool) -> Result<()> {
-    log_in(wire, config, private, Access::ReadWrite)?;
+pub(super) fn start<S: Peer>(wire: &mut Wire<S>, config: &Config, channel: &Channel) -> Result<()> {
+    log_in(wire, config, channel, Access::ReadWrite)?;
     until_ready(wire).map(drop)
 }

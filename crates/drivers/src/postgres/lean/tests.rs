@@ -33,7 +33,7 @@ fn refusal(state: &str, text: &str) -> Vec<u8> {
 
 fn statement() -> Statement {
     let column_forms = vec![Form::Int(8), Form::Bytes, Form::Time];
-    Statement::new("k1".to_owned(), vec![Form::Int(8), Form::Bytes], column_forms)
+    Statement::new("k1".to_owned(), vec![20, 17], vec![Form::Int(8), Form::Bytes], column_forms)
 }
 
 fn rows_text() -> RowsText {
@@ -271,11 +271,11 @@ fn statement_is_closed_although_request_was_not_sent() {
 
 #[test]
 fn too_many_scram_iterations_are_rejected_at_once() {
-    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap().remove(0);
     let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
     let first = message(b'R', b"\0\0\0\x0br=nonce,s=c2FsdA==,i=4000000000");
     let mut wire = Wire::new(Script::new([begin, first].concat()));
-    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    let error = startup::start(&mut wire, &config, &Channel::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol);
     assert!(error.to_string().contains("4000000000 iterations"), "{error}");
 }
@@ -292,18 +292,19 @@ fn invalid_parameter_sends_nothing() {
 
 #[test]
 fn server_without_scram_proof_is_rejected() {
-    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap();
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:secret@h/d").unwrap()).unwrap().remove(0);
     let begin = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
     let done = message(b'R', b"\0\0\0\0");
     let mut wire = Wire::new(Script::new([begin, done, ready()].concat()));
-    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    let error = startup::start(&mut wire, &config, &Channel::default()).unwrap_err();
     assert!(error.to_string().contains("did not prove"), "{error}");
     let mut wire = Wire::new(Script::new(message(b'R', b"\0\0\0\x03")));
-    let error = startup::start(&mut wire, &config, false).unwrap_err();
+    let error = startup::start(&mut wire, &config, &Channel::default()).unwrap_err();
     assert!(error.to_string().contains("plain text"), "{error}");
     assert!(!wire.stream().sent.windows(6).any(|bytes| bytes == b"secret"));
 }
 
+use super::authentication::Channel;
 use crate::postgres::config::Config;
 
 /// Executes, prepares, queries and starts with these replies; nothing may panic or loop endlessly.
@@ -317,8 +318,12 @@ fn exercise(answers: &[u8], piece: usize) {
         let _ = over().read_rows(&rows_text(), fetch, &mut |_| Ok(()));
     }
     let _ = over().write_rows(&rows_text(), &mut TwoRows(0));
-    let config = Config::from_url(&TargetUrl::parse("postgres://u:p@h/d").unwrap()).unwrap();
-    let _ = startup::start(&mut Wire::new(Script::in_pieces(answers.to_vec(), piece)), &config, true);
+    let config = Config::from_url(&TargetUrl::parse("postgres://u:p@h/d").unwrap()).unwrap().remove(0);
+    let _ = startup::start(
+        &mut Wire::new(Script::in_pieces(answers.to_vec(), piece)),
+        &config,
+        &Channel { private: true, ..Channel::default() },
+    );
 }
 
 mod fuzz {

@@ -41,12 +41,28 @@ fn claim_of_another_run_is_not_changed() {
 
 #[test]
 fn scan_continues_until_cursor_zero() {
-    let mut walked =
-        client("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n$10\r\nkurabe_a:1\r\n$10\r\nkurabe_a:2\r\n:2\r\n");
+    let keys = "$17\r\nkurabe_a~kurabe:1\r\n$17\r\nkurabe_a~kurabe:2\r\n";
+    let mut walked = client(&format!("*2\r\n+17\r\n*0\r\n*2\r\n+0\r\n*2\r\n{keys}:2\r\n"));
     each_key(&mut walked, "kurabe_a", unlink).unwrap();
     let sent = String::from_utf8(walked.wire.stream().sent.clone()).unwrap();
-    assert!(sent.contains("$2\r\n17\r\n") && sent.contains("UNLINK\r\n$10\r\nkurabe_a:1\r\n"), "{sent}");
-    let there = foreign_key(&mut client("*2\r\n+0\r\n*1\r\n$10\r\nkurabe_a:1\r\n"), "kurabe_a");
-    assert_eq!(there.unwrap().as_deref(), Some("the key 'kurabe_a:1'"));
-    assert_eq!(foreign_key(&mut client("*2\r\n+0\r\n*0\r\n"), "kurabe_a").unwrap(), None);
+    assert!(
+        sent.contains("$2\r\n17\r\n") && sent.contains("UNLINK\r\n$17\r\nkurabe_a~kurabe:1\r\n"),
+        "{sent}"
+    );
+}
+
+#[test]
+fn rows_are_recognised_without_the_ownership_table() {
+    let found = |answer: &str| search(&mut client(answer), "kurabe_a").unwrap();
+    let (row, other) = ("$17\r\nkurabe_a~kurabe:1\r\n", "$10\r\nkurabe_a:1\r\n");
+    assert_eq!(found(&format!("*2\r\n+0\r\n*2\r\n{other}{row}")), (true, None));
+    assert_eq!(
+        found(&format!("*2\r\n+0\r\n*1\r\n{other}")),
+        (false, Some("the key 'kurabe_a:1'".to_owned()))
+    );
+    assert_eq!(found("*2\r\n+0\r\n*0\r\n"), (false, None));
+    // The name of somebody else's key is no name of a collection.
+    let upper = "$17\r\nkurabe_A~kurabe:1\r\n";
+    let names = signed(&mut client(&format!("*2\r\n+0\r\n*3\r\n{row}{upper}{row}"))).unwrap();
+    assert_eq!(names, ["kurabe_a"]);
 }

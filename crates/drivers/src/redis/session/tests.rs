@@ -44,34 +44,39 @@ fn each_operation_is_one_command() {
     let find = Operation::FindEqual { collection: two.clone(), by: vec![0], fields: vec![1, 2] };
     for (operation, parameters, plain, expiring) in [
         (Operation::Ping, &[][..], "PING", "PING"),
-        (get(&one, vec![1]), &[a], "GET kurabe_a:a", "GET kurabe_a:a"),
-        (insert(&one), &[a, x], "SET kurabe_a:a x NX", "SET kurabe_a:a x NX EX 60"),
-        (put(&one), &[a, x], "SET kurabe_a:a x", "SET kurabe_a:a x EX 60"),
-        (update(&one, vec![1]), &[x, a], "SET kurabe_a:a x XX", "SET kurabe_a:a x XX EX 60"),
-        (delete(&one), &[a], "DEL kurabe_a:a", "DEL kurabe_a:a"),
-        (many(&one), &[a, x, b, x], "MSETNX kurabe_a:a x kurabe_a:b x", ""),
-        (get(&two, vec![2]), &[a, n], "HGET kurabe_a:a -7", "HGET kurabe_a:a -7"),
-        (delete(&two), &[a, n], "HDEL kurabe_a:a -7", "HDEL kurabe_a:a -7"),
-        (find, &[a], "HGETALL kurabe_a:a", "HGETALL kurabe_a:a"),
-        (insert(&two), &[a, n, x], "HSETNX kurabe_a:a -7 x", "EVAL … 1 kurabe_a:a NX 60 1 -7 x"),
-        (put(&two), &[a, n, x], "HSET kurabe_a:a -7 x", "EVAL … 1 kurabe_a:a  60 1 -7 x"),
+        (get(&one, vec![1]), &[a], "GET kurabe_a~kurabe:a", "GET kurabe_a~kurabe:a"),
+        (insert(&one), &[a, x], "SET kurabe_a~kurabe:a x NX", "SET kurabe_a~kurabe:a x NX EX 60"),
+        (put(&one), &[a, x], "SET kurabe_a~kurabe:a x", "SET kurabe_a~kurabe:a x EX 60"),
+        (update(&one, vec![1]), &[x, a], "SET kurabe_a~kurabe:a x XX", "SET kurabe_a~kurabe:a x XX EX 60"),
+        (delete(&one), &[a], "DEL kurabe_a~kurabe:a", "DEL kurabe_a~kurabe:a"),
+        (many(&one), &[a, x, b, x], "MSETNX kurabe_a~kurabe:a x kurabe_a~kurabe:b x", ""),
+        (get(&two, vec![2]), &[a, n], "HGET kurabe_a~kurabe:a -7", "HGET kurabe_a~kurabe:a -7"),
+        (delete(&two), &[a, n], "HDEL kurabe_a~kurabe:a -7", "HDEL kurabe_a~kurabe:a -7"),
+        (find, &[a], "HGETALL kurabe_a~kurabe:a", "HGETALL kurabe_a~kurabe:a"),
+        (
+            insert(&two),
+            &[a, n, x],
+            "HSETNX kurabe_a~kurabe:a -7 x",
+            "EVAL … 1 kurabe_a~kurabe:a NX 60 1 -7 x",
+        ),
+        (put(&two), &[a, n, x], "HSET kurabe_a~kurabe:a -7 x", "EVAL … 1 kurabe_a~kurabe:a  60 1 -7 x"),
         (
             update(&two, vec![2]),
             &[x, a, n],
-            "EVAL … 1 kurabe_a:a XX 0 1 -7 x",
-            "EVAL … 1 kurabe_a:a XX 60 1 -7 x",
+            "EVAL … 1 kurabe_a~kurabe:a XX 0 1 -7 x",
+            "EVAL … 1 kurabe_a~kurabe:a XX 60 1 -7 x",
         ),
         (
             many(&two),
             &[a, n, x, b, n, x],
-            "EVAL … 2 kurabe_a:a kurabe_a:b NX 0 1 -7 x 1 -7 x",
-            "EVAL … 2 kurabe_a:a kurabe_a:b NX 60 1 -7 x 1 -7 x",
+            "EVAL … 2 kurabe_a~kurabe:a kurabe_a~kurabe:b NX 0 1 -7 x 1 -7 x",
+            "EVAL … 2 kurabe_a~kurabe:a kurabe_a~kurabe:b NX 60 1 -7 x 1 -7 x",
         ),
         (
             many(&two),
             &[a, n, x, a, Value::Int(8), b],
-            "EVAL … 1 kurabe_a:a NX 0 2 -7 x 8 b",
-            "EVAL … 1 kurabe_a:a NX 60 2 -7 x 8 b",
+            "EVAL … 1 kurabe_a~kurabe:a NX 0 2 -7 x 8 b",
+            "EVAL … 1 kurabe_a~kurabe:a NX 60 2 -7 x 8 b",
         ),
     ] {
         for (ttl, expected) in [(None, plain), (Some(60), expiring)] {
@@ -95,7 +100,7 @@ fn different_fields_make_different_keys() {
     ));
     let get = Operation::Get { collection: three, fields: vec![3] };
     let key = |a, b, c| sent(&get, &[Value::Text(a), Value::Text(b), Value::Text(c)], None);
-    assert_eq!(key("x:y%", "b:c", ":"), "HGET kurabe_a:x%3Ay%25:b:c :");
+    assert_eq!(key("x:y%", "b:c", ":"), "HGET kurabe_a~kurabe:x%3Ay%25:b:c :");
     assert_ne!(key("a", "b:c", "d"), key("a:b", "c", "d"));
 }
 

@@ -173,14 +173,21 @@ fn the_first_draws_of_a_seed_never_change() {
 #[test]
 fn zipfian_draw_has_probability_of_its_rank() {
     let rng = &mut Rng::new(3);
-    let mut counts = [0u32; 10];
-    for _ in 0..100_000 {
-        counts[random::zipfian(rng, 0, 9, 2.0).unwrap() as usize] += 1;
+    for exponent in [0.1, 0.5, 0.99, 1.0, 2.0] {
+        let draw = if exponent > 1.0 { random::zipfian } else { random::zipfian_below_one };
+        let mut counts = [0u32; 10];
+        for _ in 0..100_000 {
+            counts[draw(rng, 0, 9, exponent).unwrap() as usize] += 1;
+        }
+        let sum: f64 = (1..=10).map(|n| f64::from(n).powf(-exponent)).sum();
+        for (rank, count) in (1..).zip(counts) {
+            let expected = 100_000.0 * f64::from(rank).powf(-exponent) / sum;
+            // Five standard deviations of a binomial count.
+            let off = (f64::from(count) - expected).abs();
+            assert!(off < 5.0 * expected.sqrt(), "exponent {exponent}, rank {rank}: {counts:?}");
+        }
     }
-    let sum: f64 = (1..=10).map(|n| f64::from(n).powi(-2)).sum();
-    for (rank, count) in (1..).zip(counts) {
-        let expected = 100_000.0 * f64::from(rank).powi(-2) / sum;
-        // Five standard deviations of a binomial count.
-        assert!((f64::from(count) - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {counts:?}");
-    }
+    // The widest range.
+    assert!(random::zipfian_below_one(rng, 1, i64::MAX, 0.99).unwrap() >= 1);
+    assert_eq!(random::zipfian_below_one(rng, 7, 7, 0.99), Ok(7));
 }

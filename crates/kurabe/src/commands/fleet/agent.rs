@@ -6,15 +6,15 @@ use crate::{signals, suite};
 use anyhow::Result;
 use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
-use kurabe_fleet::{FleetUrl, Roles};
+use kurabe_fleet::Roles;
 use std::collections::BTreeMap;
 use std::io;
 
 pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let name = matches.get_one::<String>("name").cloned();
     let mut labels = BTreeMap::new();
-    for text in matches.get_many::<String>("label").into_iter().flatten() {
-        labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--label"))?);
+    for text in matches.get_many::<String>("agent-label").into_iter().flatten() {
+        labels.extend(suite::fleet::labels(text).map_err(|error| error.context("--agent-label"))?);
     }
     if matches
         .get_one::<String>("role")
@@ -24,9 +24,8 @@ pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let roles = matches.get_one::<String>("role").map_or(Ok(Roles::default()), |text| Roles::parse(text))?;
     // The environment may name a broker for all agents of a host, and those of runs too.
-    if let Some(url) = matches.get_one::<String>("nats").filter(|_| !matches.get_flag("stdio")) {
-        let url = FleetUrl::parse(url)
-            .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
+    if let Some(url) = matches.get_one::<String>("broker").filter(|_| !matches.get_flag("stdio")) {
+        let url = super::broker(url)?;
         let stop = signals::watch(exit::DONE, output)?;
         signals::wait_for("the connections of the current run to close");
         kurabe_fleet::serve_nats(&url, name.as_deref(), labels, roles, &stop, &|text| output.note(text))?;

@@ -1,4 +1,4 @@
-//! Submitted runs: `kurabe submit`, and `kurabe runs` with `--fleet`.
+//! Submitted runs: `kurabe submit`, and `kurabe runs` with `--broker`.
 
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
@@ -13,7 +13,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::custom::value_files;
 use kurabe_experiments::registry;
-use kurabe_fleet::{Entry, FleetUrl, NO_AGENTS, Queue, State, Submission};
+use kurabe_fleet::{Entry, NO_AGENTS, Queue, State, Submission};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,8 +27,8 @@ const LONGEST_STEM: usize = 80;
 const NAME: &str = "kurabe queue";
 
 fn queue(matches: &ArgMatches) -> Result<Queue> {
-    let url = matches.get_one::<String>("fleet").map_or("", String::as_str);
-    Ok(Queue::connect(&FleetUrl::parse(url)?, NAME)?)
+    let url = matches.get_one::<String>("broker").map_or("", String::as_str);
+    Ok(Queue::connect(&super::broker(url)?, NAME)?)
 }
 
 /// Puts a suite into the queue.
@@ -96,7 +96,8 @@ fn as_run(path: &Path, matches: &ArgMatches) -> Result<ArgMatches> {
     };
     let with_agents =
         matches.get_one::<String>("agents").is_none_or(|text| agents(text).ok() != Some(NO_AGENTS));
-    for name in ["fleet", "agents", "agent-label", "on-lost-agent"] {
+    put("fleet", matches.get_one::<String>("broker").filter(|_| with_agents));
+    for name in ["agents", "agent-label", "on-lost-agent"] {
         put(name, matches.get_one::<String>(name).filter(|_| with_agents));
     }
     for define in matches.get_many::<String>("define").into_iter().flatten() {
@@ -208,7 +209,7 @@ fn submitter() -> String {
 pub(crate) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let entries = queue(matches)?.list()?;
     let mut text = String::new();
-    if matches.get_flag("json") {
+    if super::super::store::is_json(matches) {
         for entry in &entries {
             let _ = writeln!(text, "{}", json!(entry));
         }

@@ -9,7 +9,7 @@ use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::name::{Name, RelativePath};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::custom::value_files;
-use kurabe_fleet::{Execution, Executor, FleetUrl, NO_AGENTS, Queue, Submission, WorkFolder};
+use kurabe_fleet::{Execution, Executor, NO_AGENTS, Queue, Submission, WorkFolder};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -31,9 +31,8 @@ pub(super) fn work(matches: &ArgMatches, name: &Name, output: &Output) -> Result
             .hint("start another agent for load or observe")
             .into());
     }
-    let given = matches.get_one::<String>("nats").map_or("", String::as_str);
-    let url = FleetUrl::parse(given)
-        .map_err(|error| Error::usage(error.to_string().replace("--fleet", "--nats")))?;
+    let given = matches.get_one::<String>("broker").map_or("", String::as_str);
+    let url = super::broker(given)?;
     let stop = signals::watch(exit::DONE, output)?;
     signals::wait_for("the current run to end");
     let queue = Queue::connect(&url, &format!("kurabe worker {name}"))?;

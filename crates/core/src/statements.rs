@@ -1,0 +1,154 @@
+//! Statements that run on servers. They are ended there when nobody waits for them any more, since a server goes on with
+//! a statement although its client has left, and its work would disturb what is measured next.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// How long a statement may still run when its trial has failed. Most end by themselves until then.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The connections of sessions whose driver can end statements.
+static ALL: Mutex<BTreeMap<u64, Weak<Running>>> = Mutex::new(BTreeMap::new());
+
+/// The numbers of connections and of trials.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn all() -> MutexGuard<'static, BTreeMap<u64, Weak<Running>>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The open connections. The list is locked when one is dropped, so that this returns none under its lock.
+fn connections() -> Vec<Arc<Running>> {
+    all().values().filter_map(Weak::upgrade).collect()
+}
+
+/// A number that no other trial has.
+pub fn new_trial() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A connection, and whether it executes a statement.
+pub struct Running {
+    number: u64,
+    trial: u64,
+    /// The number of begun and completed exchanges: odd during one.
+    exchanges: AtomicU64,
+    was_ended: AtomicBool,
+    end: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Running {
+    /// Registers a connection of a trial. `end` ends its statement on the server, over another connection; it may be
+    /// called on any thread, and must return soon.
+    pub fn new(trial: u64, end: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        let new = Arc::new(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            trial,
+            exchanges: AtomicU64::new(0),
+            was_ended: AtomicBool::new(false),
+            end: Box::new(end),
+        });
+        all().insert(new.number, Arc::downgrade(&new));
+        new
+    }
+
+    /// Notes that an exchange begins or is complete.
+    #[inline]
+    pub fn turn(&self) {
+        // Only the connection's own thread writes it.
+        self.exchanges.store(self.exchanges.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Ends the statement on the server.
+    pub fn end(&self) {
+        self.was_ended.store(true, Ordering::SeqCst);
+        (self.end)();
+    }
+
+    /// Whether a statement of the connection was ended, so that its error is no error of the server.
+    pub fn was_ended(&self) -> bool {
+        self.was_ended.load(Ordering::SeqCst)
+    }
+
+    /// The number of the exchange that goes on, if any.
+    fn exchange(&self) -> Option<u64> {
+        Some(self.exchanges.load(Ordering::Relaxed)).filter(|count| count % 2 == 1)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        all().remove(&self.number);
+    }
+}
+
+/// Ends the statements that sessions still execute, of one trial or of all, all at a time. Returns whether there were any.
+pub fn end(trial: Option<u64>) -> bool {
+    end_if(trial, |running| running.exchange().is_some())
+}
+
+fn end_if(trial: Option<u64>, is_due: impl Fn(&Running) -> bool) -> bool {
+    let due = connections().into_iter().filter(|running| trial.is_none_or(|trial| running.trial == trial));
+    let due: Vec<_> = due.filter(|running| is_due(running)).collect();
+    thread::scope(|scope| {
+        for running in &due {
+            // Without a thread it takes longer.
+            if thread::Builder::new().spawn_scoped(scope, || running.end()).is_err() {
+                running.end();
+            }
+        }
+    });
+    !due.is_empty()
+}
+
+/// Ends the statements of a failed trial that do not end by themselves within a short time. Does not wait for that.
+pub fn end_of_failed(trial: u64) {
+    let begun = connections().into_iter().filter(|running| running.trial == trial);
+    let begun: BTreeMap<u64, u64> =
+        begun.filter_map(|running| Some((running.number, running.exchange()?))).collect();
+    if begun.is_empty() {
+        return;
+    }
+    // Without a thread the trial waits until the statements end.
+    let _ = thread::Builder::new().name("statements".to_owned()).spawn(move || {
+        thread::sleep(GRACE);
+        end_if(Some(trial), |running| {
+            running.exchange().is_some_and(|exchange| begun.get(&running.number) == Some(&exchange))
+        })
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn only_running_statements_of_the_trial_are_ended() {
+        let (sender, ended) = channel();
+        let open = |trial, name: &'static str| {
+            let sender = sender.clone();
+            Running::new(trial, move || sender.send(name).unwrap())
+        };
+        let (failed, other) = (new_trial(), new_trial());
+        let sessions =
+            [open(failed, "long"), open(failed, "idle"), open(other, "other"), open(failed, "short")];
+        let [long, idle, elsewhere, short] = &sessions;
+        for busy in [long, elsewhere, short] {
+            busy.turn();
+        }
+        end_of_failed(failed);
+        // This one ends by itself, and the next one is another.
+        short.turn();
+        short.turn();
+        assert_eq!(ended.recv(), Ok("long"));
+        assert!(long.was_ended() && !elsewhere.was_ended() && !idle.was_ended());
+        assert!(end(Some(other)) && !end(Some(new_trial())));
+        assert_eq!(ended.recv(), Ok("other"));
+        drop(sessions);
+        assert!(!end(Some(failed)) && ended.try_recv().is_err());
+    }
+}

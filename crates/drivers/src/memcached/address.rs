@@ -1,0 +1,60 @@
+//! How a server is reached: its place, TLS, and a user of its file of users (`-Y`).
+
+use super::protocol::Client;
+use crate::prelude::*;
+use crate::wire::{Laps, Place, Stream, tls};
+
+pub(super) struct Address {
+    pub(super) place: Place,
+    tls: tls::Mode,
+    user: Option<(String, Secret)>,
+}
+
+impl Address {
+    pub(super) fn new(url: &TargetUrl, place: Place) -> Result<Self> {
+        let tls = tls::Mode::from_url(url, false)?;
+        tls.check(&place, url)?;
+        let user = match (&url.user, &url.password) {
+            (None, None) => None,
+            (Some(user), Some(password)) if !user.contains([' ', '\r', '\n']) => {
+                Some((user.clone(), password.clone()))
+            }
+            _ => {
+                return Err(url
+                    .wrong("a user of memcached has a name without spaces, and a password")
+                    .hint("write memcached://user:password@host, for a server with a file of users (-Y)"));
+            }
+        };
+        Ok(Self { place, tls, user })
+    }
+
+    /// Connects, and says who it is.
+    pub(super) fn connect(&self, options: &ConnectOptions) -> Result<Client<Stream>> {
+        let mut laps = Laps::start();
+        let mut stream = Stream::connect(&self.place, options)?;
+        let mut times = ConnectTimes { reach: laps.lap(), ..ConnectTimes::default() };
+        if let (Place::Tcp { host, .. }, false) = (&self.place, self.tls.is_off()) {
+            stream = stream.encrypt(&self.tls, host)?;
+            times.tls = Some(laps.lap());
+        }
+        let mut client = Client::new(stream);
+        if let Some((user, password)) = &self.user {
+            client.log_in(user, password.expose()).map_err(|error| self.explain(error))?;
+            times.authenticate = laps.lap();
+        }
+        client.times = Some(times);
+        Ok(client)
+    }
+
+    /// Adds the server to an error of its first answer, and why there may be none.
+    pub(super) fn explain(&self, error: Error) -> Error {
+        let error = match error.kind() {
+            ErrorKind::ConnectionLost => error.hint(
+                "does it need TLS (tls=require), or SASL (-S)? With SASL it speaks only its binary protocol, which is not \
+                 supported; a file of users (-Y) is",
+            ),
+            _ => error,
+        };
+        error.context(format!("memcached at {}", self.place))
+    }
+}

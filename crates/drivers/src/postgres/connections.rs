@@ -1,0 +1,143 @@
+//! What this driver knows of connections besides its own options.
+
+use crate::prelude::*;
+
+const FOREIGN: &[ForeignOption] = &[
+    ForeignOption {
+        name: "sslmode",
+        value: Some("no-verify"),
+        meaning: Meaning::Is("tls", Some("require")),
+        from: "node-postgres, Heroku",
+    },
+    ForeignOption {
+        name: "sslaccept",
+        value: Some("strict"),
+        meaning: Meaning::Is("tls", Some("verify")),
+        from: "Prisma",
+    },
+    ForeignOption {
+        name: "sslaccept",
+        value: Some("accept_invalid_certs"),
+        meaning: Meaning::Is("tls", Some("require")),
+        from: "Prisma",
+    },
+    ForeignOption {
+        name: "ssl",
+        value: None,
+        meaning: Meaning::Refused(
+            "clients differ in its meaning: write sslmode=require, which checks nothing, or sslmode=verify-full",
+        ),
+        from: "JDBC, node-postgres, asyncpg",
+    },
+    ForeignOption { name: "schema", value: None, meaning: Meaning::Is("search_path", None), from: "Prisma" },
+    ForeignOption {
+        name: "currentSchema",
+        value: None,
+        meaning: Meaning::Is("search_path", None),
+        from: "JDBC",
+    },
+    ForeignOption {
+        name: "ApplicationName",
+        value: None,
+        meaning: Meaning::Is("application_name", None),
+        from: "JDBC",
+    },
+    ForeignOption {
+        name: "pgbouncer",
+        value: None,
+        meaning: Meaning::Nothing("a pooler is looked for in any case"),
+        from: "Prisma, Supabase",
+    },
+    ForeignOption {
+        name: "connection_limit",
+        value: None,
+        meaning: Meaning::Nothing("--clients decides on connections"),
+        from: "Prisma",
+    },
+    ForeignOption {
+        name: "pool_timeout",
+        value: None,
+        meaning: Meaning::Nothing("--clients decides on connections"),
+        from: "Prisma",
+    },
+    ForeignOption {
+        name: "gssencmode",
+        value: Some("disable"),
+        meaning: Meaning::Nothing("GSSAPI is not supported"),
+        from: "libpq",
+    },
+    ForeignOption {
+        name: "client_encoding",
+        value: Some("utf8"),
+        meaning: Meaning::Nothing("it is always UTF-8"),
+        from: "libpq",
+    },
+    ForeignOption {
+        name: "sslpassword",
+        value: None,
+        meaning: Meaning::Refused(
+            "encrypted keys are not supported: openssl pkey -in KEY -out FILE writes a plain one",
+        ),
+        from: "libpq",
+    },
+];
+
+pub(super) const CONNECTIONS: Connections = Connections {
+    foreign: FOREIGN,
+    variables: &[
+        ("PGHOST, PGHOSTADDR, PGPORT", "the hosts, where the URL names none"),
+        ("PGUSER, PGPASSWORD, PGDATABASE", "user, password and database, where the URL names none"),
+        (
+            "PGSERVICE, PGSERVICEFILE, PGSYSCONFDIR",
+            "the service, its file, and the folder of the one for all users",
+        ),
+        ("PGPASSFILE", "the password file"),
+        ("PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGSSLCRL", "TLS, of connections over TCP"),
+        (
+            "PGTARGETSESSIONATTRS, PGCONNECT_TIMEOUT, PGAPPNAME, PGCHANNELBINDING",
+            "as the options of these names",
+        ),
+        ("PGOPTIONS", "not read: what affects results is in the target"),
+        ("SSL_CERT_FILE", "the system's certificate authorities, where they are in another file"),
+    ],
+    files: &[
+        ("~/.pg_service.conf, /etc/postgresql-common/pg_service.conf", "services: parameters by name"),
+        ("~/.pgpass", "passwords; ignored if others can read it"),
+        (
+            "~/.postgresql/root.crt, root.crl",
+            "authorities and revoked certificates of verify-ca and verify-full",
+        ),
+        ("~/.postgresql/postgresql.crt, postgresql.key", "the client's certificate"),
+    ],
+    authentication: &[
+        ("trust, peer, ident", ""),
+        ("password", "only over TLS or a Unix socket"),
+        ("md5", ""),
+        ("scram-sha-256", ""),
+        ("scram-sha-256 with channel binding (SCRAM-SHA-256-PLUS)", ""),
+        ("cert", "by sslcert= and sslkey=; encrypted keys are refused"),
+        (
+            "gss, sspi, ldap, radius, pam, bsd",
+            "gss and sspi are refused; the others request the password in plain text",
+        ),
+    ],
+    tls: &[
+        ["tls=off or sslmode=disable", "sslmode=disable", "plain text"],
+        ["sslmode=allow, prefer", "the same", "refused: two runs could differ in it"],
+        ["sslmode=require", "the same", "encrypted; with a root.crt, as verify-ca"],
+        ["tls=require", "sslmode=require without root.crt", "encrypted; any certificate is accepted"],
+        ["sslmode=verify-ca", "the same", "the certificate is of an authority in the root file"],
+        ["sslmode=verify-full", "the same", "and for the host"],
+        [
+            "tls=verify",
+            "sslmode=verify-full sslrootcert=system",
+            "of an authority in ca= or the system's store, and for the host",
+        ],
+        ["sslcrl=FILE", "the same", "refused if revoked, or if the authority has no list in the file"],
+    ],
+    proxies: &[
+        ("PgBouncer, pgcat, Odyssey in session mode", "a note says that it stands before the server"),
+        ("the same in transaction or statement mode", "refused before anything is made"),
+        ("several hosts", "the first that is wanted is measured"),
+    ],
+};

@@ -1,0 +1,105 @@
+//! libpq's connection service file (PostgreSQL manual, "The Connection Service File").
+
+use crate::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// libpq's parameters that Kurabe takes, each with the environment variable of the same meaning.
+const PARAMETERS: [(&str, &str); 17] = [
+    ("host", "PGHOST"),
+    ("hostaddr", "PGHOSTADDR"),
+    ("port", "PGPORT"),
+    ("dbname", "PGDATABASE"),
+    ("user", "PGUSER"),
+    ("password", "PGPASSWORD"),
+    ("passfile", "PGPASSFILE"),
+    ("options", "PGOPTIONS"),
+    ("application_name", "PGAPPNAME"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    ("channel_binding", "PGCHANNELBINDING"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+    ("sslcrl", "PGSSLCRL"),
+];
+
+/// The parameters of a service, by the environment variables that they replace.
+pub(super) type Service = BTreeMap<&'static str, String>;
+
+/// The folder of the file for all users, on Debian.
+const SYSTEM: &str = "/etc/postgresql-common";
+
+/// Reads a service from the user's file, else from the one for all users.
+pub(super) fn read(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Service> {
+    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".pg_service.conf"));
+    let own = variable("PGSERVICEFILE").map(PathBuf::from).or_else(home);
+    let folder = variable("PGSYSCONFDIR").unwrap_or_else(|| SYSTEM.to_owned());
+    let files = own.into_iter().chain([PathBuf::from(folder).join("pg_service.conf")]);
+    let mut read = Vec::new();
+    for file in files {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        if let Some(service) = parse(&text, name).map_err(|e| e.context(file.display()))? {
+            return Ok(service);
+        }
+        read.push(file.display().to_string());
+    }
+    let places = if read.is_empty() { "there is no ~/.pg_service.conf".to_owned() } else { read.join(", ") };
+    Err(Error::usage(format!("there is no service '{name}' ({places})"))
+        .hint("PGSERVICEFILE names another file"))
+}
+
+/// The section of a service; `None` if there is none.
+fn parse(text: &str, name: &str) -> Result<Option<Service>> {
+    let mut found = None;
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(section) = line.strip_prefix('[') {
+            if found.is_some() {
+                break;
+            }
+            found = (section.strip_suffix(']') == Some(name)).then(Service::new);
+            continue;
+        }
+        let Some(service) = &mut found else { continue };
+        let wrong = |what: String| Error::usage(format!("service '{name}': {what}"));
+        let (key, value) =
+            line.split_once('=').ok_or_else(|| wrong("a line without '=' is no parameter".to_owned()))?;
+        let Some((_, variable)) = PARAMETERS.iter().find(|(parameter, _)| *parameter == key) else {
+            let known: Vec<&str> = PARAMETERS.iter().map(|(parameter, _)| *parameter).collect();
+            let hint = kurabe_core::units::suggestion(key, &known, "supported");
+            return Err(wrong(format!("the parameter '{key}' is not supported")).hint(hint));
+        };
+        // As in libpq, the first line of a parameter counts.
+        service.entry(variable).or_insert_with(|| value.to_owned());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# two\nhost=outside\n[other]\nhost=o\n[shop]\n host=db1,db2\nport=5433\nport=1\n\
+                        target_session_attrs=standby\npassword=a=b\n[last]\nuser=l\n";
+
+    #[test]
+    fn section_of_the_service_is_read() {
+        let shop = parse(FILE, "shop").unwrap().unwrap();
+        let expected = [
+            ("PGHOST", "db1,db2"),
+            ("PGPASSWORD", "a=b"),
+            ("PGPORT", "5433"),
+            ("PGTARGETSESSIONATTRS", "standby"),
+        ];
+        assert!(shop.iter().map(|(name, value)| (*name, value.as_str())).eq(expected), "{shop:?}");
+        assert!(parse(FILE, "none").unwrap().is_none());
+        for (line, part) in [("sslcrldir=/c", "'sslcrldir' is not supported"), ("host", "without '='")] {
+            let error = parse(&format!("[shop]\n{line}\n"), "shop").unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! Protects the values of other users in a server with limited memory, such as a cache.
+//!
+//! Before anything is loaded, [`check`] compares what the run stores with what is free. During the run `Watch` reads
+//! the memory, and stops the run before the server evicts anything, or at once if it has evicted something.
+
+use crate::plan::Plan;
+use crate::target::Target;
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::memory::{LimitedServer, MemoryProbe, StoreMemory};
+use kurabe_core::observation::Endpoint;
+use kurabe_core::planned::{PlannedCell, Work};
+use kurabe_core::run::CellRecord;
+use kurabe_core::{Error, ErrorKind, Result, units};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// The least pause between two readings.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A pause is at least this multiple of the time of a reading, so that readings use little of the server.
+const PAUSE_FACTOR: u32 = 50;
+/// The pause after an error.
+const RETRY: Duration = Duration::from_millis(200);
+/// Time limit of each answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The fewest writes of a client in a trial.
+const LEAST_WRITES: u64 = 20;
+/// Bytes of a server's memory for one connection.
+const CONNECTION: u64 = 64 << 10;
+
+/// What the run stores on one target.
+#[derive(Default)]
+struct Stored {
+    values: u64,
+    bytes: u64,
+    /// The largest mean size of a value.
+    value_bytes: u64,
+    /// Memory for connections and their requests.
+    connections: u64,
+    /// The number of cells whose trials add as many values as they have time for.
+    growing: u64,
+}
+
+impl Stored {
+    /// What all cells on the servers of one target store. Cells that share data count once.
+    fn of(plan: &Plan, targets: &[usize]) -> Self {
+        let (mut all, mut counted) = (Self::default(), HashSet::new());
+        let here = plan.cells.iter().filter(|cell| targets.contains(&cell.record.target));
+        for run_cell in here.filter(|cell| !cell.record.second_instance) {
+            let Some(cell) = run_cell.available() else { continue };
+            let each = mean_size(cell);
+            all.value_bytes = all.value_bytes.max(each);
+            let connections =
+                cell.connections().saturating_mul(CONNECTION.saturating_add(cell.demand.request_bytes));
+            all.connections = all.connections.max(connections);
+            if counted.insert((run_cell.slot, &cell.dataset)) {
+                all.add(cell.demand.loaded_bytes, each);
+            }
+            match growth(plan, &run_cell.record, cell) {
+                Growth::Known(values) => all.add(values.saturating_mul(each), each),
+                Growth::Unknown => all.growing += 1,
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, bytes: u64, each: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.values = self.values.saturating_add(bytes.div_ceil(each));
+    }
+
+    fn needed(&self, memory: &StoreMemory) -> u64 {
+        memory.needed(self.values, self.bytes).saturating_add(self.connections)
+    }
+}
+
+/// Values that a trial of a cell may add.
+enum Growth {
+    /// At most so many.
+    Known(u64),
+    /// As many as the clients add in the time of a trial.
+    Unknown,
+}
+
+fn growth(plan: &Plan, record: &CellRecord, cell: &PlannedCell) -> Growth {
+    let is_measured = |name: &str| !record.unavailable_operations.contains_key(name);
+    let mut writes =
+        plan.operations.iter().filter(|operation| operation.writes && is_measured(operation.name)).peekable();
+    // With a capacity, records are changed in place.
+    if writes.peek().is_none() || cell.policy.capacity.is_some() {
+        return Growth::Known(0);
+    }
+    let Work::Loop(_) = cell.work else {
+        // A job writes what it loads, or as much.
+        return Growth::Known(cell.demand.loaded_bytes.div_ceil(mean_size(cell)));
+    };
+    let known = writes.map(|operation| {
+        let stop = plan.stop(operation);
+        // Warm-up comes on top.
+        stop.requests.filter(|_| stop.least.is_none()).map(|requests| requests.saturating_add(requests / 4))
+    });
+    known
+        .collect::<Option<Vec<u64>>>()
+        .and_then(|all| all.into_iter().max())
+        .map_or(Growth::Unknown, Growth::Known)
+}
+
+/// The mean size of a cell's values in bytes.
+fn mean_size(cell: &PlannedCell) -> u64 {
+    cell.stored_bytes.unwrap_or(cell.demand.value_bytes).max(1)
+}
+
+/// The memory that stays free besides what the run needs: the time until [`Watch`] notices what is written.
+fn reserve(memory: &StoreMemory) -> u64 {
+    (memory.limit / 10).min(64 << 20)
+}
+
+/// The servers of a target that others may use.
+fn servers(target: &Target) -> Result<Vec<LimitedServer>> {
+    if target.skip_reason.is_some() {
+        return Ok(Vec::new());
+    }
+    let mut servers = target.driver.limited_servers(&ConnectOptions::within(TIMEOUT))?;
+    // A throwaway server has no other users.
+    servers.retain(|server| !server.role.is_empty() || target.restart.is_none());
+    Ok(servers)
+}
+
+/// Opens the probe of a server again, after its connection was lost.
+fn reopen(target: &Target, role: &str) -> Result<Box<dyn MemoryProbe>> {
+    let found = servers(target)?.into_iter().find(|server| server.role == role);
+    found.map(|server| server.probe).ok_or_else(|| Error::new(ErrorKind::NotFound, "the server is gone"))
+}
+
+/// A target's name, with the role of one of its servers.
+fn name(target: &Target, server: &LimitedServer) -> String {
+    let role = server.role;
+    if role.is_empty() { target.name.clone() } else { format!("{}: {role}", target.name) }
+}
+
+/// Checks that what the run loads fits into the free memory of each server that evicts values or refuses the writes of
+/// others when it is full. Where such a server has keys of others, it limits what trials add to what is free. Call it when
+/// the targets hold nothing of earlier runs.
+///
+/// # Errors
+/// [`Limit`](ErrorKind::Limit) with the figures; or the server's error.
+pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
+    if plan.spec.allow_eviction {
+        return Ok(());
+    }
+    let mut seen: Vec<Endpoint> = Vec::new();
+    for target in targets {
+        let endpoint = target.driver.endpoint();
+        if seen.contains(&endpoint) {
+            continue;
+        }
+        let same = targets.iter().enumerate().filter(|(_, other)| other.driver.endpoint() == endpoint);
+        let same: Vec<usize> = same.map(|(at, _)| at).collect();
+        let stored = Stored::of(plan, &same);
+        seen.push(endpoint);
+        for mut server in servers(target).map_err(|error| error.context(&target.name))? {
+            let name = name(target, &server);
+            let read = server.probe.read(stored.value_bytes).map_err(|error| error.context(&name))?;
+            let Some(memory) = read else { continue };
+            let left = fits(&name, &memory, &stored)?;
+            // What a cache in front of the target gets is a part of what is loaded.
+            if stored.growing > 0 && memory.foreign_keys() > 0 && server.role.is_empty() {
+                limit_growth(plan, &same, &name, &memory, left / stored.growing)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Limits what trials add to this much memory for each cell.
+fn limit_growth(
+    plan: &mut Plan,
+    targets: &[usize],
+    name: &str,
+    memory: &StoreMemory,
+    room: u64,
+) -> Result<()> {
+    let grows = |record: &CellRecord, cell: &PlannedCell| {
+        targets.contains(&record.target) && matches!(growth(plan, record, cell), Growth::Unknown)
+    };
+    let most = |cell: &PlannedCell| room / memory.needed(1, mean_size(cell)).max(1);
+    let growing: Vec<(CellRecord, u64)> = plan
+        .available()
+        .filter(|(record, cell)| grows(record, cell))
+        .map(|(record, cell)| (record.clone(), most(cell)))
+        .collect();
+    let too_few = plan.available().any(|(record, cell)| {
+        grows(record, cell) && most(cell) < LEAST_WRITES * cell.policy.clients as u64 * cell.policy.pipeline
+    });
+    if too_few || plan.spec.fleet.is_some() {
+        let [room, limit] = [room, memory.limit].map(units::size);
+        let why = format!(
+            "{name}: trials add as many values as they have time for, and the server has {room} left for those of each \
+             cell, of {limit} ({}), with keys of others; when its memory is full, it {}",
+            memory.set_by, memory.when_full
+        );
+        return Err(Error::new(ErrorKind::Limit, why).hint(HINT));
+    }
+    plan.limit_writes(|record, _| {
+        let same = |known: &CellRecord| {
+            known.target == record.target
+                && known.axes == record.axes
+                && known.aa_control == record.aa_control
+        };
+        growing.iter().find(|(known, _)| same(known)).map(|(_, most)| *most)
+    });
+    Ok(())
+}
+
+/// Advice if a run does not fit.
+const HINT: &str = "use fewer --records or --requests, a smaller --payload, or another server; --allow-eviction runs all \
+                    the same, and the server may lose the values of others";
+
+/// The memory that the run leaves.
+fn fits(name: &str, memory: &StoreMemory, stored: &Stored) -> Result<u64> {
+    let others = memory.foreign_keys();
+    let needed = stored.needed(memory).saturating_add(if others > 0 { reserve(memory) } else { 0 });
+    if let Some(left) = memory.free.checked_sub(needed) {
+        return Ok(left);
+    }
+    let keys = match others {
+        0 => "no keys of others".to_owned(),
+        1 => "1 key of others".to_owned(),
+        many => format!("{} keys of others", units::count(many)),
+    };
+    let [needed, free, limit] = [needed, memory.free, memory.limit].map(units::size);
+    let (set_by, when_full) = (&memory.set_by, &memory.when_full);
+    let why = format!(
+        "{name}: the run needs about {needed} of memory, and the server has {free} free of {limit} ({set_by}), with \
+         {keys}; when its memory is full, it {when_full}"
+    );
+    Err(Error::new(ErrorKind::Limit, why).hint(HINT))
+}
+
+/// Threads that read the memory of servers with values of others while a run goes on.
+pub(crate) struct Watch<'scope> {
+    /// Dropped to stop the threads.
+    stop: Vec<Sender<()>>,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+/// Why a run was stopped.
+#[derive(Default)]
+pub(crate) struct Stopped(Mutex<Option<Error>>);
+
+impl Stopped {
+    fn set(&self, error: Error) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    pub(crate) fn take(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<'scope> Watch<'scope> {
+    /// Starts a thread for each server with limited memory that has keys of others. It sets `cancel` and `stopped` when the
+    /// server is about to evict something.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub(crate) fn start<'env>(
+        scope: &'scope thread::Scope<'scope, 'env>,
+        plan: &'env Plan,
+        targets: &'env [Target],
+        cancel: &'env AtomicBool,
+        stopped: &'env Stopped,
+    ) -> Result<Self> {
+        let mut watch = Self { stop: Vec::new(), threads: Vec::new() };
+        if plan.spec.allow_eviction {
+            return Ok(watch);
+        }
+        let mut seen: Vec<Endpoint> = Vec::new();
+        for (at, target) in targets.iter().enumerate() {
+            let endpoint = target.driver.endpoint();
+            if seen.contains(&endpoint) {
+                continue;
+            }
+            seen.push(endpoint);
+            let value_bytes = Stored::of(plan, &[at]).value_bytes;
+            for mut server in servers(target).map_err(|error| error.context(&target.name))? {
+                let name = name(target, &server);
+                let first = server.probe.read(value_bytes).map_err(|error| error.context(&name))?;
+                let Some(first) = first.filter(|memory| memory.foreign_keys() > 0) else { continue };
+                let (stop, ended) = channel();
+                let work = move || {
+                    let role = server.role;
+                    let mut probe = Some(server.probe);
+                    let read = || {
+                        let mut open = match probe.take() {
+                            Some(open) => open,
+                            None => reopen(target, role)?,
+                        };
+                        let memory = open.read(value_bytes)?;
+                        probe = Some(open);
+                        Ok(memory)
+                    };
+                    if let Some(error) = watch_one(&name, first, read, |pause| {
+                        ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+                    }) {
+                        stopped.set(error);
+                        cancel.store(true, Ordering::Relaxed);
+                    }
+                };
+                let thread = thread::Builder::new().name("memory".to_owned()).spawn_scoped(scope, work);
+                let thread = thread.map_err(|error| {
+                    Error::new(ErrorKind::Limit, format!("no thread can be started: {error}"))
+                })?;
+                watch.stop.push(stop);
+                watch.threads.push(thread);
+            }
+        }
+        Ok(watch)
+    }
+
+    /// Stops the threads and waits for them.
+    pub(crate) fn end(self) {
+        drop(self.stop);
+        for thread in self.threads {
+            // A thread that panicked has nothing to report.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads a server's memory until `wait` returns `false`, and once more then. Returns an error when the run must stop.
+fn watch_one(
+    name: &str,
+    first: StoreMemory,
+    mut read: impl FnMut() -> Result<Option<StoreMemory>>,
+    mut wait: impl FnMut(Duration) -> bool,
+) -> Option<Error> {
+    let (mut last, mut pause, mut fastest) = (first, PAUSE, Duration::MAX);
+    let mut goes_on = true;
+    while goes_on {
+        // What happened in the last pause counts too.
+        goes_on = wait(pause);
+        let began = Instant::now();
+        let now = match read() {
+            Ok(Some(now)) => now,
+            // The limit was removed.
+            Ok(None) => return None,
+            // A server that does not answer evicts nothing, and its trials fail. Its counter tells later what happened.
+            Err(_) => {
+                pause = RETRY;
+                continue;
+            }
+        };
+        if let Some(error) = judge(name, &last, &now) {
+            return Some(error);
+        }
+        // A busy machine may delay the others.
+        fastest = fastest.min(began.elapsed());
+        pause = PAUSE.max(fastest * PAUSE_FACTOR);
+        last = now;
+    }
+    None
+}
+
+/// Whether the run must stop, from two successive readings.
+fn judge(name: &str, last: &StoreMemory, now: &StoreMemory) -> Option<Error> {
+    let stop = |what: String| {
+        let why = format!("{name}: {what}, so the run was stopped ({})", now.set_by);
+        Some(Error::new(ErrorKind::Limit, why).hint(HINT))
+    };
+    let evicted = now.evicted.saturating_sub(last.evicted);
+    if evicted > 0 {
+        let evicted = units::count(evicted);
+        return stop(format!(
+            "the server evicted {evicted} values during the run, which may be those of others"
+        ));
+    }
+    // The run itself leaves the whole reserve: the estimate was wrong, or others write too.
+    if now.free < reserve(now) / 2 {
+        let [free, limit] = [now.free, now.limit].map(units::size);
+        return stop(format!(
+            "the server has only {free} of {limit} of memory left, and then {}",
+            now.when_full
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    fn memory(free: u64, evicted: u64) -> StoreMemory {
+        StoreMemory {
+            limit: 60_000_000,
+            set_by: "maxmemory = 62914560".to_owned(),
+            free,
+            keys: 1_001,
+            own_keys: 1,
+            evicted,
+            when_full: "evicts keys (maxmemory-policy = allkeys-lru)".to_owned(),
+            value_overhead: 100,
+        }
+    }
+
+    fn watched(readings: &[StoreMemory]) -> Option<String> {
+        let mut left: VecDeque<StoreMemory> = readings.iter().skip(1).cloned().collect();
+        let count = left.len();
+        let mut waits = 0;
+        let read = || Ok(left.pop_front());
+        let wait = |_| {
+            waits += 1;
+            waits <= count
+        };
+        watch_one("cache", readings[0].clone(), read, wait).map(|error| error.to_string())
+    }
+
+    #[test]
+    fn load_that_does_not_fit_is_refused_with_figures() {
+        let stored =
+            Stored { values: 1_000, bytes: 10_000_000, value_bytes: 10_000, connections: 0, growing: 0 };
+        assert!(
+            fits("cache", &memory(30_000_000, 0), &stored).is_ok_and(|left| left < 30_000_000 - 18_500_000)
+        );
+        let error = fits("cache", &memory(13_000_000, 0), &stored).unwrap_err().to_string();
+        for part in
+            ["cache: ", "13 MB free of 60 MB", "1,000 keys of others", "allkeys-lru", "--allow-eviction"]
+        {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        // Without keys of others no reserve is needed.
+        let alone = StoreMemory { keys: 1, ..memory(13_000_000, 0) };
+        assert!(fits("cache", &alone, &stored).is_ok());
+        assert!(fits("cache", &StoreMemory { free: 11_000_000, ..alone }, &stored).is_err());
+    }
+
+    #[test]
+    fn run_stops_before_the_memory_is_full_and_at_an_eviction() {
+        let mb = |free: u64| memory(free * 1_000_000, 0);
+        assert_eq!(watched(&[mb(30), mb(29), mb(28), mb(28)]), None);
+        let full = watched(&[mb(10), mb(9), mb(8), mb(2)]).unwrap();
+        assert!(full.contains("only 2 MB of 60 MB"), "{full}");
+        let evicted = watched(&[mb(30), memory(30_000_000, 7)]).unwrap();
+        assert!(evicted.contains("evicted 7 values"), "{evicted}");
+    }
+}

@@ -1,0 +1,39 @@
+//! `kurabe compare`, and the options of gates.
+
+use super::{complete, export, export_json, export_markdown, option, view};
+use clap::{Arg, Command};
+
+pub(super) fn command() -> Command {
+    Command::new("compare")
+        .about("Compares two runs cell by cell; with --fail-on, says by the exit code whether the second is slower")
+        .arg(Arg::new("a").required(true).value_name("BASE").add(complete::runs()).help("The first run"))
+        .arg(Arg::new("b").required(true).value_name("NEW").add(complete::runs()).help("The second run"))
+        .args([fail_on(), export_json(), export_markdown(), junit()])
+        .args(view())
+}
+
+/// The options of a run that is judged.
+pub(super) fn gate() -> [Arg; 3] {
+    let against = option(
+        "against",
+        "BASE",
+        "Compares the run with an earlier one: its name, path or 'last'; or a label or a git branch, which mean the \
+         newest complete run of this suite that has it. Implies --fail-on slower",
+    );
+    [against.add(complete::runs()).help_heading("Gate"), fail_on(), junit()]
+}
+
+fn fail_on() -> Arg {
+    option(
+        "fail-on",
+        "slower[:PERCENT]",
+        "Exit with 6 if a primary metric is slower, or worse, by more than this, and with 7 if that is inconclusive; \
+         'slower' is slower:5%. A run of two targets is judged by itself: the second against the first",
+    )
+    .help_heading("Gate")
+}
+
+fn junit() -> Arg {
+    export("export-junit", "Writes the gate's judgements as JUnit XML; requires --fail-on or --against")
+        .help_heading("Gate")
+}

@@ -1,0 +1,24 @@
+//! `kurabe copy` at length: 2,000 random tables between all engines, and a hundred copies that are killed.
+
+#[path = "../../crates/copy/tests/common/mod.rs"]
+#[allow(dead_code)]
+mod common;
+#[path = "../copy/kills.rs"]
+mod kills;
+#[path = "../../crates/copy/tests/random/mod.rs"]
+mod random;
+
+#[test]
+fn two_thousand_random_tables_arrive_as_they_were_or_as_the_plan_said() {
+    let first = kills::seed();
+    // Each batch has 20 tables of each of five engines, which go to five engines each.
+    for seed in first..first + 5 {
+        let checked = random::check(seed, 20, &|_, _| true);
+        assert!(checked > 200, "{checked}");
+    }
+}
+
+#[test]
+fn hundred_killed_copies_are_continued_or_refused() {
+    kills::kill(&["sqlite", "postgres", "mysql", "mariadb"], 25, kills::seed());
+}
