@@ -194,12 +194,12 @@ pub(super) fn pipeline_answers_are_in_order(subject: &Subject) {
     // None at all, and too few parameters; the session continues.
     session.pipeline(&get, &[], &mut []).unwrap();
     // More than all buffers hold in both directions: the server stops receiving while it cannot send.
-    const MANY: usize = 20_000;
+    let many = 20_000;
     let (long, datum) = ("k".repeat(40), vec![7; 2_000]);
     let row = [Value::Text(&long), Value::Bytes(&datum)];
     session.execute(&insert, &row, &mut reply).unwrap();
-    let keys = vec![Value::Text(&long); MANY];
-    let mut replies: Vec<Reply> = (0..MANY).map(|_| Reply::new()).collect();
+    let keys = vec![Value::Text(&long); many];
+    let mut replies: Vec<Reply> = (0..many).map(|_| Reply::new()).collect();
     session.pipeline(&get, &keys, &mut replies).unwrap();
     assert!(replies.iter().all(|reply| reply.field_bytes(0, 0) == Some(&datum)), "{}", subject.url);
     assert!(session.pipeline(&get, &keys[..9], &mut out[..10]).is_err(), "{}", subject.url);

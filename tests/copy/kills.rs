@@ -21,14 +21,9 @@ fn next(seed: &mut u64) -> u64 {
     twice ^ (twice >> 31)
 }
 
-/// The seed that `KURABE_COPY_SEED` gives, or one of the clock, which is printed.
-pub(crate) fn seed() -> u64 {
-    let given = std::env::var("KURABE_COPY_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64
-    });
-    eprintln!("KURABE_COPY_SEED={seed}");
-    seed
+/// The seed that `KURABE_COPY_SEED` gives.
+pub(crate) fn given_seed() -> Option<u64> {
+    std::env::var("KURABE_COPY_SEED").ok().and_then(|text| text.parse().ok())
 }
 
 fn sqlite(file: &Path, statements: &str) -> String {

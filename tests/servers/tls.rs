@@ -179,7 +179,7 @@ fn postgres_decides_as_psql() {
         place.configure(&mut psql);
         let mut given = if named.is_empty() { String::new() } else { format!(" sslrootcert={named}") };
         if !listed.is_empty() {
-            given += &format!(" sslcrl={listed}");
+            given = format!("{given} sslcrl={listed}");
         }
         psql.args(["--no-psqlrc", "--command", "SELECT 1"]).arg(format!(
             "host=127.0.0.1 port={} user=kurabe dbname=kurabe sslmode={mode}{given}",

@@ -75,6 +75,8 @@ const SERVERS: &[Server] = &[
         tests: false,
         there: || on_path("chromium") || on_path("google-chrome"),
     },
+    // It reads what a copy made of a table.
+    Server { engine: "sqlite3", package: "sqlite3", tests: true, there: || on_path("sqlite3") },
     // Counters are compared with captured packets. Capturing needs root or a capability.
     Server { engine: "tcpdump", package: "tcpdump", tests: false, there: || on_path("tcpdump") },
     // An agent is started over it.
