@@ -182,9 +182,9 @@ fn decimal(text: &str) -> Option<String> {
     let text = text.trim();
     match text {
         "NaN" | "Infinity" | "-Infinity" => return Some(text.to_owned()),
-        // As SQLite writes them.
-        "Inf" => return Some("Infinity".to_owned()),
-        "-Inf" => return Some("-Infinity".to_owned()),
+        // As SQLite and its driver write them.
+        "Inf" | "inf" => return Some("Infinity".to_owned()),
+        "-Inf" | "-inf" => return Some("-Infinity".to_owned()),
         _ => {}
     }
     let (minus, digits) = match text.strip_prefix('-') {
@@ -383,6 +383,7 @@ mod tests {
         for (class, texts) in [
             (Class::Decimal, &["1.5", "1.50", "01.5", "+1.5", "15e-1"][..]),
             (Class::Decimal, &["0", "-0.00", "0e5", ".0"]),
+            (Class::Decimal, &["-Infinity", "-Inf", "-inf"]),
             (Class::Decimal, &["-12000", "-12000.0", "-1.2e4"]),
             (Class::Float64, &["0.1", "0.10000000000000001", "1e-1"]),
             (Class::Float32, &["0.1", "0.10000000149011612"]),

@@ -1,5 +1,6 @@
 //! The plan of one table: its columns, its key and the statements that make it.
 
+use crate::canonical::Purpose;
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
 use crate::ddl;
@@ -174,7 +175,8 @@ impl OneTable<'_> {
                 continue;
             };
             let from = engine.from(self.table);
-            let filter = self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+            let filter =
+                self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
             let sql = format!("SELECT COUNT(*) FROM {from} WHERE ({condition}){filter}");
             if self.source.number(&sql)? > 0
                 && let Some(text) = self.casts.longer(&kinds[at])
@@ -254,7 +256,7 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend: Vec::new(),
             identity: None,
-            rounds: false,
+            compared: Purpose::Compare,
             written: column.generated.is_none(),
         }
     }
@@ -350,7 +352,7 @@ impl OneTable<'_> {
             exact: types.exact[at],
             mend,
             identity: identity.is_some().then(|| column.next.unwrap_or(1)),
-            rounds,
+            compared: if rounds { Purpose::CompareRounded } else { Purpose::Compare },
             written: true,
         })
     }

@@ -83,8 +83,8 @@ mod tests {
             ("a*b*c", &["abc", "axxbyyc", "abbc"], &["ab", "acb"]),
             ("plain", &["plain"], &["plain1"]),
         ] {
-            names.iter().for_each(|name| assert!(is_of(pattern, name), "{pattern} {name}"));
-            others.iter().for_each(|name| assert!(!is_of(pattern, name), "{pattern} {name}"));
+            assert!(names.iter().all(|name| is_of(pattern, name)), "{pattern} {names:?}");
+            assert!(!others.iter().any(|name| is_of(pattern, name)), "{pattern} {others:?}");
         }
     }
 

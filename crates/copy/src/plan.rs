@@ -35,8 +35,8 @@ pub struct ColumnPlan {
     pub mend: Vec<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
-    /// Whether the target rounds the numbers in its documents.
-    pub rounds: bool,
+    /// How its values are compared: the target may round the numbers in its documents.
+    pub compared: Purpose,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -95,8 +95,7 @@ impl TablePlan {
     pub fn readings(&self, engine: &dyn Engine, purpose: Purpose) -> Vec<Reading> {
         let hex = engine.bytes_as_hex();
         let reading = |column: &ColumnPlan| {
-            let rounds = purpose == Purpose::Compare && column.rounds;
-            let purpose = if rounds { Purpose::CompareRounded } else { purpose };
+            let purpose = if purpose == Purpose::Compare { column.compared } else { purpose };
             Reading { class: column.kind.class, hex, exact: column.exact, purpose }
         };
         self.columns.iter().map(reading).collect()
